@@ -1,0 +1,1 @@
+//! What docs/PERFORMANCE.md reports.

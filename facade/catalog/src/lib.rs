@@ -1,0 +1,1 @@
+//! Merges and serves discovery and OpenAPI.

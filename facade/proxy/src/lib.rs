@@ -1,0 +1,1 @@
+//! To a backend: handler, transport, headers, upgrade, circuit.

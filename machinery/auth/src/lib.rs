@@ -1,0 +1,1 @@
+//! Who is calling and what they may do, on attributes rather than on HTTP.

@@ -1,0 +1,1 @@
+//! Kinds as data: the embedded descriptions of built-in kinds and their loader.

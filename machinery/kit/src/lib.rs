@@ -1,0 +1,1 @@
+//! Process plumbing: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialling.

@@ -1,0 +1,1 @@
+//! One schema engine for built-in kinds and custom resources, without IO.

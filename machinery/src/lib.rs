@@ -1,0 +1,1 @@
+//! The vocabulary of the Kubernetes API, without IO.

@@ -1,0 +1,1 @@
+//! The contract: protobuf packages, conversions and the client library.

@@ -1,0 +1,1 @@
+//! What is served here: discovery and OpenAPI fragments, local and fetched from backends.

@@ -1,0 +1,1 @@
+//! Keeps promises: reconcilers that use the same door as users.

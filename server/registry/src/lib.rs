@@ -1,0 +1,1 @@
+//! What may be written and its forms: the one door to objects.

@@ -1,0 +1,1 @@
+//! What may be reached: from APIServices and endpoints to a versioned table of routes.

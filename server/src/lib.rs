@@ -1,0 +1,1 @@
+//! The control service: owns state, speaks gRPC.

@@ -1,0 +1,1 @@
+//! Revisions and watch: the committed log, its cache and its SQL.
