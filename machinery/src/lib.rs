@@ -1,1 +1,26 @@
-//! The vocabulary of the Kubernetes API, without IO.
+//! The vocabulary of the Kubernetes API: the nouns and pure rules that every other room speaks in.
+//!
+//! Knows nothing of IO, clocks, SQL, HTTP servers, gRPC or any particular kind.
+
+pub mod accept;
+pub mod attributes;
+pub mod discovery;
+pub mod field;
+pub mod gvk;
+pub mod names;
+pub mod object;
+pub mod request_info;
+pub mod route;
+pub mod selector;
+pub mod status;
+pub mod table;
+pub mod time;
+pub mod user;
+pub mod version_order;
+
+pub use attributes::Attributes;
+pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
+pub use object::{Cursor, Node, Object};
+pub use request_info::RequestInfo;
+pub use status::{Reason, Status};
+pub use user::UserInfo;

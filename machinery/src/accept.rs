@@ -1,0 +1,189 @@
+//! Accept and Content-Type: which media type and which form of an object the caller wants.
+//!
+//! Upstream rules 8.1, 8.3 and 8.6. Pure: header text in, choice out.
+
+/// One media range of an Accept header, or a Content-Type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MediaType {
+    /// `application` in `application/json`, lower case.
+    pub kind: String,
+    /// `json` in `application/json`, lower case.
+    pub subtype: String,
+    /// Parameters but `q`, names in lower case, in order.
+    pub params: Vec<(String, String)>,
+    /// The weight, 0 to 1.
+    pub q: f32,
+}
+
+impl MediaType {
+    /// Reads one media type; nothing when it has no slash.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut pieces = text.split(';').map(str::trim);
+        let (kind, subtype) = pieces.next()?.split_once('/')?;
+        let mut media = Self {
+            kind: kind.trim().to_ascii_lowercase(),
+            subtype: subtype.trim().to_ascii_lowercase(),
+            q: 1.0,
+            ..Self::default()
+        };
+        for (name, value) in pieces.filter_map(|p| p.split_once('=')) {
+            let value = value.trim().trim_matches('"');
+            match name.trim().to_ascii_lowercase() {
+                name if name == "q" => media.q = value.parse().unwrap_or(1.0),
+                name => media.params.push((name, value.to_owned())),
+            }
+        }
+        (!media.kind.is_empty() && !media.subtype.is_empty()).then_some(media)
+    }
+
+    /// `application/json`, without parameters.
+    #[must_use]
+    pub fn essence(&self) -> String {
+        format!("{}/{}", self.kind, self.subtype)
+    }
+
+    /// The parameter of this name, empty when absent.
+    #[must_use]
+    pub fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v)
+    }
+
+    /// Whether the range covers this concrete media type.
+    #[must_use]
+    pub fn covers(&self, essence: &str) -> bool {
+        let Some((kind, subtype)) = essence.split_once('/') else { return false };
+        (self.kind == "*" || self.kind == kind) && (self.subtype == "*" || self.subtype == subtype)
+    }
+
+    fn specificity(&self) -> u8 {
+        u8::from(self.kind != "*") + u8::from(self.subtype != "*")
+    }
+}
+
+/// Reads an Accept header: clauses by weight, then specific before wildcard, otherwise as written.
+#[must_use]
+pub fn parse_accept(header: &str) -> Vec<MediaType> {
+    let mut clauses: Vec<_> = header.split(',').filter_map(|c| MediaType::parse(c.trim())).collect();
+    clauses.sort_by(|a, b| b.q.total_cmp(&a.q).then(b.specificity().cmp(&a.specificity())));
+    clauses
+}
+
+/// How an object is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// `application/json`
+    Json,
+    /// `application/yaml`
+    Yaml,
+}
+
+impl Encoding {
+    /// The media type.
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Yaml => "application/yaml",
+        }
+    }
+}
+
+/// What shape of an object is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The object itself.
+    #[default]
+    Object,
+    /// `as=Table` of `meta.k8s.io/v1`
+    Table,
+    /// `as=Table` of `meta.k8s.io/v1beta1`: same content, other apiVersion
+    TableV1Beta1,
+    /// `as=PartialObjectMetadata`
+    Metadata,
+    /// `as=PartialObjectMetadataList`
+    MetadataList,
+}
+
+/// What a caller gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// How it is encoded.
+    pub encoding: Encoding,
+    /// In which shape.
+    pub form: Form,
+    /// Whether the clause asked for `pretty=1`.
+    pub pretty: bool,
+}
+
+/// What an endpoint can give.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// Encodings, preferred first.
+    pub encodings: &'a [Encoding],
+    /// Shapes besides the plain object.
+    pub forms: &'a [Form],
+}
+
+/// Chooses for an Accept header; an empty one gets the first encoding. Nothing fits: 406.
+#[must_use]
+pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
+    let first = offer.encodings.first().copied()?;
+    if header.trim().is_empty() {
+        return Some(Choice { encoding: first, form: Form::Object, pretty: false });
+    }
+    parse_accept(header).iter().find_map(|clause| {
+        let encoding = offer.encodings.iter().copied().find(|e| clause.covers(e.media_type()))?;
+        let form = form_of(clause)?;
+        let offered = form == Form::Object || offer.forms.contains(&form);
+        offered.then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
+    })
+}
+
+fn form_of(clause: &MediaType) -> Option<Form> {
+    let (form, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
+    if form.is_empty() {
+        return Some(Form::Object);
+    }
+    if group != "meta.k8s.io" {
+        return None;
+    }
+    match (form, version) {
+        ("Table", "v1") => Some(Form::Table),
+        ("Table", "v1beta1") => Some(Form::TableV1Beta1),
+        ("PartialObjectMetadata", "v1" | "v1beta1") => Some(Form::Metadata),
+        ("PartialObjectMetadataList", "v1" | "v1beta1") => Some(Form::MetadataList),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Offer<'_> =
+        Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[Form::Table, Form::Metadata] };
+
+    #[test]
+    fn clauses_rank_by_weight_and_then_by_specificity() {
+        let order: Vec<_> =
+            parse_accept("*/*, application/*;q=0.5, a/b;q=0.5, x/y").iter().map(MediaType::essence).collect();
+        assert_eq!(order, ["x/y", "*/*", "a/b", "application/*"]);
+    }
+
+    #[test]
+    fn kubectl_falls_back_from_table_to_the_object() {
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(negotiate(kubectl, ALL).unwrap().form, Form::Table);
+        let bare = Offer { forms: &[], ..ALL };
+        assert_eq!(negotiate(kubectl, bare).unwrap().form, Form::Object);
+    }
+
+    #[test]
+    fn nothing_that_fits_is_nothing() {
+        assert_eq!(negotiate("application/pdf", ALL), None);
+        assert_eq!(negotiate("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", ALL), None);
+        assert_eq!(negotiate("", ALL).unwrap().encoding, Encoding::Json);
+        assert_eq!(negotiate("application/yaml", ALL).unwrap().encoding, Encoding::Yaml);
+    }
+}

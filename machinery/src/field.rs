@@ -1,0 +1,225 @@
+//! Field paths and field errors: what validation says and where.
+
+use std::fmt;
+
+use crate::status::Cause;
+
+/// A path to a field, as upstream prints it: `spec.ports[0].name`, `metadata.labels[key]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path(String);
+
+impl Path {
+    /// The path of the object itself, printed as nothing.
+    #[must_use]
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A path from its printed form.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// The child field of this name.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
+    }
+
+    /// The element at this index.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The entry of a map under this key.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The printed form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for Path {
+    fn from(path: &str) -> Self {
+        Self::new(path)
+    }
+}
+
+/// What is wrong with a field: upstream's cause reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorType {
+    /// `FieldValueRequired`
+    Required,
+    /// `FieldValueInvalid`
+    Invalid,
+    /// `FieldValueNotSupported`
+    NotSupported,
+    /// `FieldValueForbidden`
+    Forbidden,
+    /// `FieldValueDuplicate`
+    Duplicate,
+    /// `FieldValueTooLong`
+    TooLong,
+    /// `FieldValueTooMany`
+    TooMany,
+    /// `FieldValueNotFound`
+    NotFound,
+    /// `FieldValueTypeInvalid`
+    TypeInvalid,
+    /// `InternalError`
+    Internal,
+}
+
+impl ErrorType {
+    /// The reason of a cause in `details.causes`.
+    #[must_use]
+    pub fn cause_reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// One field error; `body` is what upstream prints after `field: `.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What is wrong.
+    pub kind: ErrorType,
+    /// Where.
+    pub path: Path,
+    /// The words, such as `Required value: must not be empty`.
+    pub body: String,
+}
+
+impl Error {
+    fn new(kind: ErrorType, path: &Path, body: String) -> Self {
+        Self { kind, path: path.clone(), body }
+    }
+
+    /// `Required value[: detail]`.
+    pub fn required(path: &Path, detail: &str) -> Self {
+        Self::new(ErrorType::Required, path, with_detail("Required value", detail))
+    }
+
+    /// `Invalid value: <value>: detail`, where the value prints as upstream prints it: strings quoted, numbers bare.
+    pub fn invalid(path: &Path, value: impl fmt::Debug, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {value:?}"), detail))
+    }
+
+    /// As [`Error::invalid`], for a value whose printed form is already made (JSON of an object, say).
+    pub fn invalid_printed(path: &Path, value: &str, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {value}"), detail))
+    }
+
+    /// `Unsupported value: "x": supported values: "a", "b"`.
+    pub fn not_supported(path: &Path, value: &str, supported: &[&str]) -> Self {
+        let list: Vec<_> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let body = if list.is_empty() {
+            format!("Unsupported value: {value:?}")
+        } else {
+            format!("Unsupported value: {value:?}: supported values: {}", list.join(", "))
+        };
+        Self::new(ErrorType::NotSupported, path, body)
+    }
+
+    /// `Forbidden: detail`.
+    pub fn forbidden(path: &Path, detail: &str) -> Self {
+        Self::new(ErrorType::Forbidden, path, with_detail("Forbidden", detail))
+    }
+
+    /// `Duplicate value: <value>`.
+    pub fn duplicate(path: &Path, value: impl fmt::Debug) -> Self {
+        Self::new(ErrorType::Duplicate, path, format!("Duplicate value: {value:?}"))
+    }
+
+    /// `Too long: may not be more than N bytes`.
+    pub fn too_long(path: &Path, limit: usize) -> Self {
+        Self::new(ErrorType::TooLong, path, format!("Too long: may not be more than {limit} bytes"))
+    }
+
+    /// `Too many: N: must have at most M items`.
+    pub fn too_many(path: &Path, actual: usize, limit: usize) -> Self {
+        Self::new(ErrorType::TooMany, path, format!("Too many: {actual}: must have at most {limit} items"))
+    }
+
+    /// `Not found: <value>`.
+    pub fn not_found(path: &Path, value: impl fmt::Debug) -> Self {
+        Self::new(ErrorType::NotFound, path, format!("Not found: {value:?}"))
+    }
+
+    /// `Invalid value: "x": detail` under the reason `FieldValueTypeInvalid`.
+    pub fn type_invalid(path: &Path, value: impl fmt::Debug, detail: &str) -> Self {
+        Self::new(ErrorType::TypeInvalid, path, with_detail(&format!("Invalid value: {value:?}"), detail))
+    }
+
+    /// `Internal error: detail`.
+    pub fn internal(path: &Path, detail: &str) -> Self {
+        Self::new(ErrorType::Internal, path, with_detail("Internal error", detail))
+    }
+
+    /// The cause as it stands in a Status.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        Cause {
+            reason: self.kind.cause_reason().to_owned(),
+            message: self.body.clone(),
+            field: self.path.as_str().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body)
+    }
+}
+
+fn with_detail(body: &str, detail: &str) -> String {
+    if detail.is_empty() { body.to_owned() } else { format!("{body}: {detail}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_print_as_upstream_prints_them() {
+        let path = Path::new("spec").child("ports").index(0).child("name");
+        assert_eq!(
+            Error::invalid(&path, "x", "bad").to_string(),
+            r#"spec.ports[0].name: Invalid value: "x": bad"#
+        );
+        assert_eq!(Error::invalid(&path, 0, "").to_string(), "spec.ports[0].name: Invalid value: 0");
+        assert_eq!(Error::required(&path, "").to_string(), "spec.ports[0].name: Required value");
+        let labels = Path::new("metadata").child("labels").key("a/b");
+        assert_eq!(
+            Error::duplicate(&labels, "v").to_string(),
+            r#"metadata.labels[a/b]: Duplicate value: "v""#
+        );
+        assert_eq!(
+            Error::not_supported(&path, "x", &["a", "b"]).body,
+            r#"Unsupported value: "x": supported values: "a", "b""#
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! What names may look like: DNS labels and subdomains, qualified names, path segments, generated names.
+
+use rand::Rng;
+
+use crate::field::{Error, Path};
+
+const LABEL_MAX: usize = 63;
+const SUBDOMAIN_MAX: usize = 253;
+/// What upstream prints for a bad DNS-1123 label.
+pub const DNS1123_LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+/// What upstream prints for a bad DNS-1123 subdomain.
+pub const DNS1123_SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+/// What upstream prints for a bad DNS-1035 label.
+pub const DNS1035_LABEL_MESSAGE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+/// What upstream prints for the name part of a bad qualified name.
+pub const QUALIFIED_NAME_MESSAGE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+/// What upstream prints for a bad label value.
+pub const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+fn lower_alnum(b: u8) -> bool {
+    b.is_ascii_lowercase() || b.is_ascii_digit()
+}
+
+fn dns_label(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = |b: Option<&u8>| b.is_some_and(|b| lower_alnum(*b));
+    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|b| lower_alnum(*b) || *b == b'-')
+}
+
+fn word(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+}
+
+fn too_long(limit: usize) -> String {
+    format!("must be no more than {limit} bytes")
+}
+
+/// Messages about a DNS-1123 label (namespaces, port names); empty when it is one.
+#[must_use]
+pub fn dns1123_label(text: &str) -> Vec<String> {
+    complaints(text, LABEL_MAX, dns_label(text), DNS1123_LABEL_MESSAGE)
+}
+
+/// Messages about a DNS-1123 subdomain (most object names, groups); empty when it is one.
+#[must_use]
+pub fn dns1123_subdomain(text: &str) -> Vec<String> {
+    complaints(text, SUBDOMAIN_MAX, text.split('.').all(dns_label), DNS1123_SUBDOMAIN_MESSAGE)
+}
+
+/// Messages about a DNS-1035 label (API versions, older Service names); empty when it is one.
+#[must_use]
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let ok = dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
+    complaints(text, LABEL_MAX, ok, DNS1035_LABEL_MESSAGE)
+}
+
+/// Messages about a label value; empty when it is one.
+#[must_use]
+pub fn label_value(text: &str) -> Vec<String> {
+    complaints(text, LABEL_MAX, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
+}
+
+/// Messages about a qualified name such as `example.com/role` (label and annotation keys, finalizers).
+#[must_use]
+pub fn qualified_name(text: &str) -> Vec<String> {
+    let (prefix, name) = match text.split_once('/') {
+        None => (None, text),
+        Some((_, rest)) if rest.contains('/') => {
+            return vec![format!(
+                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+        Some((prefix, name)) => (Some(prefix), name),
+    };
+    let mut messages = Vec::new();
+    match prefix {
+        Some("") => messages.push("prefix part must be non-empty".to_owned()),
+        Some(prefix) => {
+            messages.extend(dns1123_subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")))
+        }
+        None => {}
+    }
+    if name.is_empty() {
+        messages.push("name part must be non-empty".to_owned());
+    } else if name.len() > LABEL_MAX {
+        messages.push(format!("name part {}", too_long(LABEL_MAX)));
+    }
+    if !word(name) {
+        messages.push(QUALIFIED_NAME_MESSAGE.to_owned());
+    }
+    messages
+}
+
+fn complaints(text: &str, limit: usize, well_formed: bool, message: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if text.len() > limit {
+        messages.push(too_long(limit));
+    }
+    if !well_formed {
+        messages.push(message.to_owned());
+    }
+    messages
+}
+
+/// Messages about a name as a URL path segment; empty when it is one.
+#[must_use]
+pub fn path_segment(name: &str) -> Vec<String> {
+    if name == "." || name == ".." {
+        return vec![format!("may not be '{name}'")];
+    }
+    ['/', '%'].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
+}
+
+/// Messages turned into field errors on one path.
+#[must_use]
+pub fn errors(path: &Path, value: &str, messages: Vec<String>) -> Vec<Error> {
+    messages.iter().map(|m| Error::invalid(path, value, m)).collect()
+}
+
+/// Longest prefix that `generateName` keeps.
+pub const GENERATE_NAME_PREFIX_MAX: usize = 58;
+
+/// A name from a prefix: cut to 58 characters, then five from upstream's alphabet without vowels.
+#[must_use]
+pub fn generate(prefix: &str) -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let cut = (0..=prefix.len().min(GENERATE_NAME_PREFIX_MAX)).rev().find(|i| prefix.is_char_boundary(*i));
+    let mut rng = rand::rng();
+    let suffix = (0..5).map(|_| char::from(ALPHABET[rng.random_range(0..ALPHABET.len())]));
+    prefix[..cut.unwrap_or(0)].chars().chain(suffix).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_judged_as_upstream_judges_them() {
+        for ok in ["a", "a-b", "1a", "a.b.c"] {
+            assert_eq!(dns1123_subdomain(ok), Vec::<String>::new(), "{ok}");
+        }
+        for bad in ["", "-a", "a-", "A", "a..b", "a_b", &"a".repeat(254)] {
+            assert!(!dns1123_subdomain(bad).is_empty(), "{bad}");
+        }
+        assert!(dns1035_label("1a").len() == 1 && dns1035_label("").len() == 1);
+        for (text, ok) in [("a/b", true), ("A_b.c", true), ("/b", false), ("a/", false), ("a/b/c", false)] {
+            assert_eq!(qualified_name(text).is_empty(), ok, "{text}");
+        }
+        assert_eq!(path_segment("a%b"), ["may not contain '%'"]);
+        assert_eq!(path_segment(".."), ["may not be '..'"]);
+    }
+
+    #[test]
+    fn generated_names_keep_58_characters_and_add_five() {
+        let name = generate(&"x".repeat(80));
+        assert_eq!(name.len(), 63);
+        assert_ne!(generate("a-"), generate("a-"));
+    }
+}

@@ -1,0 +1,218 @@
+//! An API object as JSON: decoded once for a write, read through a cursor that knows its field path.
+//!
+//! The only place besides the schema engine that names `serde_json::Value`. Everybody else sees an [`Object`],
+//! a [`Cursor`] into it, or an opaque [`Node`] that is carried from one object to another.
+
+mod cursor;
+mod metadata;
+
+pub use cursor::Cursor;
+pub use metadata::OwnerReference;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::gvk::{GroupVersion, GroupVersionKind};
+
+/// A JSON value that is passed on without being looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node(pub Value);
+
+/// An API object: a JSON map, key order kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Object(Map<String, Value>);
+
+/// Bytes that are no JSON object.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAnObject {
+    /// Not JSON at all.
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    /// JSON, but a list or a scalar.
+    #[error("json: cannot unmarshal {0} into an object")]
+    Type(&'static str),
+}
+
+impl Object {
+    /// Decodes JSON; a duplicate key's last value wins (strict decoding is the schema engine's).
+    ///
+    /// # Errors
+    /// [`NotAnObject`].
+    pub fn from_json(bytes: &[u8]) -> Result<Self, NotAnObject> {
+        Self::from_node(Node(serde_json::from_slice(bytes)?))
+    }
+
+    /// An object from a value.
+    ///
+    /// # Errors
+    /// [`NotAnObject::Type`].
+    pub fn from_node(node: Node) -> Result<Self, NotAnObject> {
+        match node.0 {
+            Value::Object(map) => Ok(Self(map)),
+            Value::Null => Err(NotAnObject::Type("null")),
+            Value::Bool(_) => Err(NotAnObject::Type("bool")),
+            Value::Number(_) => Err(NotAnObject::Type("number")),
+            Value::String(_) => Err(NotAnObject::Type("string")),
+            Value::Array(_) => Err(NotAnObject::Type("array")),
+        }
+    }
+
+    /// An empty object of this kind.
+    #[must_use]
+    pub fn new(kind: &GroupVersionKind) -> Self {
+        let mut object = Self::default();
+        object.set(&["kind"], &kind.kind);
+        object.set(&["apiVersion"], kind.group_version().to_string());
+        object
+    }
+
+    /// Compact JSON without a closing newline.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        // Maps with string keys always encode.
+        serde_json::to_vec(&self.0).unwrap_or_default()
+    }
+
+    /// The map itself, for the schema engine.
+    #[must_use]
+    pub fn map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The map itself, for the schema engine.
+    pub fn map_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
+    }
+
+    /// An object of a ready map, for the schema engine.
+    #[must_use]
+    pub fn from_map(map: Map<String, Value>) -> Self {
+        Self(map)
+    }
+
+    /// A copy of the whole as a node.
+    #[must_use]
+    pub fn to_node(&self) -> Node {
+        Node(Value::Object(self.0.clone()))
+    }
+
+    /// The whole as a node.
+    #[must_use]
+    pub fn into_node(self) -> Node {
+        Node(Value::Object(self.0))
+    }
+
+    /// A cursor at the root.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor::root(&self.0)
+    }
+
+    /// A cursor at these nested fields.
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Cursor<'_> {
+        path.iter().fold(self.cursor(), |cursor, field| cursor.field(field))
+    }
+
+    /// Sets a nested field, making the maps on the way.
+    pub fn set(&mut self, path: &[&str], value: impl Serialize) {
+        // Everything that our code sets (strings, numbers, plain structs) encodes.
+        self.put(path, Node(serde_json::to_value(value).unwrap_or_default()));
+    }
+
+    /// Puts a node at a nested field, making the maps on the way; what stood in the way and is no map is replaced.
+    pub fn put(&mut self, path: &[&str], node: Node) {
+        let Some((last, parents)) = path.split_last() else { return };
+        let mut map = &mut self.0;
+        for field in parents {
+            let slot = map.entry(*field).or_insert(Value::Null);
+            if !slot.is_object() {
+                *slot = Value::Object(Map::new());
+            }
+            let Value::Object(next) = slot else { return };
+            map = next;
+        }
+        map.insert((*last).to_owned(), node.0);
+    }
+
+    /// A copy of what stands at a nested field.
+    #[must_use]
+    pub fn get(&self, path: &[&str]) -> Option<Node> {
+        self.at(path).node()
+    }
+
+    /// Removes a nested field and returns what it held; key order of the rest is kept.
+    pub fn remove(&mut self, path: &[&str]) -> Option<Node> {
+        let (last, parents) = path.split_last()?;
+        let mut map = &mut self.0;
+        for field in parents {
+            map = map.get_mut(*field)?.as_object_mut()?;
+        }
+        map.shift_remove(*last).map(Node)
+    }
+
+    /// Copies a nested field from another object, or removes it when the other has none.
+    pub fn copy_from(&mut self, other: &Self, path: &[&str]) {
+        match other.get(path) {
+            Some(node) => self.put(path, node),
+            None => {
+                self.remove(path);
+            }
+        }
+    }
+
+    /// Reads a nested field as a Rust type.
+    ///
+    /// # Errors
+    /// What serde says when the JSON has another shape; an absent field reads as JSON null.
+    pub fn decode<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, serde_json::Error> {
+        serde_json::from_value(self.get(path).unwrap_or_default().0)
+    }
+
+    /// `kind`, empty when absent.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.at(&["kind"]).str()
+    }
+
+    /// `apiVersion`, empty when absent.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.at(&["apiVersion"]).str()
+    }
+
+    /// Group, version and kind; nothing when `apiVersion` cannot be read.
+    #[must_use]
+    pub fn gvk(&self) -> Option<GroupVersionKind> {
+        Some(self.api_version().parse::<GroupVersion>().ok()?.kind(self.kind()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_fields_are_set_read_copied_and_removed() {
+        let mut object =
+            Object::from_json(br#"{"kind":"A","apiVersion":"g/v1","spec":{"a":1,"b":[{"c":"x"}]}}"#).unwrap();
+        assert_eq!(object.gvk().unwrap().group, "g");
+        object.set(&["spec", "d", "e"], 5);
+        assert_eq!(object.at(&["spec", "d", "e"]).i64(), Some(5));
+        assert_eq!(object.remove(&["spec", "a"]), Some(Node(Value::from(1))));
+        assert_eq!(
+            object.to_json(),
+            br#"{"kind":"A","apiVersion":"g/v1","spec":{"b":[{"c":"x"}],"d":{"e":5}}}"#
+        );
+        let other = Object::default();
+        object.copy_from(&other, &["spec"]);
+        assert!(!object.at(&["spec"]).is_present());
+    }
+
+    #[test]
+    fn a_list_is_no_object() {
+        assert!(matches!(Object::from_json(b"[]"), Err(NotAnObject::Type("array"))));
+        assert!(matches!(Object::from_json(b"{"), Err(NotAnObject::Json(_))));
+    }
+}

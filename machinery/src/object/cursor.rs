@@ -1,0 +1,161 @@
+//! A cursor: a place in an object and the field path that errors print.
+
+use serde_json::{Map, Value};
+
+use super::Node;
+use crate::field::{Error, Path};
+
+/// A place in an object, there or not. Reading what is absent gives the zero value; errors know where they are.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    root: Option<&'a Map<String, Value>>,
+    value: Option<&'a Value>,
+    path: Path,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn root(map: &'a Map<String, Value>) -> Self {
+        Self { root: Some(map), value: None, path: Path::root() }
+    }
+
+    /// A cursor at a value, under this path: for the schema engine.
+    #[must_use]
+    pub fn at(value: Option<&'a Value>, path: Path) -> Self {
+        Self { root: None, value, path }
+    }
+
+    /// The field path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn map(&self) -> Option<&'a Map<String, Value>> {
+        self.root.or_else(|| self.value.and_then(Value::as_object))
+    }
+
+    /// The child field of this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Self {
+        Self::at(self.map().and_then(|m| m.get(name)), self.path.child(name))
+    }
+
+    /// The map entry under this key, printed in brackets.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self::at(self.map().and_then(|m| m.get(key)), self.path.key(key))
+    }
+
+    /// The elements of a list, none when it is no list.
+    pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
+        let path = self.path.clone();
+        let list = self.value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        list.iter().enumerate().map(move |(i, v)| Self::at(Some(v), path.index(i)))
+    }
+
+    /// The entries of a map as key and cursor, none when it is no map.
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
+        let path = self.path.clone();
+        self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), Self::at(Some(v), path.key(k))))
+    }
+
+    /// How many elements or entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.map().map(Map::len).or_else(|| self.value.and_then(Value::as_array).map(Vec::len)).unwrap_or(0)
+    }
+
+    /// Whether there are no elements, no entries, or nothing at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether something other than null stands here.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.root.is_some() || self.value.is_some_and(|v| !v.is_null())
+    }
+
+    /// The string here, empty when absent.
+    #[must_use]
+    pub fn str(&self) -> &'a str {
+        self.value.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The string here, if there is one.
+    #[must_use]
+    pub fn opt_str(&self) -> Option<&'a str> {
+        self.value.and_then(Value::as_str)
+    }
+
+    /// The integer here, if there is one.
+    #[must_use]
+    pub fn i64(&self) -> Option<i64> {
+        self.value.and_then(Value::as_i64)
+    }
+
+    /// The boolean here, false when absent.
+    #[must_use]
+    pub fn bool(&self) -> bool {
+        self.opt_bool().unwrap_or_default()
+    }
+
+    /// The boolean here, if there is one.
+    #[must_use]
+    pub fn opt_bool(&self) -> Option<bool> {
+        self.value.and_then(Value::as_bool)
+    }
+
+    /// A copy of what stands here.
+    #[must_use]
+    pub fn node(&self) -> Option<Node> {
+        match self.root {
+            Some(map) => Some(Node(Value::Object(map.clone()))),
+            None => self.value.cloned().map(Node),
+        }
+    }
+
+    /// Whether the same stands at both places.
+    #[must_use]
+    pub fn same_as(&self, other: &Self) -> bool {
+        match (self.root, other.root) {
+            (Some(a), Some(b)) => a == b,
+            _ => self.value == other.value,
+        }
+    }
+
+    /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        match (self.root, self.value) {
+            (Some(map), _) => serde_json::to_string(map).unwrap_or_default(),
+            (None, Some(value)) => value.to_string(),
+            (None, None) => "\"\"".to_owned(),
+        }
+    }
+
+    /// `Required value` here.
+    #[must_use]
+    pub fn required(&self, detail: &str) -> Error {
+        Error::required(&self.path, detail)
+    }
+
+    /// `Invalid value` here, printing what stands here.
+    #[must_use]
+    pub fn invalid(&self, detail: &str) -> Error {
+        Error::invalid_printed(&self.path, &self.printed(), detail)
+    }
+
+    /// `Forbidden` here.
+    #[must_use]
+    pub fn forbidden(&self, detail: &str) -> Error {
+        Error::forbidden(&self.path, detail)
+    }
+
+    /// `Unsupported value` here.
+    #[must_use]
+    pub fn not_supported(&self, supported: &[&str]) -> Error {
+        Error::not_supported(&self.path, self.str(), supported)
+    }
+}

@@ -1,0 +1,244 @@
+//! RequestInfo: what a method and a path ask for, before anybody knows whether it exists.
+//!
+//! Upstream rule: generic API server 2.1. Pure: takes the decoded path and the raw query.
+
+use std::borrow::Cow;
+
+use crate::selector::FieldSelector;
+
+/// A request as authorization, flow control, audit and metrics see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// Whether the path names a resource.
+    pub is_resource_request: bool,
+    /// The decoded URL path.
+    pub path: String,
+    /// `get`, `list`, `watch`, `create`, ...; the lower-case method for non-resource requests; empty for OPTIONS.
+    pub verb: String,
+    /// `api` or `apis`.
+    pub api_prefix: String,
+    /// The group, empty for core.
+    pub api_group: String,
+    /// The version.
+    pub api_version: String,
+    /// The namespace, empty at cluster scope.
+    pub namespace: String,
+    /// The plural resource.
+    pub resource: String,
+    /// The subresource.
+    pub subresource: String,
+    /// The object's name.
+    pub name: String,
+    /// Segments from the resource on.
+    pub parts: Vec<String>,
+    /// The raw label selector of list, watch and deletecollection.
+    pub label_selector: String,
+    /// The raw field selector of list, watch and deletecollection.
+    pub field_selector: String,
+    /// Whether the deprecated `/watch/` prefix was used.
+    pub watch_prefix: bool,
+}
+
+/// A path that begins like a resource and then says nothing: answered with 500 text upstream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unable to determine kind and namespace from url, {0}")]
+pub struct InvalidPath(pub String);
+
+impl RequestInfo {
+    /// Reads a request line. `path` is percent-decoded, `query` is raw.
+    ///
+    /// # Errors
+    /// [`InvalidPath`] when a verb prefix (`watch`, `proxy`) is followed by nothing.
+    pub fn parse(method: &str, path: &str, query: &str) -> Result<Self, InvalidPath> {
+        let mut info = Self { path: path.to_owned(), verb: method.to_ascii_lowercase(), ..Self::default() };
+        let all: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let Some((prefix, group, version, rest)) = api_segments(&all) else { return Ok(info) };
+        info.is_resource_request = true;
+        info.api_prefix = prefix.to_owned();
+        info.api_group = group.to_owned();
+        info.api_version = version.to_owned();
+        let mut parts = rest;
+        let verb_prefix = matches!(parts[0], "proxy" | "watch");
+        if verb_prefix {
+            if parts.len() < 2 {
+                return Err(InvalidPath(path.to_owned()));
+            }
+            info.verb = parts[0].to_owned();
+            info.watch_prefix = parts[0] == "watch";
+            parts = &parts[1..];
+        } else {
+            info.verb = verb_of(method).to_owned();
+        }
+        info.take_parts(parts);
+        info.refine_verb(query);
+        Ok(info)
+    }
+
+    fn take_parts(&mut self, mut parts: &[&str]) {
+        if parts[0] == "namespaces" && parts.len() > 1 {
+            self.namespace = parts[1].to_owned();
+            if parts.len() > 2 && !matches!(parts[2], "status" | "finalize") {
+                parts = &parts[2..];
+            }
+        }
+        self.parts = parts.iter().map(|&p| p.to_owned()).collect();
+        self.resource = parts[0].to_owned();
+        self.name = parts.get(1).copied().unwrap_or_default().to_owned();
+        if self.verb != "proxy" {
+            self.subresource = parts.get(2).copied().unwrap_or_default().to_owned();
+        }
+    }
+
+    /// Collections: `get` becomes list or watch, `delete` becomes deletecollection, and selectors are looked at.
+    fn refine_verb(&mut self, query: &str) {
+        if self.name.is_empty() && self.verb == "get" {
+            let watch = first_value(query, "watch").is_some_and(|v| truthy(&v));
+            self.verb = if watch { "watch" } else { "list" }.to_owned();
+        } else if self.name.is_empty() && self.verb == "delete" {
+            self.verb = "deletecollection".to_owned();
+        }
+        let collection = matches!(self.verb.as_str(), "list" | "watch" | "deletecollection");
+        if !collection || self.watch_prefix {
+            return;
+        }
+        self.label_selector = first_value(query, "labelSelector").unwrap_or_default().into_owned();
+        self.field_selector = first_value(query, "fieldSelector").unwrap_or_default().into_owned();
+        if self.name.is_empty() && self.verb != "deletecollection" {
+            self.name = name_from_selector(&self.field_selector).unwrap_or_default();
+        }
+    }
+
+    /// Whether the request changes something: decides the in-flight class and the store path.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+
+    /// `resource/subresource`, or the resource alone.
+    #[must_use]
+    pub fn resource_path(&self) -> String {
+        if self.subresource.is_empty() {
+            self.resource.clone()
+        } else {
+            format!("{}/{}", self.resource, self.subresource)
+        }
+    }
+
+    /// Upstream's metric label: `resource`, `namespace`, `cluster`, or nothing for other paths.
+    #[must_use]
+    pub fn scope(&self) -> &'static str {
+        match (self.is_resource_request, self.name.is_empty(), self.namespace.is_empty()) {
+            (false, ..) => "",
+            (true, false, _) => "resource",
+            (true, true, false) => "namespace",
+            (true, true, true) => "cluster",
+        }
+    }
+}
+
+/// Splits off `api/V` or `apis/G/V`; nothing when no resource follows.
+fn api_segments<'a>(all: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a str, &'a [&'a str])> {
+    match all {
+        ["api", version, rest @ ..] if !rest.is_empty() => Some(("api", "", version, rest)),
+        ["apis", group, version, rest @ ..] if !rest.is_empty() => Some(("apis", group, version, rest)),
+        _ => None,
+    }
+}
+
+fn verb_of(method: &str) -> &'static str {
+    match method {
+        "POST" => "create",
+        "GET" | "HEAD" => "get",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        _ => "",
+    }
+}
+
+/// The first value under this key in a raw query, decoded.
+#[must_use]
+pub fn first_value<'q>(query: &'q str, key: &str) -> Option<Cow<'q, str>> {
+    form_urlencoded::parse(query.as_bytes()).find(|(k, _)| k == key).map(|(_, v)| v)
+}
+
+/// Upstream's query booleans: only `false` (any case) and `0` are false; the empty string is true.
+#[must_use]
+pub fn truthy(value: &str) -> bool {
+    !(value.eq_ignore_ascii_case("false") || value == "0")
+}
+
+fn name_from_selector(raw: &str) -> Option<String> {
+    let selector = FieldSelector::parse(raw).ok()?;
+    let name = selector.requires_exact_match("metadata.name")?;
+    let legal = !matches!(name, "" | "." | "..") && !name.contains(['/', '%']);
+    legal.then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// method, URL, is resource, verb, group, version, namespace, resource, subresource, name
+    type Row = (&'static str, &'static str, bool, [&'static str; 7]);
+
+    const ROWS: &[Row] = &[
+        ("GET", "/api/v1/pods", true, ["list", "", "v1", "", "pods", "", ""]),
+        ("GET", "/api/v1/pods?watch=true", true, ["watch", "", "v1", "", "pods", "", ""]),
+        ("GET", "/api/v1/pods?watch", true, ["watch", "", "v1", "", "pods", "", ""]),
+        ("GET", "/api/v1/pods?watch=FALSE", true, ["list", "", "v1", "", "pods", "", ""]),
+        ("GET", "/api/v1/watch/pods", true, ["watch", "", "v1", "", "pods", "", ""]),
+        ("GET", "/api/v1/namespaces/a", true, ["get", "", "v1", "a", "namespaces", "", "a"]),
+        (
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            true,
+            ["update", "", "v1", "a", "namespaces", "finalize", "a"],
+        ),
+        ("GET", "/api/v1/namespaces/a/status", true, ["get", "", "v1", "a", "namespaces", "status", "a"]),
+        ("GET", "/api/v1/namespaces/a/pods", true, ["list", "", "v1", "a", "pods", "", ""]),
+        ("DELETE", "/api/v1/namespaces/a/pods", true, ["deletecollection", "", "v1", "a", "pods", "", ""]),
+        (
+            "POST",
+            "/api/v1/namespaces/a/pods/p/binding",
+            true,
+            ["create", "", "v1", "a", "pods", "binding", "p"],
+        ),
+        ("GET", "/api/v1/namespaces/a/pods/p/proxy/x/y", true, ["get", "", "v1", "a", "pods", "proxy", "p"]),
+        ("HEAD", "/api/v1/namespaces/a/pods/p", true, ["get", "", "v1", "a", "pods", "", "p"]),
+        ("OPTIONS", "/api/v1/pods", true, ["", "", "v1", "", "pods", "", ""]),
+        (
+            "GET",
+            "/apis/apps/v1/namespaces/a/deployments/d/scale",
+            true,
+            ["get", "apps", "v1", "a", "deployments", "scale", "d"],
+        ),
+        (
+            "GET",
+            "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dx",
+            true,
+            ["list", "apps", "v1", "", "deployments", "", "x"],
+        ),
+        ("GET", "/apis/apps/v1", false, ["get", "", "", "", "", "", ""]),
+        ("GET", "/api/v1", false, ["get", "", "", "", "", "", ""]),
+        ("POST", "/version", false, ["post", "", "", "", "", "", ""]),
+        ("GET", "/api/v1/proxy/namespaces/a/pods/p/x", true, ["proxy", "", "v1", "a", "pods", "", "p"]),
+    ];
+
+    #[test]
+    fn requests_read_as_upstream_reads_them() {
+        for (method, url, is_resource, want) in ROWS {
+            let (path, query) = url.split_once('?').unwrap_or((url, ""));
+            let i = RequestInfo::parse(method, path, query).unwrap();
+            let got =
+                [&i.verb, &i.api_group, &i.api_version, &i.namespace, &i.resource, &i.subresource, &i.name];
+            assert_eq!(i.is_resource_request, *is_resource, "{method} {url}");
+            assert_eq!(got.map(String::as_str), *want, "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn a_verb_prefix_without_a_resource_is_an_error() {
+        assert!(RequestInfo::parse("GET", "/api/v1/watch", "").is_err());
+    }
+}

@@ -1,0 +1,9 @@
+//! Label and field selectors: parse once, match often.
+//!
+//! Grammar and messages follow upstream's rules 7.6; both are foreign input and never panic.
+
+mod field;
+mod label;
+
+pub use field::{FieldSelector, FieldTerm, InvalidFieldSelector};
+pub use label::{InvalidLabelSelector, LabelSelector, Operator, Requirement};

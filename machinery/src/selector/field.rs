@@ -1,0 +1,159 @@
+//! Field selectors: `f=v`, `f==v`, `f!=v`, joined by commas, with backslash escapes.
+
+/// One term of a field selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldTerm {
+    /// The field path, such as `metadata.name`.
+    pub field: String,
+    /// The value, unescaped.
+    pub value: String,
+    /// Whether the term is `!=`.
+    pub negated: bool,
+}
+
+/// A conjunction of terms; empty selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    terms: Vec<FieldTerm>,
+}
+
+/// A selector that cannot be read, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidFieldSelector {
+    /// A term without an operator.
+    #[error("invalid selector: '{selector}'; can't understand '{term}'")]
+    Term {
+        /// The whole selector.
+        selector: String,
+        /// The term in question.
+        term: String,
+    },
+    /// A backslash before anything but `\`, `,` or `=`, or at the end.
+    #[error("invalid field selector: invalid escape sequence: \\{0}")]
+    Escape(String),
+    /// An unescaped `,` or `=` in a value.
+    #[error("invalid field selector: unescaped character in value: {0}")]
+    Unescaped(char),
+}
+
+impl FieldSelector {
+    /// Parses the query form.
+    ///
+    /// # Errors
+    /// [`InvalidFieldSelector`], answered with 400.
+    pub fn parse(text: &str) -> Result<Self, InvalidFieldSelector> {
+        let mut terms = Vec::new();
+        for raw in split_terms(text).into_iter().filter(|t| !t.is_empty()) {
+            let (field, negated, value) = split_operator(raw).ok_or_else(|| InvalidFieldSelector::Term {
+                selector: text.to_owned(),
+                term: raw.to_owned(),
+            })?;
+            terms.push(FieldTerm { field: field.to_owned(), value: unescape(value)?, negated });
+        }
+        Ok(Self { terms })
+    }
+
+    /// The terms, in order.
+    #[must_use]
+    pub fn terms(&self) -> &[FieldTerm] {
+        &self.terms
+    }
+
+    /// Whether everything matches.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether the fields that `get` tells satisfy every term; an unknown field is the empty string.
+    pub fn matches<'v>(&self, get: impl Fn(&str) -> Option<&'v str>) -> bool {
+        self.terms.iter().all(|t| (get(&t.field).unwrap_or_default() == t.value) != t.negated)
+    }
+
+    /// The value that the selector pins this field to, if it does.
+    #[must_use]
+    pub fn requires_exact_match(&self, field: &str) -> Option<&str> {
+        self.terms.iter().find(|t| !t.negated && t.field == field).map(|t| t.value.as_str())
+    }
+}
+
+fn split_terms(text: &str) -> Vec<&str> {
+    let (mut terms, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                terms.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+/// The first operator wins: fields never contain one.
+fn split_operator(term: &str) -> Option<(&str, bool, &str)> {
+    let at = term.find(['=', '!'])?;
+    let (field, rest) = term.split_at(at);
+    [("!=", true), ("==", false), ("=", false)]
+        .iter()
+        .find_map(|(op, negated)| rest.strip_prefix(op).map(|value| (field, *negated, value)))
+}
+
+fn unescape(value: &str) -> Result<String, InvalidFieldSelector> {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(c @ ('\\' | ',' | '=')) => out.push(c),
+                other => {
+                    return Err(InvalidFieldSelector::Escape(other.map(String::from).unwrap_or_default()));
+                }
+            },
+            ',' | '=' => return Err(InvalidFieldSelector::Unescaped(c)),
+            _ => out.push(c),
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(field: &str, value: &str, negated: bool) -> FieldTerm {
+        FieldTerm { field: field.into(), value: value.into(), negated }
+    }
+
+    #[test]
+    fn terms_split_on_unescaped_commas_and_operators() {
+        let rows = [
+            ("", vec![]),
+            ("a=b", vec![term("a", "b", false)]),
+            ("a==b,c!=d", vec![term("a", "b", false), term("c", "d", true)]),
+            (r"a=b\,c\=d\\", vec![term("a", r"b,c=d\", false)]),
+            ("a=", vec![term("a", "", false)]),
+        ];
+        for (text, want) in rows {
+            assert_eq!(FieldSelector::parse(text).unwrap().terms(), want, "{text}");
+        }
+        for bad in ["a", r"a=\x", r"a=b\", "a=b=c"] {
+            assert!(FieldSelector::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_missing_field_is_the_empty_string() {
+        let selector = FieldSelector::parse("a!=b").unwrap();
+        assert!(selector.matches(|_| None));
+        assert!(!selector.matches(|_| Some("b")));
+        assert_eq!(
+            FieldSelector::parse("metadata.name=x").unwrap().requires_exact_match("metadata.name"),
+            Some("x")
+        );
+    }
+}

@@ -1,0 +1,476 @@
+//! `Status`: the one shape of every refusal, and upstream's constructors for it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::field;
+use crate::gvk::{GroupKind, GroupResource};
+
+/// Machine-readable reasons, spelled as on the wire. Clients match on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// No reason given.
+    Unknown,
+    /// 400
+    BadRequest,
+    /// 401
+    Unauthorized,
+    /// 403
+    Forbidden,
+    /// 404
+    NotFound,
+    /// 405
+    MethodNotAllowed,
+    /// 406
+    NotAcceptable,
+    /// 409, the name is taken
+    AlreadyExists,
+    /// 409, revision or precondition
+    Conflict,
+    /// 410, for old clients
+    Gone,
+    /// 410, revision or continue token too old
+    Expired,
+    /// 413
+    RequestEntityTooLarge,
+    /// 415
+    UnsupportedMediaType,
+    /// 422
+    Invalid,
+    /// 429
+    TooManyRequests,
+    /// 500
+    InternalError,
+    /// 500, the operation may be tried again
+    ServerTimeout,
+    /// 503
+    ServiceUnavailable,
+    /// 504
+    Timeout,
+}
+
+impl Reason {
+    const ALL: [(Self, &'static str, u16); 19] = [
+        (Self::Unknown, "", 500),
+        (Self::BadRequest, "BadRequest", 400),
+        (Self::Unauthorized, "Unauthorized", 401),
+        (Self::Forbidden, "Forbidden", 403),
+        (Self::NotFound, "NotFound", 404),
+        (Self::MethodNotAllowed, "MethodNotAllowed", 405),
+        (Self::NotAcceptable, "NotAcceptable", 406),
+        (Self::AlreadyExists, "AlreadyExists", 409),
+        (Self::Conflict, "Conflict", 409),
+        (Self::Gone, "Gone", 410),
+        (Self::Expired, "Expired", 410),
+        (Self::RequestEntityTooLarge, "RequestEntityTooLarge", 413),
+        (Self::UnsupportedMediaType, "UnsupportedMediaType", 415),
+        (Self::Invalid, "Invalid", 422),
+        (Self::TooManyRequests, "TooManyRequests", 429),
+        (Self::InternalError, "InternalError", 500),
+        (Self::ServerTimeout, "ServerTimeout", 500),
+        (Self::ServiceUnavailable, "ServiceUnavailable", 503),
+        (Self::Timeout, "Timeout", 504),
+    ];
+
+    /// The wire spelling; empty for [`Reason::Unknown`].
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The HTTP code that goes with the reason.
+    #[must_use]
+    pub fn code(self) -> u16 {
+        Self::ALL[self as usize].2
+    }
+
+    /// The reason of this spelling; anything unknown is [`Reason::Unknown`].
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self::ALL.iter().find(|(_, name, _)| *name == text).map_or(Self::Unknown, |(reason, ..)| *reason)
+    }
+}
+
+/// One cause in `details.causes`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// Machine-readable, such as `FieldValueRequired`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field, `spec.a[0].b`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// `details` of a Status. `kind` is the plural resource in most errors, the Kind in Invalid and precondition conflicts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Details {
+    /// The object's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its plural resource or its kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Its uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// What exactly is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// Seconds after which to try again; also sent as `Retry-After`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if takes a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// `metadata` of a Status; only `continue` is ever set (expired list continuations).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListMeta {
+    /// A continue token that resumes an expired list.
+    #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
+    pub continue_token: String,
+}
+
+/// A `v1` Status, failure or success. Field order is the wire's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    #[serde(default = "kind_status")]
+    kind: String,
+    #[serde(rename = "apiVersion", default = "version_v1")]
+    api_version: String,
+    /// List metadata.
+    #[serde(default)]
+    pub metadata: ListMeta,
+    /// `Failure` or `Success`.
+    #[serde(default)]
+    pub status: String,
+    /// For people; kubectl prints it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The reason's spelling; kept as text so that a backend's own reasons survive.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Particulars; `{}` is printed when present and empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+    /// The HTTP code; absent in successes.
+    #[serde(default, skip_serializing_if = "is_zero_code")]
+    pub code: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if takes a reference")]
+fn is_zero_code(n: &u16) -> bool {
+    *n == 0
+}
+
+fn kind_status() -> String {
+    "Status".to_owned()
+}
+
+fn version_v1() -> String {
+    "v1".to_owned()
+}
+
+impl Status {
+    /// A failure with this reason, its usual code, and no details.
+    pub fn failure(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind_status(),
+            api_version: version_v1(),
+            metadata: ListMeta::default(),
+            status: "Failure".to_owned(),
+            message: message.into(),
+            reason: reason.as_str().to_owned(),
+            details: None,
+            code: reason.code(),
+        }
+    }
+
+    /// A success, as DELETE answers it.
+    #[must_use]
+    pub fn success(details: Option<Details>) -> Self {
+        let mut status = Self::failure(Reason::Unknown, "");
+        status.status = "Success".to_owned();
+        status.details = details;
+        status.code = 0;
+        status
+    }
+
+    /// The same with these details.
+    #[must_use]
+    pub fn with_details(mut self, details: Details) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// The same with `retryAfterSeconds`.
+    #[must_use]
+    pub fn with_retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// The same with one more cause.
+    #[must_use]
+    pub fn with_cause(mut self, cause: Cause) -> Self {
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
+    /// 400 with free text.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::failure(Reason::BadRequest, message)
+    }
+
+    /// 401, upstream's one word.
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::failure(Reason::Unauthorized, "Unauthorized")
+    }
+
+    /// 403 on an object or a collection (empty name).
+    #[must_use]
+    pub fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
+        let message = match (resource.resource.is_empty(), name.is_empty()) {
+            (true, _) => format!("forbidden: {why}"),
+            (false, true) => format!("{resource} is forbidden: {why}"),
+            (false, false) => format!("{resource} {name:?} is forbidden: {why}"),
+        };
+        Self::failure(Reason::Forbidden, message).with_details(details_of(resource, name))
+    }
+
+    /// 404 of an object.
+    #[must_use]
+    pub fn not_found(resource: &GroupResource, name: &str) -> Self {
+        Self::failure(Reason::NotFound, format!("{resource} {name:?} not found"))
+            .with_details(details_of(resource, name))
+    }
+
+    /// 404 of a path inside an installed group version.
+    #[must_use]
+    pub fn no_route() -> Self {
+        Self::failure(Reason::NotFound, "the server could not find the requested resource")
+            .with_details(Details::default())
+    }
+
+    /// 405 of a route.
+    #[must_use]
+    pub fn no_method() -> Self {
+        Self::failure(
+            Reason::MethodNotAllowed,
+            "the server does not allow this method on the requested resource",
+        )
+        .with_details(Details::default())
+    }
+
+    /// 405 of a verb that the resource does not have.
+    #[must_use]
+    pub fn method_not_supported(resource: &GroupResource, verb: &str) -> Self {
+        Self::failure(
+            Reason::MethodNotAllowed,
+            format!("{verb} is not supported on resources of kind \"{resource}\""),
+        )
+        .with_details(details_of(resource, ""))
+    }
+
+    /// 406 naming what is served.
+    #[must_use]
+    pub fn not_acceptable(accepted: &[&str]) -> Self {
+        Self::failure(
+            Reason::NotAcceptable,
+            format!("only the following media types are accepted: {}", accepted.join(", ")),
+        )
+    }
+
+    /// 409, the name is taken.
+    #[must_use]
+    pub fn already_exists(resource: &GroupResource, name: &str) -> Self {
+        Self::failure(Reason::AlreadyExists, format!("{resource} {name:?} already exists"))
+            .with_details(details_of(resource, name))
+    }
+
+    /// 409, somebody else was faster or a precondition does not hold.
+    #[must_use]
+    pub fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
+        Self::failure(
+            Reason::Conflict,
+            format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"),
+        )
+        .with_details(details_of(resource, name))
+    }
+
+    /// 410, a revision or token that history no longer holds.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::failure(Reason::Expired, message)
+    }
+
+    /// 413.
+    #[must_use]
+    pub fn too_large(limit: usize) -> Self {
+        Self::failure(Reason::RequestEntityTooLarge, format!("Request entity too large: limit is {limit}"))
+    }
+
+    /// 415 of a body in an unknown form.
+    #[must_use]
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        Self::failure(
+            Reason::UnsupportedMediaType,
+            format!(
+                "the body of the request was in an unknown format - accepted media types include: {}",
+                accepted.join(", ")
+            ),
+        )
+    }
+
+    /// 422 with one cause per field error; identical texts are said once in the message.
+    #[must_use]
+    pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
+        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+        for text in errors.iter().map(ToString::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        Self::failure(Reason::Invalid, format!("{kind} {name:?} is invalid: {list}")).with_details(Details {
+            name: name.to_owned(),
+            group: kind.group.clone(),
+            kind: kind.kind.clone(),
+            causes: errors.iter().map(field::Error::cause).collect(),
+            ..Details::default()
+        })
+    }
+
+    /// 429 with a time to come back.
+    pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Self {
+        Self::failure(Reason::TooManyRequests, message).with_retry_after(retry_after_seconds)
+    }
+
+    /// 500: something is broken here, not in the request.
+    pub fn internal(error: impl fmt::Display) -> Self {
+        let error = error.to_string();
+        Self::failure(Reason::InternalError, format!("Internal error occurred: {error}"))
+            .with_cause(Cause { message: error, ..Cause::default() })
+    }
+
+    /// 503 with free text.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::failure(Reason::ServiceUnavailable, message)
+    }
+
+    /// 504 with upstream's prefix.
+    pub fn timeout(message: impl fmt::Display) -> Self {
+        Self::failure(Reason::Timeout, format!("Timeout: {message}")).with_details(Details::default())
+    }
+
+    /// Whether this is a failure.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        self.status != "Success"
+    }
+
+    /// The reason, [`Reason::Unknown`] for words of others.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        Reason::parse(&self.reason)
+    }
+
+    /// `details.retryAfterSeconds`, 0 when absent.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> u32 {
+        self.details.as_ref().map_or(0, |d| d.retry_after_seconds)
+    }
+
+    /// Compact JSON with the closing newline of upstream's encoder.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        // A struct of strings and numbers always encodes; an empty body would be the visible sign if it ever did not.
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// The Status in these bytes, if they are one.
+    #[must_use]
+    pub fn from_json(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice::<Self>(bytes).ok().filter(|s| s.kind == "Status")
+    }
+}
+
+fn details_of(resource: &GroupResource, name: &str) -> Details {
+    Details {
+        name: name.to_owned(),
+        group: resource.group.clone(),
+        kind: resource.resource.clone(),
+        ..Details::default()
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Status {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_index_their_own_row() {
+        for (reason, text, code) in Reason::ALL {
+            assert_eq!((reason.as_str(), reason.code()), (text, code));
+            assert_eq!(Reason::parse(text), reason);
+        }
+    }
+
+    #[test]
+    fn a_not_found_encodes_as_upstream_does() {
+        let status = Status::not_found(&GroupResource::new("apps", "deployments"), "x");
+        assert_eq!(
+            String::from_utf8(status.to_json()).unwrap(),
+            concat!(
+                r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+                r#""message":"deployments.apps \"x\" not found","reason":"NotFound","#,
+                r#""details":{"name":"x","group":"apps","kind":"deployments"},"code":404}"#,
+                "\n"
+            )
+        );
+        assert_eq!(Status::from_json(&status.to_json()), Some(status));
+    }
+
+    #[test]
+    fn invalid_says_identical_texts_once_and_brackets_several() {
+        let kind = GroupKind { group: String::new(), kind: "Service".into() };
+        let path = field::Path::new("spec.a");
+        let one = field::Error::required(&path, "");
+        let two = field::Error::required(&field::Path::new("spec.b"), "");
+        let status = Status::invalid(&kind, "n", &[one.clone(), one.clone()]);
+        assert_eq!(status.message, r#"Service "n" is invalid: spec.a: Required value"#);
+        let status = Status::invalid(&kind, "n", &[one, two]);
+        assert_eq!(
+            status.message,
+            r#"Service "n" is invalid: [spec.a: Required value, spec.b: Required value]"#
+        );
+        assert_eq!(status.details.unwrap().causes.len(), 2);
+    }
+}

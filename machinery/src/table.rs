@@ -1,0 +1,57 @@
+//! Table: the columns and cells that kubectl prints. Cells stay typed; ages are rendered when asked for.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::time;
+
+/// A column as it stands in `columnDefinitions`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// The heading.
+    pub name: String,
+    /// `string`, `integer`, `date`, `boolean` or `number`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `name`, `date`, or empty.
+    pub format: String,
+    /// For people.
+    pub description: String,
+    /// 0 is always shown, more is for wide output.
+    pub priority: i32,
+}
+
+/// A cell before it is rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing: JSON null.
+    Null,
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A truth value.
+    Bool(bool),
+    /// The age of something created then; rendered as a duration at the time of the request.
+    Age(Option<String>),
+}
+
+impl Cell {
+    /// Text from anything that is text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Writes the cell as JSON, ages against `now`.
+    pub fn render(&self, now: Timestamp, out: &mut Vec<u8>) {
+        let json = match self {
+            Self::Null => serde_json::to_vec(&()),
+            Self::Text(text) => serde_json::to_vec(text),
+            Self::Integer(n) => serde_json::to_vec(n),
+            Self::Bool(b) => serde_json::to_vec(b),
+            Self::Age(created) => serde_json::to_vec(&time::age(created.as_deref(), now)),
+        };
+        // Scalars always encode.
+        out.extend_from_slice(&json.unwrap_or_default());
+    }
+}

@@ -1,0 +1,71 @@
+//! Kube-aware version order: GA before beta before alpha, larger numbers first, other words last.
+
+use std::cmp::Ordering;
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Stability {
+    Alpha,
+    Beta,
+    Stable,
+}
+
+fn parse(version: &str) -> Option<(Stability, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let major = number(&rest[..digits])?;
+    match &rest[digits..] {
+        "" => Some((Stability::Stable, major, 0)),
+        tail => {
+            let (stability, minor) = match (tail.strip_prefix("beta"), tail.strip_prefix("alpha")) {
+                (Some(minor), _) => (Stability::Beta, minor),
+                (_, Some(minor)) => (Stability::Alpha, minor),
+                _ => return None,
+            };
+            Some((stability, major, number(minor)?))
+        }
+    }
+}
+
+/// Numbers have no leading zero and fit a machine int; anything else is "no version" to upstream.
+fn number(text: &str) -> Option<u32> {
+    let plain = !text.is_empty() && !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+/// Orders versions for display, the preferred one first (`Less` means "comes first").
+///
+/// Upstream rule: aggregator 1.7. Words that are no Kubernetes version come last, alphabetically.
+#[must_use]
+pub fn preferred_first(a: &str, b: &str) -> Ordering {
+    match (parse(a), parse(b)) {
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_sort_as_upstream_lists_them() {
+        let rows = [
+            ("v1 v2", "v2 v1"),
+            ("v2 v10", "v10 v2"),
+            ("v2 v2beta1 v10beta2 v10beta1 v10alpha1 v1", "v2 v1 v10beta2 v10beta1 v2beta1 v10alpha1"),
+            ("v1 v2 test foo10 final foo2 foo1", "v2 v1 final foo1 foo10 foo2 test"),
+            (
+                "v12alpha1 v10 v11beta2 v10beta3 v3beta1 v2 v11alpha2 foo1 v1 foo10",
+                "v10 v2 v1 v11beta2 v10beta3 v3beta1 v12alpha1 v11alpha2 foo1 foo10",
+            ),
+            ("v99999999999999999999 v1", "v1 v99999999999999999999"),
+        ];
+        for (input, want) in rows {
+            let mut versions: Vec<_> = input.split(' ').collect();
+            versions.sort_by(|a, b| preferred_first(a, b));
+            assert_eq!(versions.join(" "), want);
+        }
+    }
+}
