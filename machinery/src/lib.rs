@@ -10,6 +10,7 @@ pub mod gvk;
 pub mod names;
 pub mod object;
 pub mod request_info;
+pub mod resolve;
 pub mod route;
 pub mod selector;
 pub mod status;

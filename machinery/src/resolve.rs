@@ -1,0 +1,163 @@
+//! From an APIService's Service, its EndpointSlices and a port to addresses to dial, or to the reason why there are none.
+//!
+//! Pure: values in, values out. It must not look up a name, choose at random, or know who asks: the proxy rotates over
+//! the targets, the availability controller probes them, webhooks call them.
+
+mod api_service;
+mod backend_urls;
+mod index;
+mod service;
+mod slice;
+
+pub use api_service::{ApiServiceFacts, BackendFacts, Bundle, BundlePool, CaBundle};
+pub use backend_urls::{
+    BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
+};
+pub use index::{ServiceIndex, ServiceKey};
+pub use service::{ServiceFacts, ServicePort, ServiceType};
+pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, SlicePort};
+
+use crate::route::{ResolveError, ServiceReference, Target};
+
+/// The Service is not there.
+pub const SERVICE_NOT_FOUND: &str = "ServiceNotFound";
+/// The Service has no such port.
+pub const SERVICE_PORT_ERROR: &str = "ServicePortError";
+/// The Service has no EndpointSlices.
+pub const ENDPOINTS_NOT_FOUND: &str = "EndpointsNotFound";
+/// No EndpointSlice has a usable address under the Service port's name.
+pub const MISSING_ENDPOINTS: &str = "MissingEndpoints";
+/// Whatever else keeps a backend from answering.
+pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
+
+/// Which of upstream's two resolvers is meant (aggregator 3.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// The Service's cluster IP.
+    #[default]
+    ClusterIp,
+    /// The Service's endpoints: `--enable-aggregator-routing`.
+    Endpoints,
+}
+
+/// The addresses of a Service's port, in an order that depends on the values alone: slices of the Service's first IP
+/// family before others, then by name, endpoints as listed; the other families count only when the first has nothing.
+///
+/// A Service that has been given no cluster IP (which is not a headless one) resolves to its endpoints in both modes.
+///
+/// # Errors
+/// Why there is nowhere to dial, under the Available condition's reason.
+pub fn resolve(
+    mode: Mode,
+    service: Option<&ServiceFacts>,
+    slices: &[&SliceFacts],
+    reference: &ServiceReference,
+) -> Result<Vec<Target>, ResolveError> {
+    let Some(service) = service else { return Err(not_found(reference)) };
+    match (mode, &service.kind) {
+        (Mode::ClusterIp, ServiceType::ExternalName) => external_name(service, reference),
+        (Mode::ClusterIp, kind) if kind.has_cluster_ip() => cluster_ip(service, slices, reference),
+        (Mode::Endpoints, kind) if kind.has_cluster_ip() => endpoints(service, slices, reference),
+        (_, kind) => Err(unresolved(reference, &format!("has the unsupported type {:?}", kind.as_str()))),
+    }
+}
+
+/// The first two tests of the availability controller that need no network: the port is there (R3), and slices offer
+/// a usable address under its name (R5, R6).
+///
+/// # Errors
+/// The condition's reason and message.
+pub fn usable_endpoints(
+    service: &ServiceFacts,
+    slices: &[&SliceFacts],
+    reference: &ServiceReference,
+) -> Result<(), ResolveError> {
+    endpoints(service, slices, reference).map(drop)
+}
+
+fn external_name(service: &ServiceFacts, reference: &ServiceReference) -> Result<Vec<Target>, ResolveError> {
+    if service.external_name.is_empty() {
+        return Err(unresolved(reference, "has no externalName"));
+    }
+    Ok(vec![Target { host: service.external_name.clone(), port: reference.port }])
+}
+
+fn cluster_ip(
+    service: &ServiceFacts,
+    slices: &[&SliceFacts],
+    reference: &ServiceReference,
+) -> Result<Vec<Target>, ResolveError> {
+    match service.cluster_ip.as_str() {
+        "None" => Err(unresolved(reference, "is headless and endpoints are not routed to")),
+        "" => endpoints(service, slices, reference),
+        ip => {
+            port_name(service, reference)?;
+            Ok(vec![Target { host: ip.to_owned(), port: reference.port }])
+        }
+    }
+}
+
+fn endpoints(
+    service: &ServiceFacts,
+    slices: &[&SliceFacts],
+    reference: &ServiceReference,
+) -> Result<Vec<Target>, ResolveError> {
+    let port = port_name(service, reference)?;
+    if slices.is_empty() {
+        return Err(refused(
+            ENDPOINTS_NOT_FOUND,
+            format!("cannot find endpointslices for {}", printed(reference)),
+        ));
+    }
+    let mut sorted: Vec<&SliceFacts> = slices.to_vec();
+    sorted.sort_by(|a, b| {
+        (a.family.rank(service.family), &a.name).cmp(&(b.family.rank(service.family), &b.name))
+    });
+    let (preferred, others): (Vec<_>, Vec<_>) =
+        sorted.into_iter().partition(|s| s.family == service.family.unwrap_or(s.family));
+    for slices in [preferred, others] {
+        let mut targets: Vec<Target> = Vec::new();
+        for target in slices.iter().flat_map(|slice| slice.targets(port)) {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        if !targets.is_empty() {
+            return Ok(targets);
+        }
+    }
+    let message =
+        format!("endpointslices for {} have no addresses with port name {port:?}", printed(reference));
+    Err(refused(MISSING_ENDPOINTS, message))
+}
+
+/// The name under which slices know the wanted port.
+fn port_name<'a>(service: &'a ServiceFacts, reference: &ServiceReference) -> Result<&'a str, ResolveError> {
+    service.ports.iter().find(|p| p.port == reference.port).map(|p| p.name.as_str()).ok_or_else(|| {
+        let message = format!("{} is not listening on port {}", printed(reference), reference.port);
+        refused(SERVICE_PORT_ERROR, message)
+    })
+}
+
+/// R1.
+#[must_use]
+pub fn not_found(reference: &ServiceReference) -> ResolveError {
+    refused(SERVICE_NOT_FOUND, format!("{} is not present", printed(reference)))
+}
+
+/// A reference as messages print it.
+#[must_use]
+pub fn printed(reference: &ServiceReference) -> String {
+    format!("service/{} in {:?}", reference.name, reference.namespace)
+}
+
+fn unresolved(reference: &ServiceReference, why: &str) -> ResolveError {
+    refused(FAILED_DISCOVERY_CHECK, format!("{} {why}", printed(reference)))
+}
+
+fn refused(reason: &str, message: String) -> ResolveError {
+    ResolveError { reason: reason.to_owned(), message }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What routing and probing need to know of an APIService.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, FAILED_DISCOVERY_CHECK, backend_urls};
+use crate::gvk::GroupVersion;
+use crate::object::{Cursor, Object};
+use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
+
+/// A CA bundle under the hash of its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bundle {
+    /// SHA-256 of the bytes, lower-case hex.
+    pub hash: Arc<str>,
+    /// The bytes as they stand in `spec.caBundle`: PEM, if their author was careful.
+    pub pem: Arc<[u8]>,
+}
+
+/// A bundle that is there, shared by everybody who names the same bytes.
+pub type CaBundle = Arc<Bundle>;
+
+/// Bundles by content: 5,000 APIServices with 50 CAs hold 50 bundles.
+#[derive(Debug, Default)]
+pub struct BundlePool {
+    bundles: HashMap<Arc<str>, Weak<Bundle>>,
+    /// Sweep when the pool has grown to this.
+    sweep_at: usize,
+}
+
+impl BundlePool {
+    /// The shared bundle of these bytes.
+    pub fn intern(&mut self, bytes: Vec<u8>) -> CaBundle {
+        let hash = hex_sha256(&bytes);
+        if let Some(bundle) = self.bundles.get(hash.as_str()).and_then(Weak::upgrade) {
+            return bundle;
+        }
+        if self.bundles.len() >= self.sweep_at {
+            self.bundles.retain(|_, bundle| bundle.strong_count() > 0);
+            self.sweep_at = self.bundles.len() * 2 + 64;
+        }
+        let bundle = Arc::new(Bundle { hash: hash.into(), pem: bytes.into() });
+        self.bundles.insert(bundle.hash.clone(), Arc::downgrade(&bundle));
+        bundle
+    }
+}
+
+fn hex_sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// An APIService, as far as routing and probing go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiServiceFacts {
+    /// `metadata.name`
+    pub name: Arc<str>,
+    /// `metadata.uid`
+    pub uid: String,
+    /// `metadata.resourceVersion`
+    pub revision: i64,
+    /// A hash of all that people say (spec, labels, annotations): a status write does not change it, a touch does.
+    pub fingerprint: u64,
+    /// `spec.group`, `spec.version`
+    pub group_version: GroupVersion,
+    /// `spec.groupPriorityMinimum`
+    pub group_priority_minimum: i32,
+    /// `spec.versionPriority`
+    pub version_priority: i32,
+    /// Present when `spec.service` is.
+    pub backend: Option<BackendFacts>,
+    /// The Available condition; absent before the first verdict.
+    pub available: Option<Availability>,
+}
+
+/// The part of an APIService that says where its backend is and how to trust it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendFacts {
+    /// `spec.service`
+    pub service: ServiceReference,
+    /// `spec.caBundle`, when not empty.
+    pub bundle: Option<CaBundle>,
+    /// `spec.insecureSkipTLSVerify`
+    pub insecure: bool,
+    /// The annotation [`BACKEND_URLS`], read.
+    pub urls: Option<Result<Vec<Target>, ResolveError>>,
+    /// What the certificate must be for: `<service>.<namespace>.svc`, or what [`BACKEND_SERVER_NAME`] says.
+    pub server_name: String,
+    /// [`BACKEND_PROTOCOL`] says `h2`.
+    pub http2: bool,
+}
+
+impl BackendFacts {
+    /// What its certificate is checked against.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        match (&self.bundle, self.insecure) {
+            (_, true) => Trust::Insecure,
+            (Some(bundle), false) => Trust::Bundle(bundle.hash.to_string()),
+            (None, false) => Trust::System,
+        }
+    }
+}
+
+impl ApiServiceFacts {
+    /// Reads them off an APIService as it is stored (validated, defaulted).
+    pub fn of(object: &Object, bundles: &mut BundlePool) -> Self {
+        let spec = object.at(&["spec"]);
+        let number = |field: &str| i32::try_from(spec.field(field).i64().unwrap_or(0)).unwrap_or(0);
+        Self {
+            name: object.name().into(),
+            uid: object.uid().to_owned(),
+            revision: object.resource_version().parse().unwrap_or(0),
+            fingerprint: fingerprint(object),
+            group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
+            group_priority_minimum: number("groupPriorityMinimum"),
+            version_priority: number("versionPriority"),
+            backend: spec.field("service").is_present().then(|| backend(object, &spec, bundles)),
+            available: available(object),
+        }
+    }
+
+    /// Whether the condition is `True`.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.available.as_ref().is_some_and(|a| a.ok)
+    }
+}
+
+fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut BundlePool) -> BackendFacts {
+    let service = spec.field("service");
+    let service = ServiceReference {
+        namespace: service.field("namespace").str().to_owned(),
+        name: service.field("name").str().to_owned(),
+        port: service.field("port").i64().and_then(|p| u16::try_from(p).ok()).unwrap_or(443),
+    };
+    let bytes = STANDARD.decode(spec.field("caBundle").str()).unwrap_or_default();
+    let server_name = object.annotation(BACKEND_SERVER_NAME).filter(|name| !name.is_empty());
+    BackendFacts {
+        bundle: (!bytes.is_empty()).then(|| bundles.intern(bytes)),
+        insecure: spec.field("insecureSkipTLSVerify").bool(),
+        urls: object.annotation(BACKEND_URLS).map(|text| {
+            backend_urls(text).map_err(|error| ResolveError {
+                reason: FAILED_DISCOVERY_CHECK.to_owned(),
+                message: format!("annotation {BACKEND_URLS}: {error}"),
+            })
+        }),
+        server_name: server_name
+            .map_or_else(|| format!("{}.{}.svc", service.name, service.namespace), str::to_owned),
+        http2: object.annotation(BACKEND_PROTOCOL) == Some("h2"),
+        service,
+    }
+}
+
+fn available(object: &Object) -> Option<Availability> {
+    let condition =
+        object.at(&["status", "conditions"]).items().find(|c| c.field("type").str() == "Available")?;
+    let text = |field: &str| condition.field(field).str().to_owned();
+    Some(Availability {
+        ok: condition.field("status").str() == "True",
+        reason: text("reason"),
+        message: text("message"),
+        since: text("lastTransitionTime"),
+    })
+}
+
+fn fingerprint(object: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    object.uid().hash(&mut hasher);
+    for path in [["spec", ""], ["metadata", "labels"], ["metadata", "annotations"]] {
+        let path = if path[1].is_empty() { &path[..1] } else { &path[..] };
+        object.at(path).printed().hash(&mut hasher);
+    }
+    hasher.finish()
+}

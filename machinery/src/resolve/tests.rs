@@ -1,0 +1,174 @@
+//! Rows of aggregator 3.4 and 4.6, and what the index touches.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::object::Object;
+use crate::route::Trust;
+
+fn reference(port: u16) -> ServiceReference {
+    ServiceReference { namespace: "ns".into(), name: "svc".into(), port }
+}
+
+fn service(spec: &str) -> ServiceFacts {
+    ServiceFacts::of(&Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap())
+}
+
+fn slice(name: &str, rest: &str) -> SliceFacts {
+    let json = format!(
+        r#"{{"metadata":{{"name":"{name}","labels":{{"kubernetes.io/service-name":"svc"}}}},{rest}}}"#
+    );
+    let (owner, facts) = SliceFacts::of(&Object::from_json(json.as_bytes()).unwrap()).unwrap();
+    assert_eq!(owner, "svc");
+    facts
+}
+
+fn v4(name: &str, addresses: &[&str]) -> SliceFacts {
+    ready(name, "IPv4", addresses)
+}
+
+fn ready(name: &str, family: &str, addresses: &[&str]) -> SliceFacts {
+    let endpoints: Vec<_> =
+        addresses.iter().map(|a| format!(r#"{{"addresses":["{a}","9.9.9.9"]}}"#)).collect();
+    slice(
+        name,
+        &format!(
+            r#""addressType":"{family}","ports":[{{"name":"https","port":8443}}],"endpoints":[{}]"#,
+            endpoints.join(",")
+        ),
+    )
+}
+
+const PORTS: &str = r#""ports":[{"name":"https","port":443}]"#;
+
+fn answer(mode: Mode, service: Option<&ServiceFacts>, slices: &[&SliceFacts], port: u16) -> String {
+    match resolve(mode, service, slices, &reference(port)) {
+        Ok(targets) => targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        Err(error) => error.reason,
+    }
+}
+
+#[test]
+fn both_resolvers_answer_as_upstream_does() {
+    let one = v4("a", &["10.1.0.1", "10.1.0.2"]);
+    let rows = [
+        (r#""clusterIP":"10.0.0.1""#, 443, "10.0.0.1:443", "10.1.0.1:8443 10.1.0.2:8443"),
+        (r#""type":"NodePort","clusterIP":"10.0.0.1""#, 443, "10.0.0.1:443", "10.1.0.1:8443 10.1.0.2:8443"),
+        (
+            r#""type":"LoadBalancer","clusterIP":"fd00::1""#,
+            443,
+            "[fd00::1]:443",
+            "10.1.0.1:8443 10.1.0.2:8443",
+        ),
+        (r#""clusterIP":"10.0.0.1""#, 8443, "ServicePortError", "ServicePortError"),
+        (r#""clusterIP":"None""#, 443, "FailedDiscoveryCheck", "10.1.0.1:8443 10.1.0.2:8443"),
+        (r#""clusterIP":"None""#, 8443, "FailedDiscoveryCheck", "ServicePortError"),
+        (
+            r#""type":"ExternalName","externalName":"x.example""#,
+            6443,
+            "x.example:6443",
+            "FailedDiscoveryCheck",
+        ),
+        (r#""type":"Odd","clusterIP":"10.0.0.1""#, 443, "FailedDiscoveryCheck", "FailedDiscoveryCheck"),
+        (r#""type":"ClusterIP""#, 443, "10.1.0.1:8443 10.1.0.2:8443", "10.1.0.1:8443 10.1.0.2:8443"),
+    ];
+    for (spec, port, by_cluster_ip, by_endpoints) in rows {
+        let service = service(&format!("{{{spec},{PORTS}}}"));
+        assert_eq!(answer(Mode::ClusterIp, Some(&service), &[&one], port), by_cluster_ip, "{spec}");
+        assert_eq!(answer(Mode::Endpoints, Some(&service), &[&one], port), by_endpoints, "{spec}");
+    }
+    for mode in [Mode::ClusterIp, Mode::Endpoints] {
+        assert_eq!(answer(mode, None, &[], 443), "ServiceNotFound");
+    }
+}
+
+#[test]
+fn slices_without_a_usable_endpoint_are_named_by_what_they_lack() {
+    let service = service(&format!(r#"{{"clusterIP":"10.0.0.1",{PORTS}}}"#));
+    assert_eq!(answer(Mode::Endpoints, Some(&service), &[], 443), "EndpointsNotFound");
+    let port = r#""ports":[{"name":"https","port":1}]"#;
+    for rest in [
+        r#""addressType":"IPv4""#.to_owned(),
+        format!(r#"{port},"endpoints":[]"#),
+        format!(r#"{port},"endpoints":[{{"addresses":["10.1.1.1"],"conditions":{{"ready":false}}}}]"#),
+        format!(r#"{port},"endpoints":[{{"addresses":[]}}]"#),
+        r#""ports":[{"name":"other","port":1}],"endpoints":[{"addresses":["10.1.1.1"]}]"#.to_owned(),
+        r#""ports":[{"port":1}],"endpoints":[{"addresses":["10.1.1.1"]}]"#.to_owned(),
+        r#""ports":[{"name":"https"}],"endpoints":[{"addresses":["10.1.1.1"]}]"#.to_owned(),
+    ] {
+        let slice = slice("a", &rest);
+        let error = resolve(Mode::Endpoints, Some(&service), &[&slice], &reference(443)).unwrap_err();
+        assert_eq!(error.reason, "MissingEndpoints", "{rest}");
+        assert_eq!(
+            error.message,
+            r#"endpointslices for service/svc in "ns" have no addresses with port name "https""#
+        );
+    }
+}
+
+#[test]
+fn the_empty_port_name_matches_only_a_name_that_is_set() {
+    let service = service(r#"{"clusterIP":"10.0.0.1","ports":[{"port":443}]}"#);
+    let ends = r#""endpoints":[{"addresses":["10.1.1.1"]}]"#;
+    let unset = slice("a", &format!(r#""ports":[{{"port":1}}],{ends}"#));
+    let set = slice("b", &format!(r#""ports":[{{"name":"","port":2}}],{ends}"#));
+    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&unset], 443), "MissingEndpoints");
+    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&unset, &set], 443), "10.1.1.1:2");
+}
+
+#[test]
+fn the_first_family_wins_and_order_does_not_depend_on_the_input() {
+    let service = service(&format!(r#"{{"clusterIP":"None","ipFamilies":["IPv6","IPv4"],{PORTS}}}"#));
+    let (four, six_b) = (v4("a", &["10.1.0.1"]), ready("b", "IPv6", &["fd00::b"]));
+    let six_a = ready("a6", "IPv6", &["fd00::a", "fd00::b"]);
+    for slices in [[&four, &six_b, &six_a], [&six_a, &four, &six_b]] {
+        assert_eq!(answer(Mode::Endpoints, Some(&service), &slices, 443), "[fd00::a]:8443 [fd00::b]:8443");
+    }
+    let empty = ready("b", "IPv6", &[]);
+    assert_eq!(answer(Mode::Endpoints, Some(&service), &[&empty, &four], 443), "10.1.0.1:8443");
+}
+
+#[test]
+fn an_event_touches_the_referrers_of_its_service_and_nobody_else() {
+    let mut index = ServiceIndex::default();
+    let (key, other) = (ServiceKey::new("ns", "svc"), ServiceKey::new("ns", "other"));
+    let (a, b): (Arc<str>, Arc<str>) = ("v1.a".into(), "v1.b".into());
+    index.set_reference(&a, None, Some(key.clone()));
+    index.set_reference(&b, None, Some(other.clone()));
+    let facts = service(&format!("{{{PORTS}}}"));
+    assert_eq!(index.set_service(key.clone(), Some(facts.clone())), [a.clone()]);
+    assert!(index.set_service(key.clone(), Some(facts)).is_empty(), "nothing changed");
+    let slice_key = ServiceKey::new("ns", "s1");
+    assert_eq!(
+        index.set_slice(slice_key.clone(), Some(("svc".into(), v4("s1", &["10.0.0.1"])))),
+        [a.clone()]
+    );
+    assert!(index.set_slice(slice_key.clone(), Some(("svc".into(), v4("s1", &["10.0.0.1"])))).is_empty());
+    let moved = index.set_slice(slice_key.clone(), Some(("other".into(), v4("s1", &["10.0.0.1"]))));
+    assert_eq!(moved, [a.clone(), b.clone()]);
+    assert!(index.slices(&key).is_empty());
+    assert_eq!(index.set_slice(slice_key, None), [b.clone()]);
+    index.set_reference(&a, Some(key.clone()), None);
+    assert!(index.set_service(key, None).is_empty());
+}
+
+#[test]
+fn an_api_service_reads_as_facts_and_shares_its_bundle() {
+    let json = |extra: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"v1.g","uid":"u","resourceVersion":"7"{extra}}},"spec":{{"group":"g","version":"v1","groupPriorityMinimum":10,"versionPriority":5,"caBundle":"QUJD","service":{{"namespace":"ns","name":"svc"}}}},"status":{{"conditions":[{{"type":"Available","status":"True","reason":"Passed"}}]}}}}"#
+        )
+    };
+    let mut pool = BundlePool::default();
+    let mut read = |text: &str| ApiServiceFacts::of(&Object::from_json(text.as_bytes()).unwrap(), &mut pool);
+    let (one, two) = (read(&json("")), read(&json(r#","labels":{"look":"again"}"#)));
+    assert!(one.is_available() && one.revision == 7 && one.fingerprint != two.fingerprint);
+    let (one, two) = (one.backend.unwrap(), two.backend.unwrap());
+    assert!(Arc::ptr_eq(one.bundle.as_ref().unwrap(), two.bundle.as_ref().unwrap()));
+    assert_eq!((one.server_name.as_str(), one.service.port), ("svc.ns.svc", 443));
+    let hash = "b5d4045c3f466fa91fe2cc6abe79232a1a57cdf104f7a26e716e0a1e2789df78";
+    assert_eq!(one.trust(), Trust::Bundle(hash.into()));
+    let urls = r#","annotations":{"portico.dev/backend-urls":"https://a:1","portico.dev/backend-protocol":"h2","portico.dev/backend-server-name":"x"}"#;
+    let three = read(&json(urls)).backend.unwrap();
+    assert_eq!((three.server_name.as_str(), three.http2, three.urls.unwrap().unwrap().len()), ("x", true, 1));
+}
