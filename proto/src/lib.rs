@@ -1,1 +1,54 @@
-//! The contract: protobuf packages, conversions and the client library.
+//! The contract: protobuf packages, their conversions from and to the vocabulary, and the client library.
+//!
+//! Generated types live in the modules named after their packages. Knows nothing of stores, HTTP or kinds.
+
+pub mod client;
+pub mod convert;
+pub mod identity;
+pub mod rpc_status;
+
+/// A generated package.
+macro_rules! package {
+    ($(#[$doc:meta])* $module:ident, $package:literal) => {
+        $(#[$doc])*
+        #[allow(missing_docs, clippy::all, rust_2018_idioms, reason = "generated from documented .proto files")]
+        pub mod $module {
+            tonic::include_proto!($package);
+        }
+    };
+}
+
+package!(
+    /// `portico.admin.v1`: operating the control service.
+    admin, "portico.admin.v1"
+);
+package!(
+    /// `portico.apiregistration.v1`: APIServices with typed messages.
+    apiregistration, "portico.apiregistration.v1"
+);
+package!(
+    /// `portico.catalog.v1`: documents by content.
+    catalog, "portico.catalog.v1"
+);
+package!(
+    /// `portico.config.v1`: what facades must know.
+    config, "portico.config.v1"
+);
+package!(
+    /// `portico.identity.v1`: who a forwarded call is for.
+    identity_v1, "portico.identity.v1"
+);
+package!(
+    /// `portico.objects.v1`: one door for any kind.
+    objects, "portico.objects.v1"
+);
+package!(
+    /// `portico.routes.v1`: what may be reached, and why not.
+    routes, "portico.routes.v1"
+);
+
+/// All our packages as an encoded `FileDescriptorSet`, for reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// The largest message, in bytes, that either side accepts; larger things stream.
+pub const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;

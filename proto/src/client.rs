@@ -1,0 +1,54 @@
+//! The client library: connect with a kubeconfig, call with deadlines, retry what is safe, watch without gaps.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use futures::TryStreamExt;
+//! use portico_proto::apiregistration::{ApiService, ApiServiceSpec, CreateRequest, ListRequest, ObjectMeta};
+//! use portico_proto::client::{Client, Connection, Retry, watch_api_services};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = Connection::from_kubeconfig("portico-data/admin.kubeconfig".as_ref(), Some("control"))?;
+//! let client = Client::connect(&connection.with_deadline(Duration::from_secs(5)))?;
+//!
+//! // List: read again after a lost connection, at most five times, backing off.
+//! let items = Retry::default()
+//!     .run(|| async {
+//!         let parts = client.api_services().list(ListRequest::default()).await?.into_inner();
+//!         parts.try_fold(Vec::new(), |mut all, part| async move { all.extend(part.items); Ok(all) }).await
+//!     })
+//!     .await?;
+//! println!("{} APIServices", items.len());
+//!
+//! // Create: not retried, for nobody knows whether the lost answer was a success.
+//! let api_service = ApiService {
+//!     metadata: Some(ObjectMeta { name: "v1.demo.example.com".into(), ..Default::default() }),
+//!     spec: Some(ApiServiceSpec {
+//!         group: "demo.example.com".into(),
+//!         version: "v1".into(),
+//!         group_priority_minimum: 1000,
+//!         version_priority: 10,
+//!         ..Default::default()
+//!     }),
+//!     status: None,
+//! };
+//! client.api_services().create(CreateRequest { api_service: Some(api_service), dry_run: false }).await?;
+//!
+//! // Watch: resumes after lost connections and begins anew when history no longer reaches back.
+//! let mut events = std::pin::pin!(watch_api_services(client.clone(), Default::default()));
+//! while let Some(event) = events.try_next().await? {
+//!     println!("{:?} {}", event.r#type(), event.object.and_then(|o| o.metadata).unwrap_or_default().name);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod connection;
+mod kubeconfig;
+mod retry;
+mod watch;
+
+pub use connection::{Client, ConnectError, Connection, Credentials, Intercept};
+pub use kubeconfig::KubeconfigError;
+pub use retry::Retry;
+pub use watch::{Event, watch_api_services};

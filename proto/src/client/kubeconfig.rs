@@ -1,0 +1,224 @@
+//! Kubeconfig files: where a server is, what to trust, who to be. Foreign bytes; never panics.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::connection::{Connection, Credentials};
+
+/// A kubeconfig that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// A file that it is or names cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not YAML, or of another shape.
+    #[error("not a kubeconfig: {0}")]
+    Syntax(String),
+    /// A name that nothing bears.
+    #[error("kubeconfig has no {kind} named {name:?}")]
+    Missing {
+        /// context, cluster or user.
+        kind: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A `...-data` field that is no base64.
+    #[error("kubeconfig field {0} is not base64")]
+    Base64(&'static str),
+    /// What we do not do.
+    #[error("kubeconfig user {user:?} uses {what}, which is not supported here")]
+    Unsupported {
+        /// The user entry.
+        user: String,
+        /// The mechanism.
+        what: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct File {
+    #[serde(default)]
+    current_context: String,
+    #[serde(default)]
+    contexts: Vec<Named>,
+    #[serde(default)]
+    clusters: Vec<Named>,
+    #[serde(default)]
+    users: Vec<Named>,
+}
+
+/// One entry of any of the three lists.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    context: Context,
+    #[serde(default)]
+    cluster: Cluster,
+    #[serde(default)]
+    user: User,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Context {
+    cluster: String,
+    user: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "kebab-case")]
+struct Cluster {
+    server: String,
+    certificate_authority: Option<PathBuf>,
+    certificate_authority_data: Option<String>,
+    tls_server_name: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "kebab-case")]
+struct User {
+    client_certificate: Option<PathBuf>,
+    client_certificate_data: Option<String>,
+    client_key: Option<PathBuf>,
+    client_key_data: Option<String>,
+    token: Option<String>,
+    #[serde(rename = "tokenFile")]
+    token_file: Option<PathBuf>,
+    exec: Option<BTreeMap<String, serde::de::IgnoredAny>>,
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
+    std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })
+}
+
+/// `<field>-data`, or the file that `<field>` names relative to the kubeconfig.
+fn either(
+    field: &'static str,
+    data: Option<&String>,
+    file: Option<&PathBuf>,
+    folder: &Path,
+) -> Result<Option<Vec<u8>>, KubeconfigError> {
+    match (data, file) {
+        (Some(data), _) => STANDARD.decode(data.trim()).map(Some).map_err(|_| KubeconfigError::Base64(field)),
+        (None, Some(file)) => read(&folder.join(file)).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn find<'f>(list: &'f [Named], kind: &'static str, name: &str) -> Result<&'f Named, KubeconfigError> {
+    list.iter()
+        .find(|n| n.name == name)
+        .ok_or_else(|| KubeconfigError::Missing { kind, name: name.to_owned() })
+}
+
+/// Reads what one context of a file says; `folder` is where relative paths begin.
+pub(super) fn parse(
+    bytes: &[u8],
+    folder: &Path,
+    context: Option<&str>,
+) -> Result<Connection, KubeconfigError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| KubeconfigError::Syntax(e.to_string()))?;
+    let file: File = serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(e.to_string()))?;
+    let context = find(&file.contexts, "context", context.unwrap_or(&file.current_context))?;
+    let cluster = &find(&file.clusters, "cluster", &context.context.cluster)?.cluster;
+    let named_user = find(&file.users, "user", &context.context.user)?;
+    let mut connection = Connection::new(cluster.server.clone());
+    connection.server_name.clone_from(&cluster.tls_server_name);
+    connection.ca_pem = either(
+        "certificate-authority-data",
+        cluster.certificate_authority_data.as_ref(),
+        cluster.certificate_authority.as_ref(),
+        folder,
+    )?;
+    connection.credentials = credentials(named_user, folder)?;
+    Ok(connection)
+}
+
+fn credentials(named: &Named, folder: &Path) -> Result<Credentials, KubeconfigError> {
+    let user = &named.user;
+    if user.exec.is_some() {
+        return Err(KubeconfigError::Unsupported { user: named.name.clone(), what: "exec" });
+    }
+    let (cert_data, cert) = (user.client_certificate_data.as_ref(), user.client_certificate.as_ref());
+    let cert = either("client-certificate-data", cert_data, cert, folder)?;
+    let key = either("client-key-data", user.client_key_data.as_ref(), user.client_key.as_ref(), folder)?;
+    match (cert, key, &user.token, &user.token_file) {
+        (Some(cert_pem), Some(key_pem), ..) => Ok(Credentials::Certificate { cert_pem, key_pem }),
+        (_, _, Some(token), _) => Ok(Credentials::Token(token.clone())),
+        (_, _, None, Some(path)) => {
+            let token = read(&folder.join(path))?;
+            Ok(Credentials::Token(String::from_utf8_lossy(&token).trim().to_owned()))
+        }
+        _ => Ok(Credentials::None),
+    }
+}
+
+impl Connection {
+    /// Reads a kubeconfig's current context, or the named one (`control` in those that the server writes).
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the file, entry or field.
+    pub fn from_kubeconfig(path: &Path, context: Option<&str>) -> Result<Self, KubeconfigError> {
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        parse(&read(path)?, folder, context)
+    }
+
+    /// As [`Connection::from_kubeconfig`], from bytes; relative paths begin in the working folder.
+    ///
+    /// # Errors
+    /// [`KubeconfigError`] names the entry or field.
+    pub fn from_kubeconfig_bytes(bytes: &[u8], context: Option<&str>) -> Result<Self, KubeconfigError> {
+        parse(bytes, Path::new("."), context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+apiVersion: v1
+kind: Config
+current-context: portico
+contexts:
+- {name: portico, context: {cluster: facade, user: admin}}
+- {name: control, context: {cluster: control, user: admin}}
+clusters:
+- {name: facade, cluster: {server: 'https://127.0.0.1:6443', certificate-authority-data: Zm9v}}
+- {name: control, cluster: {server: 'https://127.0.0.1:6444', certificate-authority-data: Zm9v}}
+users:
+- {name: admin, user: {client-certificate-data: Yg==, client-key-data: Yw==}}
+";
+
+    #[test]
+    fn the_context_chooses_server_and_credentials() {
+        let connection = Connection::from_kubeconfig_bytes(FILE.as_bytes(), Some("control")).unwrap();
+        assert_eq!(connection.server, "https://127.0.0.1:6444");
+        assert_eq!(connection.ca_pem.as_deref(), Some(&b"foo"[..]));
+        assert!(matches!(connection.credentials, Credentials::Certificate { .. }));
+        let current = Connection::from_kubeconfig_bytes(FILE.as_bytes(), None).unwrap();
+        assert_eq!(current.server, "https://127.0.0.1:6443");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let missing = Connection::from_kubeconfig_bytes(FILE.as_bytes(), Some("x")).err().unwrap();
+        assert_eq!(missing.to_string(), "kubeconfig has no context named \"x\"");
+        let bad = FILE.replace("Yg==", "?");
+        let error = Connection::from_kubeconfig_bytes(bad.as_bytes(), None).err().unwrap();
+        assert_eq!(error.to_string(), "kubeconfig field client-certificate-data is not base64");
+        assert!(Connection::from_kubeconfig_bytes(b"[", None).is_err());
+        assert!(Connection::from_kubeconfig_bytes(b"\xff", None).is_err());
+    }
+}

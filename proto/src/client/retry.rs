@@ -1,0 +1,97 @@
+//! Retry with jittered back-off, for calls that may safely be made twice.
+
+use std::time::Duration;
+
+use rand::Rng;
+use tonic::{Code, Status};
+use tonic_types::StatusExt;
+
+/// How often and how patiently to try again. Only `UNAVAILABLE`, and what carries RetryInfo, is tried again.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    /// Calls in all, the first included.
+    pub attempts: u32,
+    /// The pause before the second call; doubles from there.
+    pub first_pause: Duration,
+    /// The longest pause.
+    pub longest_pause: Duration,
+}
+
+impl Default for Retry {
+    /// Five calls, 50 ms doubling to 2 s.
+    fn default() -> Self {
+        Self { attempts: 5, first_pause: Duration::from_millis(50), longest_pause: Duration::from_secs(2) }
+    }
+}
+
+impl Retry {
+    /// Calls until it succeeds, fails for good, or the attempts are used up.
+    ///
+    /// # Errors
+    /// The last status.
+    pub async fn run<T, F: Future<Output = Result<T, Status>>>(
+        &self,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T, Status> {
+        let mut attempt = 1;
+        loop {
+            let status = match call().await {
+                Ok(value) => return Ok(value),
+                Err(status) if attempt >= self.attempts => return Err(status),
+                Err(status) => status,
+            };
+            let Some(asked) = worth_another_try(&status) else { return Err(status) };
+            tokio::time::sleep(asked.max(self.pause(attempt))).await;
+            attempt += 1;
+        }
+    }
+
+    /// The pause after this many failures: doubled, capped, and of that a random half to whole.
+    pub(super) fn pause(&self, failures: u32) -> Duration {
+        let doubled = self
+            .first_pause
+            .saturating_mul(1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX));
+        doubled.min(self.longest_pause).mul_f64(rand::rng().random_range(0.5..=1.0))
+    }
+}
+
+/// The pause that the server asks for; nothing when another try would not help.
+pub(super) fn worth_another_try(status: &Status) -> Option<Duration> {
+    let asked = status.get_details_retry_info().and_then(|r| r.retry_delay);
+    match status.code() {
+        Code::Unavailable => Some(asked.unwrap_or_default()),
+        _ => asked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const FAST: Retry =
+        Retry { attempts: 3, first_pause: Duration::from_millis(1), longest_pause: Duration::from_millis(2) };
+
+    #[tokio::test]
+    async fn an_unavailable_server_is_asked_again_and_a_refusal_is_not() {
+        for (code, calls) in [(Code::Unavailable, 3), (Code::NotFound, 1)] {
+            let count = Cell::new(0);
+            let result: Result<(), _> = FAST
+                .run(|| async {
+                    count.set(count.get() + 1);
+                    Err(Status::new(code, ""))
+                })
+                .await;
+            assert_eq!((result.unwrap_err().code(), count.get()), (code, calls));
+        }
+    }
+
+    #[test]
+    fn pauses_grow_to_their_bound() {
+        let retry = Retry::default();
+        assert!(retry.pause(1) <= Duration::from_millis(50));
+        for failures in [8, 40, u32::MAX] {
+            assert!(retry.pause(failures) <= retry.longest_pause);
+        }
+    }
+}

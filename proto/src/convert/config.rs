@@ -1,0 +1,344 @@
+//! Config entries: routes, served group versions, trust bundles, checks and settings.
+
+use bytes::Bytes;
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::{Served, Source};
+use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target, Trust};
+
+use crate::config as pb;
+
+/// A place in the life of one store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Version {
+    /// The store's identity.
+    pub store_id: String,
+    /// Changes when the store is restored from a copy.
+    pub epoch: String,
+    /// The store's revision.
+    pub revision: i64,
+}
+
+impl From<pb::Version> for Version {
+    fn from(v: pb::Version) -> Self {
+        Self { store_id: v.store_id, epoch: v.epoch, revision: v.revision }
+    }
+}
+
+impl From<&Version> for pb::Version {
+    fn from(v: &Version) -> Self {
+        Self { store_id: v.store_id.clone(), epoch: v.epoch.clone(), revision: v.revision }
+    }
+}
+
+/// The state of a health check or hook of the control service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Check {
+    /// `healthz`, `livez`, `readyz`.
+    pub endpoints: Vec<String>,
+    /// Whether it passes.
+    pub ok: bool,
+    /// Why not.
+    pub message: String,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// A compiled APIService, under its name.
+    Route(Box<Route>),
+    /// Discovery and OpenAPI of a group version, under `source/group/version`.
+    Served(Box<Served>),
+    /// A CA bundle (PEM), under its SHA-256.
+    TrustBundle(Bytes),
+    /// A health check, under its name.
+    Check(Check),
+    /// A shared setting, under its name.
+    Setting(String),
+}
+
+/// The kind of a payload: with the key it names an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PayloadKind {
+    /// [`Payload::Route`]
+    Route,
+    /// [`Payload::Served`]
+    Served,
+    /// [`Payload::TrustBundle`]
+    TrustBundle,
+    /// [`Payload::Check`]
+    Check,
+    /// [`Payload::Setting`]
+    Setting,
+}
+
+impl Payload {
+    /// The kind.
+    #[must_use]
+    pub fn kind(&self) -> PayloadKind {
+        match self {
+            Self::Route(_) => PayloadKind::Route,
+            Self::Served(_) => PayloadKind::Served,
+            Self::TrustBundle(_) => PayloadKind::TrustBundle,
+            Self::Check(_) => PayloadKind::Check,
+            Self::Setting(_) => PayloadKind::Setting,
+        }
+    }
+}
+
+/// One fact under one key; `payload` is absent when the entry is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The kind.
+    pub kind: PayloadKind,
+    /// The key, unique within the kind.
+    pub key: String,
+    /// The revision that last changed it.
+    pub revision: i64,
+    /// What it says now.
+    pub payload: Option<Payload>,
+}
+
+/// An entry that cannot be used; the facade names it in its acknowledgement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidEntry {
+    /// No payload: the sender is newer than this build, or broken.
+    #[error("entry {0:?} has a payload that this build does not know")]
+    UnknownPayload(String),
+    /// A port beyond 65535.
+    #[error("entry {0:?}: {1} is no port")]
+    Port(String, u32),
+    /// A backend without any trust.
+    #[error("entry {0:?}: no trust is given for the backend")]
+    NoTrust(String),
+}
+
+impl From<&Entry> for pb::Entry {
+    fn from(entry: &Entry) -> Self {
+        use pb::entry::Payload as P;
+        let payload = match (&entry.payload, entry.kind) {
+            (Some(Payload::Route(r)), _) => P::Route(route(r)),
+            (Some(Payload::Served(s)), _) => P::Served(served(s)),
+            (Some(Payload::TrustBundle(pem)), _) => P::TrustBundle(pb::TrustBundle { pem: pem.clone() }),
+            (Some(Payload::Check(c)), _) => {
+                P::Check(pb::Check { endpoints: c.endpoints.clone(), ok: c.ok, message: c.message.clone() })
+            }
+            (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
+            (None, PayloadKind::Route) => P::Route(pb::Route::default()),
+            (None, PayloadKind::Served) => P::Served(pb::Served::default()),
+            (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
+            (None, PayloadKind::Check) => P::Check(pb::Check::default()),
+            (None, PayloadKind::Setting) => P::Setting(pb::Setting::default()),
+        };
+        Self {
+            key: entry.key.clone(),
+            revision: entry.revision,
+            deleted: entry.payload.is_none(),
+            payload: Some(payload),
+        }
+    }
+}
+
+impl TryFrom<pb::Entry> for Entry {
+    type Error = InvalidEntry;
+
+    fn try_from(entry: pb::Entry) -> Result<Self, InvalidEntry> {
+        use pb::entry::Payload as P;
+        let (key, revision) = (entry.key, entry.revision);
+        let payload = entry.payload.ok_or_else(|| InvalidEntry::UnknownPayload(key.clone()))?;
+        let kind = match &payload {
+            P::Route(_) => PayloadKind::Route,
+            P::Served(_) => PayloadKind::Served,
+            P::TrustBundle(_) => PayloadKind::TrustBundle,
+            P::Check(_) => PayloadKind::Check,
+            P::Setting(_) => PayloadKind::Setting,
+        };
+        if entry.deleted {
+            return Ok(Self { kind, key, revision, payload: None });
+        }
+        let payload = match payload {
+            P::Route(r) => Payload::Route(Box::new(route_of(&key, revision, r)?)),
+            P::Served(s) => Payload::Served(Box::new(served_of(s))),
+            P::TrustBundle(b) => Payload::TrustBundle(b.pem),
+            P::Check(c) => Payload::Check(Check { endpoints: c.endpoints, ok: c.ok, message: c.message }),
+            P::Setting(s) => Payload::Setting(s.value),
+        };
+        Ok(Self { kind, key, revision, payload: Some(payload) })
+    }
+}
+
+/// The Available condition for the wire.
+#[must_use]
+pub fn availability_to_proto(a: &Availability) -> pb::Availability {
+    pb::Availability {
+        ok: a.ok,
+        reason: a.reason.clone(),
+        message: a.message.clone(),
+        since: a.since.clone(),
+    }
+}
+
+/// The Available condition from the wire.
+#[must_use]
+pub fn availability_from_proto(a: pb::Availability) -> Availability {
+    Availability { ok: a.ok, reason: a.reason, message: a.message, since: a.since }
+}
+
+fn route(r: &Route) -> pb::Route {
+    pb::Route {
+        group: r.group_version.group.clone(),
+        version: r.group_version.version.clone(),
+        group_priority_minimum: r.group_priority_minimum,
+        version_priority: r.version_priority,
+        backend: r.backend.as_ref().map(backend),
+        available: Some(availability_to_proto(&r.available)),
+    }
+}
+
+fn route_of(key: &str, revision: i64, r: pb::Route) -> Result<Route, InvalidEntry> {
+    Ok(Route {
+        name: key.to_owned(),
+        group_version: GroupVersion::new(r.group, r.version),
+        group_priority_minimum: r.group_priority_minimum,
+        version_priority: r.version_priority,
+        backend: r.backend.map(|b| backend_of(key, b)).transpose()?,
+        available: r.available.map(availability_from_proto).unwrap_or_default(),
+        revision,
+    })
+}
+
+fn backend(b: &Backend) -> pb::Backend {
+    use pb::backend::Trust as T;
+    let (resolve_reason, resolve_message) =
+        b.resolve_error.as_ref().map(|e| (e.reason.clone(), e.message.clone())).unwrap_or_default();
+    pb::Backend {
+        service_namespace: b.service.namespace.clone(),
+        service_name: b.service.name.clone(),
+        service_port: u32::from(b.service.port),
+        targets: b
+            .targets
+            .iter()
+            .map(|t| pb::Endpoint { host: t.host.clone(), port: u32::from(t.port) })
+            .collect(),
+        resolve_reason,
+        resolve_message,
+        server_name: b.server_name.clone(),
+        http2: b.http2,
+        trust: Some(match &b.trust {
+            Trust::System => T::SystemRoots(true),
+            Trust::Insecure => T::Insecure(true),
+            Trust::Bundle(hash) => T::TrustBundle(hash.clone()),
+        }),
+    }
+}
+
+fn backend_of(key: &str, b: pb::Backend) -> Result<Backend, InvalidEntry> {
+    use pb::backend::Trust as T;
+    let port = |p: u32| u16::try_from(p).map_err(|_| InvalidEntry::Port(key.to_owned(), p));
+    let trust = match b.trust.ok_or_else(|| InvalidEntry::NoTrust(key.to_owned()))? {
+        T::SystemRoots(_) => Trust::System,
+        T::Insecure(_) => Trust::Insecure,
+        T::TrustBundle(hash) => Trust::Bundle(hash),
+    };
+    let targets = b.targets.into_iter().map(|t| Ok(Target { host: t.host, port: port(t.port)? }));
+    let resolve_error = (!b.resolve_reason.is_empty())
+        .then_some(ResolveError { reason: b.resolve_reason, message: b.resolve_message });
+    Ok(Backend {
+        service: ServiceReference {
+            namespace: b.service_namespace,
+            name: b.service_name,
+            port: port(b.service_port)?,
+        },
+        targets: targets.collect::<Result<_, _>>()?,
+        resolve_error,
+        server_name: b.server_name,
+        trust,
+        http2: b.http2,
+    })
+}
+
+fn served(s: &Served) -> pb::Served {
+    let source = match s.source {
+        Source::Aggregator => pb::Source::Aggregator,
+        Source::Builtin => pb::Source::Builtin,
+        Source::Crd => pb::Source::Crd,
+    };
+    pb::Served {
+        group: s.group.clone(),
+        version: s.version.clone(),
+        source: source.into(),
+        stale: s.stale,
+        discovery: s.discovery.clone(),
+        resource_list: s.resource_list.clone(),
+        openapi_v3: s.openapi_v3.clone(),
+        openapi_v2: s.openapi_v2.clone(),
+        openapi_v3_etag: s.openapi_v3_etag.clone(),
+    }
+}
+
+fn served_of(s: pb::Served) -> Served {
+    let source = match s.source() {
+        pb::Source::Aggregator => Source::Aggregator,
+        pb::Source::Crd => Source::Crd,
+        pb::Source::Builtin | pb::Source::Unspecified => Source::Builtin,
+    };
+    Served {
+        group: s.group,
+        version: s.version,
+        source,
+        stale: s.stale,
+        discovery: s.discovery,
+        resource_list: s.resource_list,
+        openapi_v3: s.openapi_v3,
+        openapi_v2: s.openapi_v2,
+        openapi_v3_etag: s.openapi_v3_etag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(entry: &Entry) {
+        assert_eq!(&Entry::try_from(pb::Entry::from(entry)).unwrap(), entry);
+    }
+
+    #[test]
+    fn entries_survive_the_wire() {
+        let route = Route {
+            name: "v1.g".into(),
+            group_version: GroupVersion::new("g", "v1"),
+            backend: Some(Backend {
+                service: ServiceReference { namespace: "n".into(), name: "s".into(), port: 443 },
+                targets: vec![Target { host: "::1".into(), port: 8443 }],
+                trust: Trust::Bundle("ab".into()),
+                server_name: "s.n.svc".into(),
+                ..Backend::default()
+            }),
+            revision: 7,
+            ..Route::default()
+        };
+        let payloads = [
+            Payload::Route(Box::new(route)),
+            Payload::Served(Box::default()),
+            Payload::TrustBundle(Bytes::from_static(b"pem")),
+            Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
+            Payload::Setting("v".into()),
+        ];
+        for mut payload in payloads {
+            if let Payload::Served(served) = &mut payload {
+                served.source = Source::Crd;
+            }
+            let kind = payload.kind();
+            round_trip(&Entry { kind, key: "v1.g".into(), revision: 7, payload: Some(payload) });
+            round_trip(&Entry { kind, key: "v1.g".into(), revision: 8, payload: None });
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        assert_eq!(
+            Entry::try_from(pb::Entry { key: "k".into(), ..pb::Entry::default() }),
+            Err(InvalidEntry::UnknownPayload("k".into()))
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Forwarded identity: what a facade says of the caller, as gRPC metadata.
+//!
+//! Only encodes and decodes. Whether a peer may say it is the listener's decision (it strips both keys otherwise).
+
+use portico_machinery::{RequestInfo, UserInfo};
+use prost::Message;
+use tonic::metadata::{MetadataMap, MetadataValue};
+
+use crate::identity_v1::{Attributes, User, Values};
+
+/// The metadata key of the user.
+pub const USER_KEY: &str = "portico-user-bin";
+/// The metadata key of the authorized attributes.
+pub const ATTRIBUTES_KEY: &str = "portico-attributes-bin";
+
+/// A caller whom a facade authenticated and authorized.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forwarded {
+    /// The caller, after impersonation.
+    pub user: UserInfo,
+    /// What the facade authorized.
+    pub request: RequestInfo,
+    /// The request's audit id.
+    pub audit_id: String,
+}
+
+/// Metadata that is there and cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidIdentity {
+    /// Not base64.
+    #[error("{0}: not base64")]
+    Base64(&'static str),
+    /// Not the message that it should be.
+    #[error("{0}: {1}")]
+    Message(&'static str, prost::DecodeError),
+}
+
+impl Forwarded {
+    /// Puts both keys into a call's metadata.
+    pub fn insert_into(&self, metadata: &mut MetadataMap) {
+        metadata.insert_bin(USER_KEY, MetadataValue::from_bytes(&user(&self.user).encode_to_vec()));
+        metadata.insert_bin(
+            ATTRIBUTES_KEY,
+            MetadataValue::from_bytes(&attributes(&self.request, &self.audit_id).encode_to_vec()),
+        );
+    }
+
+    /// Reads a call's metadata; nothing when no user is forwarded.
+    ///
+    /// # Errors
+    /// [`InvalidIdentity`] when a key is there and cannot be read.
+    pub fn read(metadata: &MetadataMap) -> Result<Option<Self>, InvalidIdentity> {
+        let Some(user) = message::<User>(metadata, USER_KEY)? else { return Ok(None) };
+        let attributes = message::<Attributes>(metadata, ATTRIBUTES_KEY)?.unwrap_or_default();
+        let (request, audit_id) = request_of(attributes);
+        Ok(Some(Self { user: user_of(user), request, audit_id }))
+    }
+
+    /// Takes both keys out: what a listener does for peers that are no facades.
+    pub fn strip(metadata: &mut MetadataMap) {
+        metadata.remove_bin(USER_KEY);
+        metadata.remove_bin(ATTRIBUTES_KEY);
+    }
+}
+
+fn message<M: Message + Default>(
+    metadata: &MetadataMap,
+    key: &'static str,
+) -> Result<Option<M>, InvalidIdentity> {
+    let Some(value) = metadata.get_bin(key) else { return Ok(None) };
+    let bytes = value.to_bytes().map_err(|_| InvalidIdentity::Base64(key))?;
+    M::decode(bytes).map(Some).map_err(|e| InvalidIdentity::Message(key, e))
+}
+
+fn user(user: &UserInfo) -> User {
+    let extra = user.extra.iter().map(|(k, v)| (k.clone(), Values { values: v.clone() })).collect();
+    User { name: user.name.clone(), uid: user.uid.clone(), groups: user.groups.clone(), extra }
+}
+
+fn user_of(user: User) -> UserInfo {
+    let extra = user.extra.into_iter().map(|(k, v)| (k, v.values)).collect();
+    UserInfo { name: user.name, uid: user.uid, groups: user.groups, extra }
+}
+
+fn attributes(request: &RequestInfo, audit_id: &str) -> Attributes {
+    Attributes {
+        verb: request.verb.clone(),
+        group: request.api_group.clone(),
+        version: request.api_version.clone(),
+        resource: request.resource.clone(),
+        subresource: request.subresource.clone(),
+        namespace: request.namespace.clone(),
+        name: request.name.clone(),
+        audit_id: audit_id.to_owned(),
+    }
+}
+
+fn request_of(attributes: Attributes) -> (RequestInfo, String) {
+    let request = RequestInfo {
+        is_resource_request: !attributes.resource.is_empty(),
+        verb: attributes.verb,
+        api_group: attributes.group,
+        api_version: attributes.version,
+        resource: attributes.resource,
+        subresource: attributes.subresource,
+        namespace: attributes.namespace,
+        name: attributes.name,
+        ..RequestInfo::default()
+    };
+    (request, attributes.audit_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarded_caller_survives_the_wire_and_is_stripped_whole() {
+        let mut user = UserInfo::new("ümläut", ["a", "b"]);
+        user.extra.insert("k".into(), vec!["1".into(), "2".into()]);
+        let request =
+            RequestInfo::parse("GET", "/apis/apps/v1/namespaces/a/deployments/d/scale", "").unwrap();
+        let forwarded = Forwarded { user, request, audit_id: "id".into() };
+        let mut metadata = MetadataMap::new();
+        forwarded.insert_into(&mut metadata);
+        let read = Forwarded::read(&metadata).unwrap().unwrap();
+        assert_eq!((&read.user, &read.audit_id), (&forwarded.user, &forwarded.audit_id));
+        assert_eq!(read.request.resource_path(), "deployments/scale");
+        Forwarded::strip(&mut metadata);
+        assert_eq!(Forwarded::read(&metadata).unwrap(), None);
+    }
+}
