@@ -104,13 +104,13 @@ impl Connection {
         if let Credentials::Certificate { cert_pem, key_pem } = &self.credentials {
             tls = tls.identity(Identity::from_pem(cert_pem, key_pem));
         }
-        Ok(Endpoint::from_shared(self.server.clone())?
+        Endpoint::from_shared(self.server.clone())?
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
             .keep_alive_timeout(KEEPALIVE_TIMEOUT)
             .keep_alive_while_idle(true)
-            .tls_config(tls)?)
+            .tls_config(tls)
     }
 
     /// A channel that dials at the first call and again whenever the connection is lost.
