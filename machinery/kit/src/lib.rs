@@ -1,1 +1,23 @@
 //! Process plumbing: tasks, drain, lifecycle, hooks, health, backoff, TLS and backend dialling.
+//!
+//! This crate knows sockets, files, certificates and time. It must not know the Kubernetes object
+//! vocabulary, HTTP routing, gRPC services, SQL, or any setting's name on the command line.
+
+pub mod atomic_file;
+pub mod backoff;
+pub mod certs;
+pub mod dial;
+pub mod drain;
+pub mod duration;
+pub mod egress;
+pub mod fetch;
+pub mod health;
+pub mod hooks;
+pub mod lifecycle;
+pub mod listener;
+pub mod metrics;
+pub mod pki;
+pub mod tasks;
+pub mod telemetry;
+pub mod tls;
+pub mod workqueue;

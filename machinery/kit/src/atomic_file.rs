@@ -1,0 +1,85 @@
+//! Whole files that appear at once: written beside the target, synced, renamed into place.
+//!
+//! A reader sees the old content or the new, never half. It must not know what is written.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Mode of files that hold keys or credentials.
+pub const PRIVATE: u32 = 0o600;
+/// Mode of files that anyone may read (certificates, addresses).
+pub const PUBLIC: u32 = 0o644;
+
+/// Replaces `path` by `content` with `mode`: temporary file in the same folder, fsync, rename, fsync
+/// of the folder. On an error the temporary file is removed and the target is as it was.
+pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let temporary = temporary_beside(path);
+    let result = write_synced(&temporary, content, mode).and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = result {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// Makes `path` and its missing parents with mode 0700, and narrows an existing folder to 0700.
+pub fn private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+fn write_synced(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    // The process's umask may have taken bits away.
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    folder_of(path).join(format!(".{name}.{:016x}.tmp", rand::random::<u64>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_with_its_mode_and_leaves_no_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key.pem");
+        write(&path, b"old", PUBLIC).unwrap();
+        write(&path, b"new", PRIVATE).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_target_and_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("x"), b"x").unwrap();
+        assert!(write(&path, b"new", PUBLIC).is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(path.is_dir());
+    }
+
+    #[test]
+    fn a_private_folder_is_made_and_an_open_one_is_narrowed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b");
+        private_dir(&path).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        private_dir(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,148 @@
+//! Exponential waiting with jitter and a cap, for one thing or per key.
+//!
+//! It computes durations and never sleeps. It must not know what is retried.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// How waits grow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// The first wait.
+    pub base: Duration,
+    /// No wait is longer (before jitter).
+    pub max: Duration,
+    /// Each wait is this many times the one before.
+    pub factor: f64,
+    /// Up to this share of the wait is added at random: 0.0 = none, 1.0 = up to twice as long.
+    pub jitter: f64,
+}
+
+impl Policy {
+    /// Controllers' failure limiter: 5 ms, doubling, up to 1000 s, no jitter (client-go's default).
+    pub const CONTROLLER: Self = Self::new(Duration::from_millis(5), Duration::from_secs(1000), 2.0, 0.0);
+    /// Reconnecting streams: 100 ms, doubling, up to 10 s, with half jitter.
+    pub const RECONNECT: Self = Self::new(Duration::from_millis(100), Duration::from_secs(10), 2.0, 0.5);
+
+    /// All four values.
+    pub const fn new(base: Duration, max: Duration, factor: f64, jitter: f64) -> Self {
+        Self { base, max, factor, jitter }
+    }
+
+    /// The wait after `failures` earlier failures, without jitter.
+    pub fn wait(&self, failures: u32) -> Duration {
+        let exponent = i32::try_from(failures).unwrap_or(i32::MAX);
+        let seconds = self.base.as_secs_f64() * self.factor.powi(exponent);
+        // Also catches infinity and NaN.
+        if seconds < self.max.as_secs_f64() { Duration::from_secs_f64(seconds) } else { self.max }
+    }
+
+    fn jittered(&self, wait: Duration) -> Duration {
+        if self.jitter > 0.0 { wait.mul_f64(1.0 + rand::random::<f64>() * self.jitter) } else { wait }
+    }
+}
+
+/// The state of one thing that is retried.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    policy: Policy,
+    failures: u32,
+}
+
+impl Backoff {
+    /// At its beginning.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, failures: 0 }
+    }
+
+    /// How long to wait now, with jitter; the next wait is longer.
+    pub fn next_wait(&mut self) -> Duration {
+        let wait = self.policy.jittered(self.policy.wait(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        wait
+    }
+
+    /// It worked: back to the beginning.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// How many waits were handed out since the beginning.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+}
+
+/// A failure limiter per key. Holds one number per failing key; [`KeyLimiter::forget`] frees it.
+#[derive(Debug)]
+pub struct KeyLimiter<K> {
+    policy: Policy,
+    failures: Mutex<HashMap<K, u32>>,
+}
+
+impl<K: Eq + Hash + Clone> KeyLimiter<K> {
+    /// No key has failed yet.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, failures: Mutex::default() }
+    }
+
+    /// Counts one failure of `key` and says how long to wait.
+    pub fn when(&self, key: &K) -> Duration {
+        let mut failures = self.failures.lock();
+        let count = match failures.get_mut(key) {
+            Some(count) => count,
+            None => failures.entry(key.clone()).or_insert(0),
+        };
+        let wait = self.policy.wait(*count);
+        *count = count.saturating_add(1);
+        drop(failures);
+        self.policy.jittered(wait)
+    }
+
+    /// The key succeeded, or is gone.
+    pub fn forget(&self, key: &K) {
+        self.failures.lock().remove(key);
+    }
+
+    /// How often the key has failed since it was forgotten.
+    pub fn failures(&self, key: &K) -> u32 {
+        self.failures.lock().get(key).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn waits_double_up_to_the_cap_and_start_again_after_a_reset() {
+        let mut backoff = Backoff::new(Policy { max: Duration::from_millis(18), ..Policy::CONTROLLER });
+        let waits: Vec<u128> = (0..4).map(|_| backoff.next_wait().as_millis()).collect();
+        assert_eq!(waits, [5, 10, 18, 18]);
+        backoff.reset();
+        assert_eq!(backoff.next_wait().as_millis(), 5);
+    }
+
+    #[test]
+    fn keys_do_not_wait_for_each_other() {
+        let limiter = KeyLimiter::new(Policy::CONTROLLER);
+        limiter.when(&"a");
+        assert_eq!(limiter.when(&"a").as_millis(), 10);
+        assert_eq!(limiter.when(&"b").as_millis(), 5);
+        limiter.forget(&"a");
+        assert_eq!((limiter.failures(&"a"), limiter.failures(&"b")), (0, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_between_the_base_and_the_jittered_cap(failures in 0u32..5000, jitter in 0.0f64..1.0) {
+            let policy = Policy { jitter, ..Policy::RECONNECT };
+            let wait = policy.jittered(policy.wait(failures));
+            prop_assert!(wait >= policy.base && wait <= policy.max.mul_f64(1.0 + jitter));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Files that are read again when they change: certificate pairs, CA bundles, token files.
+//!
+//! A set of files is polled, and read at once on [`FileWatch::reload`] (SIGHUP). What does not parse,
+//! such as a pair of which only one half has been replaced yet, is reported, retried soon, and never put in
+//! force. It must not know what a file means: the caller gives the parser.
+
+use std::fmt::Display;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::backoff::{Backoff, Policy};
+use crate::tasks::{TaskSet, blocking};
+use crate::tls::{CertPair, TlsError};
+
+/// How often files are looked at.
+pub const POLL: Duration = Duration::from_secs(10);
+/// How soon a bad set is looked at again.
+const RETRY: Policy = Policy::new(Duration::from_millis(200), POLL, 2.0, 0.0);
+
+/// Why a set of files is not in force.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// A file cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file is empty.
+    #[error("{}: the file is empty", path.display())]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The files do not make sense together.
+    #[error("{files}: {reason}")]
+    Invalid {
+        /// All of them.
+        files: String,
+        /// What the parser said.
+        reason: String,
+    },
+}
+
+type Parse<T> = dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync;
+
+/// A set of files and what they mean together. Clones share it.
+pub struct FileWatch<T> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T> {
+    files: Vec<PathBuf>,
+    parse: Box<Parse<T>>,
+    value: watch::Sender<Arc<T>>,
+    raw: Mutex<Vec<Vec<u8>>>,
+}
+
+impl<T> Clone for FileWatch<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<T: Send + Sync + 'static> FileWatch<T> {
+    /// Reads and parses the files, in the given order; an error here is fatal for the caller.
+    pub fn new<E: Display>(
+        files: Vec<PathBuf>,
+        parse: impl Fn(&[Vec<u8>]) -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, FileError> {
+        let raw = read_all(&files)?;
+        let parse: Box<Parse<T>> = Box::new(move |raw| parse(raw).map_err(|error| error.to_string()));
+        let value = parse(&raw).map_err(|reason| invalid(&files, reason))?;
+        let (value, _) = watch::channel(Arc::new(value));
+        Ok(Self { inner: Arc::new(Inner { files, parse, value, raw: Mutex::new(raw) }) })
+    }
+
+    /// What is in force.
+    pub fn current(&self) -> Arc<T> {
+        self.inner.value.borrow().clone()
+    }
+
+    /// Sees every change from now on (several quick ones as one).
+    pub fn subscribe(&self) -> watch::Receiver<Arc<T>> {
+        self.inner.value.subscribe()
+    }
+
+    /// Looks at the files now. `Ok(true)` = a new value is in force; identical bytes are no change; on an
+    /// error the old value stays.
+    pub async fn reload(&self) -> Result<bool, FileError> {
+        let this = self.clone();
+        // File systems can hang: not on a thread that serves requests.
+        let outcome = blocking(move || this.reload_blocking()).await;
+        outcome.unwrap_or_else(|| Err(invalid(&self.inner.files, "reading was interrupted".to_owned())))
+    }
+
+    /// Spawns the poll. It ends with `tasks`.
+    pub fn watch(&self, tasks: &TaskSet, name: &'static str) {
+        let this = self.clone();
+        tasks.spawn_until_cancelled(name, async move { this.poll(name).await });
+    }
+
+    async fn poll(self, name: &'static str) {
+        let mut retry = Backoff::new(RETRY);
+        let mut last_error = None;
+        let mut wait = POLL;
+        loop {
+            tokio::time::sleep(wait).await;
+            match self.reload().await {
+                Ok(changed) => {
+                    if changed || last_error.is_some() {
+                        tracing::info!(watch = name, files = %self.names(), "files are in force");
+                    }
+                    (last_error, wait) = (None, POLL);
+                    retry.reset();
+                }
+                Err(error) => {
+                    if last_error.as_ref() != Some(&error) {
+                        tracing::error!(watch = name, %error, "changed files are not used");
+                    }
+                    (last_error, wait) = (Some(error), retry.next_wait());
+                }
+            }
+        }
+    }
+
+    fn reload_blocking(&self) -> Result<bool, FileError> {
+        let fresh = read_all(&self.inner.files)?;
+        // Held while parsing, so that of two reloads the later one wins.
+        let mut raw = self.inner.raw.lock();
+        if *raw == fresh {
+            return Ok(false);
+        }
+        let value = (self.inner.parse)(&fresh).map_err(|reason| invalid(&self.inner.files, reason))?;
+        *raw = fresh;
+        self.inner.value.send_replace(Arc::new(value));
+        Ok(true)
+    }
+
+    fn names(&self) -> String {
+        names(&self.inner.files)
+    }
+}
+
+impl FileWatch<CertPair> {
+    /// A certificate file and its key file; `what` names the pair in errors.
+    pub fn pair(what: &str, cert: PathBuf, key: PathBuf) -> Result<Self, FileError> {
+        let what = what.to_owned();
+        Self::new(vec![cert, key], move |raw: &[Vec<u8>]| match raw {
+            [cert, key] => CertPair::from_pem(&what, cert, key),
+            _ => Err(TlsError::Empty { what: what.clone(), missing: "certificate" }),
+        })
+    }
+}
+
+fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, FileError> {
+    let read = |path: &PathBuf| match std::fs::read(path) {
+        Ok(bytes) if bytes.is_empty() => Err(FileError::Empty { path: path.clone() }),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(FileError::Read { path: path.clone(), reason: reason(&error) }),
+    };
+    files.iter().map(read).collect()
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn invalid(files: &[PathBuf], reason: String) -> FileError {
+    FileError::Invalid { files: names(files), reason }
+}
+
+fn names(files: &[PathBuf]) -> String {
+    files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::{Authority, PemPair, Profile};
+
+    fn pair(authority: &Authority, name: &str) -> PemPair {
+        authority.issue(&Profile::client(name, &[], Duration::from_secs(3600))).unwrap()
+    }
+
+    #[tokio::test]
+    async fn half_a_new_pair_is_not_used_and_the_second_half_completes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cert, key) = (dir.path().join("tls.crt"), dir.path().join("tls.key"));
+        let authority = Authority::create("test-ca").unwrap();
+        let (old, new) = (pair(&authority, "old"), pair(&authority, "new"));
+        std::fs::write(&cert, &old.cert_pem).unwrap();
+        std::fs::write(&key, &old.key_pem).unwrap();
+        let watch = FileWatch::pair("proxy-client", cert.clone(), key.clone()).unwrap();
+        let mut changes = watch.subscribe();
+        assert_eq!(watch.reload().await, Ok(false));
+
+        std::fs::write(&cert, &new.cert_pem).unwrap();
+        let error = watch.reload().await.unwrap_err().to_string();
+        assert!(error.ends_with("proxy-client: the private key does not match the certificate"), "{error}");
+        assert_eq!(watch.current().info().common_name, "old");
+        assert!(!changes.has_changed().unwrap());
+
+        std::fs::write(&key, &new.key_pem).unwrap();
+        assert_eq!(watch.reload().await, Ok(true));
+        changes.changed().await.unwrap();
+        assert_eq!(changes.borrow().info().common_name, "new");
+    }
+
+    #[tokio::test]
+    async fn a_missing_or_empty_file_is_fatal_at_first_and_harmless_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("tokens.csv");
+        let lines = |raw: &[Vec<u8>]| Ok::<usize, String>(raw[0].split(|byte| *byte == b'\n').count());
+        let error = FileWatch::new(vec![file.clone()], lines).err().unwrap();
+        assert!(error.to_string().ends_with("tokens.csv: no such file"), "{error}");
+        std::fs::write(&file, "a\nb").unwrap();
+        let watch = FileWatch::new(vec![file.clone()], lines).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(watch.reload().await, Err(FileError::Empty { path: file }));
+        assert_eq!(*watch.current(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_poll_sees_a_change_and_ends_with_its_tasks() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.crt");
+        std::fs::write(&file, "one").unwrap();
+        let watch =
+            FileWatch::new(vec![file.clone()], |raw: &[Vec<u8>]| String::from_utf8(raw[0].clone())).unwrap();
+        let tasks = TaskSet::new();
+        let mut changes = watch.subscribe();
+        watch.watch(&tasks, "client-ca");
+        std::fs::write(&file, "two").unwrap();
+        changes.changed().await.unwrap();
+        assert_eq!(**changes.borrow(), "two");
+        assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
+    }
+}

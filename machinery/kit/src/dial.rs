@@ -1,0 +1,55 @@
+//! Dialling a backend: resolve, refuse what must not be dialled, connect, TLS. Each failure names its
+//! stage.
+//!
+//! The proxy and the availability probes share it, so that a probe sees what a request would see. It must
+//! not know HTTP requests, nor why something is dialled.
+
+mod connect;
+mod connection;
+mod error;
+mod policy;
+mod service;
+
+pub use connect::{Connector, ConnectorOptions};
+pub(crate) use connection::Raw;
+pub use connection::{Connection, NegotiatedAlpn};
+pub use error::{DialError, Stage};
+pub use policy::{AddressPolicy, Refusal};
+pub use service::BackendConnector;
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// A host (name or address, without brackets) and a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Target {
+    /// DNS name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Target {
+    /// Brackets around an IPv6 address are taken off.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        let host: String = host.into();
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        Self { host: bare.map_or(host.clone(), str::to_owned), port }
+    }
+
+    /// The host as an address, when it is one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl fmt::Display for Target {
+    /// `host:port`, an IPv6 address in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
+#[cfg(test)]
+mod tests;

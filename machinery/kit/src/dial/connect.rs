@@ -1,0 +1,172 @@
+//! The stages of a dial, in order, each with its own deadline.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use super::connection::Raw;
+use super::{AddressPolicy, Connection, DialError, Target};
+use crate::egress::EgressDialer;
+use crate::listener::set_keepalive;
+use crate::tls::ClientTls;
+
+/// Limits and rules of a connector.
+#[derive(Clone, Debug)]
+pub struct ConnectorOptions {
+    /// For resolution and TCP together.
+    pub dial_timeout: Duration,
+    /// For the handshake.
+    pub tls_timeout: Duration,
+    /// TCP keep-alive period.
+    pub keepalive: Duration,
+    /// What must not be dialled.
+    pub policy: AddressPolicy,
+}
+
+impl Default for ConnectorOptions {
+    /// Upstream's: 30 s to dial, 10 s for TLS, keep-alive every 30 s.
+    fn default() -> Self {
+        Self {
+            dial_timeout: Duration::from_secs(30),
+            tls_timeout: Duration::from_secs(10),
+            keepalive: Duration::from_secs(30),
+            policy: AddressPolicy::default(),
+        }
+    }
+}
+
+/// Dials backends. Cheap to clone.
+#[derive(Clone)]
+pub struct Connector {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    options: ConnectorOptions,
+    egress: Option<EgressDialer>,
+}
+
+impl Connector {
+    /// Dials directly.
+    pub fn new(options: ConnectorOptions) -> Self {
+        Self { inner: Arc::new(Inner { options, egress: None }) }
+    }
+
+    /// Dials through an egress proxy. Names are then resolved by the proxy; the address rules apply to
+    /// targets that are addresses.
+    pub fn with_egress(options: ConnectorOptions, egress: Option<EgressDialer>) -> Self {
+        Self { inner: Arc::new(Inner { options, egress }) }
+    }
+
+    /// The address rules, to add own listeners to.
+    pub fn policy(&self) -> &AddressPolicy {
+        &self.inner.options.policy
+    }
+
+    /// A connection without TLS.
+    pub async fn connect_plain(&self, target: &Target) -> Result<Connection, DialError> {
+        let (raw, remote) = self.raw(target).await?;
+        Ok(Connection::plain(raw, remote))
+    }
+
+    /// A TLS connection: the server name is `tls`'s, or else the target's host.
+    pub async fn connect_tls(&self, target: &Target, tls: &ClientTls) -> Result<Connection, DialError> {
+        let name = match tls.server_name() {
+            Some(name) => name.clone(),
+            None => crate::tls::server_name(target.host.clone())
+                .map_err(|error| DialError::from_tls(target, &error))?,
+        };
+        let (raw, remote) = self.raw(target).await?;
+        self.handshake(target, tls, name, raw, remote).await
+    }
+
+    async fn handshake(
+        &self,
+        target: &Target,
+        tls: &ClientTls,
+        name: ServerName<'static>,
+        raw: Raw,
+        remote: Option<SocketAddr>,
+    ) -> Result<Connection, DialError> {
+        let limit = self.inner.options.tls_timeout;
+        let handshake = TlsConnector::from(tls.config()).connect(name, raw);
+        match timeout(limit, handshake).await {
+            Ok(Ok(stream)) => Ok(Connection::tls(stream, remote)),
+            Ok(Err(error)) => Err(DialError::from_handshake(target, &error)),
+            Err(_) => Err(DialError::TlsTimeout { target: target.clone(), after: limit }),
+        }
+    }
+
+    async fn raw(&self, target: &Target) -> Result<(Raw, Option<SocketAddr>), DialError> {
+        match &self.inner.egress {
+            Some(egress) => {
+                if let Some(ip) = target.ip() {
+                    self.check(target, SocketAddr::new(ip, target.port))?;
+                }
+                Ok((egress.dial(target, self.inner.options.dial_timeout).await?, None))
+            }
+            None => self.tcp(target).await.map(|(stream, addr)| (Raw::Tcp(stream), Some(addr))),
+        }
+    }
+
+    /// Tries the addresses one after another; the first refusal or error is told if none works.
+    async fn tcp(&self, target: &Target) -> Result<(TcpStream, SocketAddr), DialError> {
+        let limit = self.inner.options.dial_timeout;
+        let deadline = Instant::now() + limit;
+        let addrs = self.resolve(target, deadline).await?;
+        let timed_out = || DialError::DialTimeout { target: target.clone(), after: limit };
+        let mut first_error = None;
+        for (index, addr) in addrs.iter().enumerate() {
+            let attempt = async {
+                self.check(target, *addr)?;
+                let left = deadline.saturating_duration_since(Instant::now());
+                let share = left / u32::try_from(addrs.len() - index).unwrap_or(1).max(1);
+                let stream = timeout(share, TcpStream::connect(addr)).await.map_err(|_| timed_out())?;
+                let stream = stream.map_err(|source| DialError::Dial { addr: *addr, source })?;
+                self.prepare(&stream).map_err(|source| DialError::Dial { addr: *addr, source })?;
+                Ok((stream, *addr))
+            };
+            match attempt.await {
+                Ok(connected) => return Ok(connected),
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        Err(first_error.unwrap_or_else(timed_out))
+    }
+
+    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        set_keepalive(stream, self.inner.options.keepalive)
+    }
+
+    fn check(&self, target: &Target, addr: SocketAddr) -> Result<(), DialError> {
+        let refused = |refusal| DialError::Refused { target: target.clone(), refusal };
+        self.inner.options.policy.check(addr).map_err(refused)
+    }
+
+    async fn resolve(&self, target: &Target, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
+        if let Some(ip) = target.ip() {
+            return Ok(vec![SocketAddr::new(ip, target.port)]);
+        }
+        let failed = |reason: String| DialError::Resolve { host: target.host.clone(), reason };
+        let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
+        let found = match timeout_at(deadline, lookup).await {
+            Ok(found) => found.map_err(|error| failed(error.to_string()))?,
+            Err(_) => return Err(failed("timed out".to_owned())),
+        };
+        let mut addrs: Vec<SocketAddr> = Vec::new();
+        for addr in found {
+            if !addrs.contains(&addr) {
+                addrs.push(addr);
+            }
+        }
+        if addrs.is_empty() { Err(failed("the name has no address".to_owned())) } else { Ok(addrs) }
+    }
+}

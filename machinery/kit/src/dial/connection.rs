@@ -1,0 +1,163 @@
+//! A dialled connection: plain TCP, a tunnel, or TLS over either.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper_util::client::legacy::connect::Connected;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
+
+/// The protocol that TLS agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NegotiatedAlpn {
+    /// `h2`.
+    Http2,
+    /// `http/1.1`, or none.
+    Http1,
+}
+
+/// What lies under TLS.
+pub(crate) enum Raw {
+    Tcp(TcpStream),
+    Uds(UnixStream),
+    /// CONNECT through a proxy that itself speaks TLS.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+enum Io {
+    Raw(Raw),
+    Tls(Box<TlsStream<Raw>>),
+}
+
+/// A connection to a backend.
+pub struct Connection {
+    io: Io,
+    remote: Option<SocketAddr>,
+    alpn: NegotiatedAlpn,
+}
+
+impl Connection {
+    pub(super) fn plain(raw: Raw, remote: Option<SocketAddr>) -> Self {
+        Self { io: Io::Raw(raw), remote, alpn: NegotiatedAlpn::Http1 }
+    }
+
+    pub(super) fn tls(stream: TlsStream<Raw>, remote: Option<SocketAddr>) -> Self {
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let alpn = if http2 { NegotiatedAlpn::Http2 } else { NegotiatedAlpn::Http1 };
+        Self { io: Io::Tls(Box::new(stream)), remote, alpn }
+    }
+
+    /// What was dialled; none through an egress proxy.
+    pub fn remote_addr(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    /// What to speak.
+    pub fn alpn(&self) -> NegotiatedAlpn {
+        self.alpn
+    }
+
+    /// The server's certificates, the leaf first; none without TLS.
+    pub fn peer_certificates(&self) -> Option<&[rustls_pki_types::CertificateDer<'static>]> {
+        match &self.io {
+            Io::Raw(_) => None,
+            Io::Tls(stream) => stream.get_ref().1.peer_certificates(),
+        }
+    }
+}
+
+impl hyper_util::client::legacy::connect::Connection for Connection {
+    fn connected(&self) -> Connected {
+        let connected = Connected::new();
+        match self.alpn {
+            NegotiatedAlpn::Http2 => connected.negotiated_h2(),
+            NegotiatedAlpn::Http1 => connected,
+        }
+    }
+}
+
+macro_rules! on_raw {
+    ($self:expr, $io:ident => $call:expr) => {
+        match $self.get_mut() {
+            Raw::Tcp($io) => $call,
+            Raw::Uds($io) => $call,
+            Raw::Tls($io) => $call,
+        }
+    };
+}
+
+macro_rules! on_io {
+    ($self:expr, $io:ident => $call:expr) => {
+        match &mut $self.get_mut().io {
+            Io::Raw($io) => $call,
+            Io::Tls($io) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Raw {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        on_raw!(self, io => Pin::new(io).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Raw {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        on_raw!(self, io => Pin::new(io).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_raw!(self, io => Pin::new(io).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_raw!(self, io => Pin::new(io).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_raw!(self, io => Pin::new(io).poll_shutdown(cx))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        on_io!(self, io => Pin::new(io).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        on_io!(self, io => Pin::new(io).poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        on_io!(self, io => Pin::new(io).poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_io!(self, io => Pin::new(io).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on_io!(self, io => Pin::new(io).poll_shutdown(cx))
+    }
+}

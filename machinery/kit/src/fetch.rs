@@ -1,0 +1,239 @@
+//! One bounded GET over a dialled connection, on a kept connection when there is one.
+//!
+//! For availability probes, discovery and OpenAPI documents: a deadline over everything, a limit for the
+//! body, no redirects. It must not know what the answer means.
+
+mod pool;
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty};
+use tokio::time::{Instant, timeout_at};
+
+use crate::dial::{Connector, DialError, Target};
+use crate::tasks::TaskSet;
+use crate::tls::ClientTls;
+use pool::{Pool, Sender};
+
+/// Where to, and how.
+#[derive(Clone)]
+pub struct FetchTarget {
+    /// What to dial.
+    pub target: Target,
+    /// TLS settings; none = plain HTTP.
+    pub tls: Option<ClientTls>,
+    /// The `Host` header; none = the target.
+    pub host: Option<String>,
+}
+
+/// One GET.
+#[derive(Clone, Debug)]
+pub struct FetchRequest {
+    /// Path and query.
+    pub path: String,
+    /// Headers besides Host.
+    pub headers: HeaderMap,
+    /// From the first step of the dial to the last byte of the body.
+    pub timeout: Duration,
+    /// A longer body is an error.
+    pub max_body: usize,
+}
+
+/// An answer of any status.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// Status code.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+    /// Whether it came over a kept connection.
+    pub reused: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The connection.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The exchange: the backend closed, reset or spoke nonsense.
+    #[error("no valid answer from {target}: {reason}")]
+    Http {
+        /// Whom.
+        target: Target,
+        /// What happened.
+        reason: String,
+    },
+    /// The time was over.
+    #[error("no answer from {target} within {}", crate::duration::format(*after))]
+    Timeout {
+        /// Whom.
+        target: Target,
+        /// The limit.
+        after: Duration,
+    },
+    /// The body is too long.
+    #[error("the answer of {target} is longer than {limit} bytes")]
+    TooLong {
+        /// Whom.
+        target: Target,
+        /// The limit.
+        limit: usize,
+    },
+    /// Path, host or headers that HTTP does not allow.
+    #[error("cannot send a request for {path:?}: {reason}")]
+    Request {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Fetches, and keeps idle connections. Cheap to clone.
+#[derive(Clone)]
+pub struct Fetcher {
+    connector: Connector,
+    tasks: TaskSet,
+    pool: Pool,
+}
+
+/// What one exchange ended in: some failures on a kept connection are worth a fresh one.
+enum Failed {
+    Stale,
+    Final(FetchError),
+}
+
+impl Fetcher {
+    /// Connections are driven by tasks in `tasks`.
+    pub fn new(connector: Connector, tasks: TaskSet) -> Self {
+        Self { connector, tasks, pool: Pool::default() }
+    }
+
+    /// The connector behind it.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    /// GETs once. On a kept connection that turns out to be dead, once more on a fresh one; never
+    /// again after that. Any status is an answer.
+    pub async fn get(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
+        let deadline = Instant::now() + request.timeout;
+        let timed_out = || FetchError::Timeout { target: to.target.clone(), after: request.timeout };
+        let message = build(to, request)?;
+        timeout_at(deadline, self.exchange(to, request, message)).await.map_err(|_| timed_out())?
+    }
+
+    /// Closes the kept connections to a target: after a failed probe, as upstream does.
+    pub fn forget(&self, to: &FetchTarget) {
+        self.pool.forget(&pool::key(to));
+    }
+
+    /// How many connections are kept.
+    pub fn idle(&self) -> usize {
+        self.pool.len()
+    }
+
+    async fn exchange(
+        &self,
+        to: &FetchTarget,
+        request: &FetchRequest,
+        message: Request<Empty<Bytes>>,
+    ) -> Result<Fetched, FetchError> {
+        if let Some(sender) = self.pool.take(&pool::key(to)) {
+            match self.send(to, request, message.clone(), sender, true).await {
+                Err(Failed::Stale) => {}
+                Err(Failed::Final(error)) => return Err(error),
+                Ok(fetched) => return Ok(fetched),
+            }
+        }
+        let sender = self.connect(to).await?;
+        self.send(to, request, message, sender, false).await.map_err(|failed| match failed {
+            Failed::Final(error) => error,
+            Failed::Stale => http_error(to, "the connection was closed"),
+        })
+    }
+
+    async fn connect(&self, to: &FetchTarget) -> Result<Sender, FetchError> {
+        let connection = match &to.tls {
+            Some(tls) => self.connector.connect_tls(&to.target, tls).await?,
+            None => self.connector.connect_plain(&to.target).await?,
+        };
+        Sender::handshake(connection, &self.tasks).await.map_err(|error| http_error(to, &words(&error)))
+    }
+
+    async fn send(
+        &self,
+        to: &FetchTarget,
+        request: &FetchRequest,
+        message: Request<Empty<Bytes>>,
+        mut sender: Sender,
+        reused: bool,
+    ) -> Result<Fetched, Failed> {
+        let response = sender.send(message).await.map_err(|error| {
+            // Closed before an answer began: a backend may close an idle connection at any time.
+            let stale = reused
+                && (error.is_canceled()
+                    || error.is_closed()
+                    || error.is_incomplete_message()
+                    || is_reset(&error));
+            if stale { Failed::Stale } else { Failed::Final(http_error(to, &words(&error))) }
+        })?;
+        let (head, mut body) = response.into_parts();
+        let mut whole = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Failed::Final(http_error(to, &words(&error))))?;
+            let Some(data) = frame.data_ref() else { continue };
+            if whole.len() + data.len() > request.max_body {
+                let (target, limit) = (to.target.clone(), request.max_body);
+                return Err(Failed::Final(FetchError::TooLong { target, limit }));
+            }
+            whole.extend_from_slice(data);
+        }
+        self.pool.put(pool::key(to), sender);
+        Ok(Fetched { status: head.status, headers: head.headers, body: whole.freeze(), reused })
+    }
+}
+
+fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Empty<Bytes>>, FetchError> {
+    let invalid = |reason: String| FetchError::Request { path: request.path.clone(), reason };
+    let authority = to.host.clone().unwrap_or_else(|| to.target.to_string());
+    let scheme = if to.tls.is_some() { "https" } else { "http" };
+    let uri =
+        Uri::builder().scheme(scheme).authority(authority).path_and_query(request.path.as_str()).build();
+    let uri = uri.map_err(|error| invalid(error.to_string()))?;
+    let mut message = Request::new(Empty::new());
+    *message.uri_mut() = uri;
+    *message.headers_mut() = request.headers.clone();
+    Ok(message)
+}
+
+fn http_error(to: &FetchTarget, reason: &str) -> FetchError {
+    FetchError::Http { target: to.target.clone(), reason: reason.to_owned() }
+}
+
+/// hyper's message with its cause, which holds what matters (`connection reset by peer`).
+fn words(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn is_reset(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| {
+        matches!(
+            cause.kind(),
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Kept connections: few per target, bounded in all, closed when idle for long.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+
+use super::FetchTarget;
+use crate::dial::{Connection, NegotiatedAlpn, Target};
+use crate::tasks::TaskSet;
+
+/// Kept per target; more are closed.
+const PER_TARGET: usize = 2;
+/// Kept in all; when there are more, the longest idle one is closed.
+const IN_ALL: usize = 1024;
+/// Kept this long.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Target, TLS settings.
+pub(super) type Key = (Target, u64);
+
+pub(super) fn key(to: &FetchTarget) -> Key {
+    (to.target.clone(), to.tls.as_ref().map_or(0, |tls| tls.id()))
+}
+
+/// One connection's sending half. Its driver is a task that ends when this is dropped.
+pub(super) enum Sender {
+    Http1(http1::SendRequest<Empty<Bytes>>),
+    Http2(http2::SendRequest<Empty<Bytes>>),
+}
+
+impl Sender {
+    pub(super) async fn handshake(connection: Connection, tasks: &TaskSet) -> Result<Self, hyper::Error> {
+        let alpn = connection.alpn();
+        let io = TokioIo::new(connection);
+        let closed = |result: Result<(), hyper::Error>| {
+            if let Err(error) = result {
+                tracing::debug!(%error, "a fetch connection ended");
+            }
+        };
+        match alpn {
+            NegotiatedAlpn::Http1 => {
+                let (sender, driver) = http1::handshake(io).await?;
+                tasks.spawn_until_cancelled("fetch-connection", async move { closed(driver.await) });
+                Ok(Self::Http1(sender))
+            }
+            NegotiatedAlpn::Http2 => {
+                let mut builder = http2::Builder::new(tasks.executor("fetch-connection"));
+                builder.timer(TokioTimer::new());
+                let (sender, driver) = builder.handshake(io).await?;
+                tasks.spawn_until_cancelled("fetch-connection", async move { closed(driver.await) });
+                Ok(Self::Http2(sender))
+            }
+        }
+    }
+
+    pub(super) async fn send(
+        &mut self,
+        mut request: Request<Empty<Bytes>>,
+    ) -> Result<Response<Incoming>, hyper::Error> {
+        match self {
+            Self::Http1(sender) => {
+                // HTTP/1 wants the path in the request line, and the authority as a header.
+                let uri = std::mem::take(request.uri_mut());
+                if let Some(host) = uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok())
+                {
+                    request.headers_mut().insert(header::HOST, host);
+                }
+                let path = uri.path_and_query().map_or("/", |path| path.as_str());
+                *request.uri_mut() = path.parse().unwrap_or_default();
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Self::Http2(sender) => {
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Http1(sender) => !sender.is_closed(),
+            Self::Http2(sender) => !sender.is_closed(),
+        }
+    }
+}
+
+struct Idle {
+    sender: Sender,
+    since: Instant,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Pool {
+    kept: Arc<Mutex<HashMap<Key, Vec<Idle>>>>,
+}
+
+impl Pool {
+    /// The connection that was used last, if it is still open.
+    pub(super) fn take(&self, key: &Key) -> Option<Sender> {
+        let mut kept = self.kept.lock();
+        let idle = kept.get_mut(key)?;
+        let mut found = None;
+        while let (None, Some(candidate)) = (&found, idle.pop()) {
+            found =
+                (candidate.sender.is_open() && candidate.since.elapsed() < IDLE).then_some(candidate.sender);
+        }
+        if idle.is_empty() {
+            kept.remove(key);
+        }
+        found
+    }
+
+    pub(super) fn put(&self, key: Key, sender: Sender) {
+        if !sender.is_open() {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        let now = Instant::now();
+        let idle = kept.entry(key).or_default();
+        idle.retain(|idle| idle.sender.is_open());
+        if idle.len() < PER_TARGET {
+            idle.push(Idle { sender, since: now });
+        }
+        if kept.values().map(Vec::len).sum::<usize>() > IN_ALL {
+            trim(&mut kept, now);
+        }
+    }
+
+    pub(super) fn forget(&self, key: &Key) {
+        self.kept.lock().remove(key);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.kept.lock().values().map(Vec::len).sum()
+    }
+}
+
+/// Drops what is closed or too old, and then the longest idle one.
+fn trim(kept: &mut HashMap<Key, Vec<Idle>>, now: Instant) {
+    kept.retain(|_, idle| {
+        idle.retain(|idle| idle.sender.is_open() && now - idle.since < IDLE);
+        !idle.is_empty()
+    });
+    if kept.values().map(Vec::len).sum::<usize>() <= IN_ALL {
+        return;
+    }
+    let since = |idle: &Vec<Idle>| idle.first().map(|idle| idle.since);
+    let oldest = kept.iter().min_by_key(|(_, idle)| since(idle)).map(|(key, _)| key.clone());
+    if let Some(oldest) = oldest {
+        kept.remove(&oldest);
+    }
+}

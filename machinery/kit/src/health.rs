@@ -1,0 +1,339 @@
+//! Named health checks in three endpoint sets, and upstream's text about them.
+//!
+//! Rendering is pure: a status code and a body. It must not know HTTP, nor what a check looks at.
+
+mod check;
+mod render;
+
+pub use check::{Check, Checked};
+pub use render::{Evaluation, HealthQuery, Rendered};
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::lifecycle::Signal;
+use crate::metrics::Registry;
+
+/// The three health endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// `/healthz`, everything but what only readiness needs.
+    Healthz,
+    /// `/livez`, with the grace for boot checks.
+    Livez,
+    /// `/readyz`.
+    Readyz,
+}
+
+impl Endpoint {
+    /// All three, in upstream's order.
+    pub const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
+
+    /// `healthz`, `livez` or `readyz`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Livez => "livez",
+            Self::Readyz => "readyz",
+        }
+    }
+}
+
+/// Why a check was refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum HealthError {
+    /// Names are unique within an endpoint.
+    #[error("check {name:?} is already registered for {endpoint}")]
+    Duplicate {
+        /// The check.
+        name: String,
+        /// The endpoint without slash.
+        endpoint: &'static str,
+    },
+    /// Own checks are fixed once the endpoints are installed (upstream's rule).
+    #[error("check {0:?} cannot be added: the health endpoints are already installed")]
+    Installed(String),
+}
+
+/// A check whose result arrives from elsewhere, already known: a facade shows the control service's
+/// checks with these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteCheck {
+    /// Name as at the endpoint.
+    pub name: String,
+    /// Where it counts.
+    pub endpoints: Vec<Endpoint>,
+    /// Why it fails; none = it passes.
+    pub failure: Option<String>,
+}
+
+/// The health of one process. Clones share it.
+#[derive(Clone)]
+pub struct Health {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    grace: Duration,
+    sets: RwLock<Sets>,
+    ready: RwLock<Option<Signal>>,
+    sli: RwLock<Option<Sli>>,
+}
+
+#[derive(Default)]
+struct Sets {
+    own: [Vec<Check>; 3],
+    remote: Vec<RemoteCheck>,
+    installed: bool,
+}
+
+type Labels<const N: usize> = [(&'static str, String); N];
+
+struct Sli {
+    current: Family<Labels<2>, Gauge>,
+    total: Family<Labels<3>, Counter>,
+}
+
+impl Health {
+    /// No checks yet. `livez_grace` is `--livez-grace-period`: within it after their registration,
+    /// boot checks pass on `/livez`.
+    pub fn new(livez_grace: Duration) -> Self {
+        let inner = Inner {
+            grace: livez_grace,
+            sets: RwLock::default(),
+            ready: RwLock::new(None),
+            sli: RwLock::new(None),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Gives `signal` (HasBeenReady) at the first success of `/readyz`.
+    pub fn on_ready(&self, signal: Signal) {
+        *self.inner.ready.write() = Some(signal);
+    }
+
+    /// Counts results as `kubernetes_healthcheck` and `kubernetes_healthchecks_total`.
+    pub fn expose(&self, registry: &Registry) {
+        let current =
+            registry.gauge_vec("kubernetes_healthcheck", "The result of the last run of a health check");
+        let total = registry.counter_vec("kubernetes_healthchecks_total", "The results of all health checks");
+        *self.inner.sli.write() = Some(Sli { current, total });
+    }
+
+    /// Adds a check to the named endpoints.
+    pub fn add(&self, endpoints: &[Endpoint], check: Check) -> Result<(), HealthError> {
+        let mut sets = self.inner.sets.write();
+        if sets.installed {
+            return Err(HealthError::Installed(check.name().to_owned()));
+        }
+        for endpoint in endpoints {
+            if sets.own[*endpoint as usize].iter().any(|other| other.name() == check.name()) {
+                let name = check.name().to_owned();
+                return Err(HealthError::Duplicate { name, endpoint: endpoint.name() });
+            }
+        }
+        for endpoint in endpoints {
+            sets.own[*endpoint as usize].push(check.clone());
+        }
+        Ok(())
+    }
+
+    /// Adds a boot-sequence check: to `/healthz` and `/readyz`, and to `/livez` with the grace.
+    pub fn add_boot(&self, check: Check) -> Result<(), HealthError> {
+        self.add(&[Endpoint::Healthz, Endpoint::Readyz], check.clone())?;
+        self.add(&[Endpoint::Livez], check.after(Instant::now() + self.inner.grace))
+    }
+
+    /// Closes the sets of own checks. Remote checks still come and go.
+    pub fn install(&self) {
+        self.inner.sets.write().installed = true;
+    }
+
+    /// Replaces all remote checks.
+    pub fn replace_remote(&self, checks: Vec<RemoteCheck>) {
+        self.inner.sets.write().remote = checks;
+    }
+
+    /// Adds or replaces one remote check, by name.
+    pub fn set_remote(&self, check: RemoteCheck) {
+        let remote = &mut self.inner.sets.write().remote;
+        match remote.iter_mut().find(|other| other.name == check.name) {
+            Some(other) => *other = check,
+            None => remote.push(check),
+        }
+    }
+
+    /// Forgets a remote check.
+    pub fn remove_remote(&self, name: &str) {
+        self.inner.sets.write().remote.retain(|check| check.name != name);
+    }
+
+    /// Every path that answers for this endpoint: itself, then one for each check, in order.
+    pub fn paths(&self, endpoint: Endpoint) -> Vec<String> {
+        let root = format!("/{}", endpoint.name());
+        let checks = self.snapshot(endpoint);
+        let names = checks.iter().map(|check| format!("{root}/{}", check.name()));
+        std::iter::once(root.clone()).chain(names).collect()
+    }
+
+    /// Runs every check of the endpoint that is not excluded and renders the answer. Failures are
+    /// logged with their reasons.
+    pub async fn evaluate(&self, endpoint: Endpoint, query: &HealthQuery) -> Rendered {
+        let evaluation = self.run(endpoint, query).await;
+        if let Some(signal) = self.inner.ready.read().as_ref()
+            && endpoint == Endpoint::Readyz
+            && evaluation.passed()
+        {
+            signal.signal();
+        }
+        evaluation.render(query.verbose)
+    }
+
+    /// Runs every check of the endpoint that is not excluded, all at once.
+    pub async fn run(&self, endpoint: Endpoint, query: &HealthQuery) -> Evaluation {
+        let checks = self.snapshot(endpoint);
+        let runs = checks.iter().map(|check| async {
+            match query.excludes(check) {
+                Some(by) => Checked::excluded(check, by),
+                None => Checked {
+                    name: check.name().to_owned(),
+                    excluded: None,
+                    failure: check.run().await.err(),
+                },
+            }
+        });
+        let results = futures::future::join_all(runs).await;
+        for checked in &results {
+            self.count(endpoint, checked);
+            if let Some(reason) = &checked.failure {
+                tracing::info!(
+                    endpoint = endpoint.name(),
+                    check = checked.name,
+                    reason,
+                    "health check failed"
+                );
+            }
+        }
+        Evaluation { endpoint, unknown_excludes: query.unknown(&checks), results }
+    }
+
+    /// `/<endpoint>/<name>`: one check, with its reason; `None` = no such check (404).
+    pub async fn single(&self, endpoint: Endpoint, name: &str) -> Option<Rendered> {
+        let check = self.snapshot(endpoint).into_iter().find(|check| check.name() == name)?;
+        Some(render::single(check.run().await))
+    }
+
+    fn snapshot(&self, endpoint: Endpoint) -> Vec<Check> {
+        let sets = self.inner.sets.read();
+        let own = &sets.own[endpoint as usize];
+        let shadowed = |name: &str| own.iter().any(|check| check.name() == name);
+        let remote = sets.remote.iter().filter(|check| check.endpoints.contains(&endpoint));
+        let remote = remote.filter(|check| !shadowed(&check.name)).map(Check::fixed);
+        // Own checks that come last upstream (`shutdown`) stay last.
+        let last = own.len() - usize::from(own.last().is_some_and(|check| check.name() == "shutdown"));
+        own[..last].iter().cloned().chain(remote).chain(own[last..].iter().cloned()).collect()
+    }
+
+    fn count(&self, endpoint: Endpoint, checked: &Checked) {
+        let guard = self.inner.sli.read();
+        let (Some(sli), None) = (guard.as_ref(), &checked.excluded) else { return };
+        let passed = checked.failure.is_none();
+        let (name, kind) = (checked.name.clone(), endpoint.name().to_owned());
+        let status = if passed { "success" } else { "error" }.to_owned();
+        sli.current.get_or_create(&[("name", name.clone()), ("type", kind.clone())]).set(passed.into());
+        sli.total.get_or_create(&[("name", name), ("type", kind), ("status", status)]).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::Lifecycle;
+
+    fn failing(name: &str) -> Check {
+        Check::new(name.to_owned(), || Err("it hurts".to_owned()))
+    }
+
+    fn passing(name: &str) -> Check {
+        Check::new(name.to_owned(), || Ok(()))
+    }
+
+    #[tokio::test]
+    async fn the_first_success_of_readyz_is_signalled_and_livez_is_not() {
+        let health = Health::new(Duration::ZERO);
+        let life = Lifecycle::new();
+        health.on_ready(life.has_been_ready.clone());
+        health.add(&Endpoint::ALL, passing("ping")).unwrap();
+        health.evaluate(Endpoint::Livez, &HealthQuery::default()).await;
+        assert!(!life.has_been_ready.is_signaled());
+        let rendered = health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await;
+        assert_eq!((rendered.code, rendered.body.as_str()), (200, "ok"));
+        assert!(life.has_been_ready.is_signaled());
+    }
+
+    #[tokio::test]
+    async fn a_boot_check_fails_livez_only_after_the_grace() {
+        let health = Health::new(Duration::from_secs(3600));
+        health.add_boot(failing("slow")).unwrap();
+        let all = HealthQuery::default();
+        assert_eq!(health.evaluate(Endpoint::Livez, &all).await.code, 200);
+        assert_eq!(health.evaluate(Endpoint::Healthz, &all).await.code, 500);
+        assert_eq!(health.evaluate(Endpoint::Readyz, &all).await.code, 500);
+        let strict = Health::new(Duration::ZERO);
+        strict.add_boot(failing("slow")).unwrap();
+        assert_eq!(strict.evaluate(Endpoint::Livez, &all).await.code, 500);
+    }
+
+    #[tokio::test]
+    async fn adding_twice_or_after_the_installation_is_an_error() {
+        let health = Health::new(Duration::ZERO);
+        health.add(&[Endpoint::Livez], passing("ping")).unwrap();
+        let twice = health.add(&Endpoint::ALL, passing("ping"));
+        assert_eq!(twice, Err(HealthError::Duplicate { name: "ping".into(), endpoint: "livez" }));
+        health.install();
+        let late = health.add(&Endpoint::ALL, passing("late"));
+        assert_eq!(late, Err(HealthError::Installed("late".into())));
+    }
+
+    #[tokio::test]
+    async fn remote_checks_come_change_and_go_before_the_shutdown_check() {
+        let health = Health::new(Duration::ZERO);
+        health.add(&[Endpoint::Readyz], passing("ping")).unwrap();
+        health.add(&[Endpoint::Readyz], passing("shutdown")).unwrap();
+        health.install();
+        let remote = |failure: Option<&str>| RemoteCheck {
+            name: "etcd".into(),
+            endpoints: vec![Endpoint::Readyz],
+            failure: failure.map(str::to_owned),
+        };
+        health.set_remote(remote(Some("disk full")));
+        assert_eq!(
+            health.paths(Endpoint::Readyz),
+            ["/readyz", "/readyz/ping", "/readyz/etcd", "/readyz/shutdown"]
+        );
+        let single = health.single(Endpoint::Readyz, "etcd").await.unwrap();
+        assert_eq!(single.body, "internal server error: disk full\n");
+        health.set_remote(remote(None));
+        assert_eq!(health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code, 200);
+        health.remove_remote("etcd");
+        assert!(health.single(Endpoint::Readyz, "etcd").await.is_none());
+    }
+
+    #[tokio::test]
+    async fn results_are_counted_by_name_and_endpoint() {
+        let health = Health::new(Duration::ZERO);
+        let registry = Registry::new();
+        health.expose(&registry);
+        health.add(&[Endpoint::Healthz], failing("log")).unwrap();
+        health.evaluate(Endpoint::Healthz, &HealthQuery::default()).await;
+        let text = registry.encode(crate::metrics::Format::Text);
+        assert!(text.contains("kubernetes_healthcheck{name=\"log\",type=\"healthz\"} 0"), "{text}");
+        let total = "kubernetes_healthchecks_total{name=\"log\",type=\"healthz\",status=\"error\"} 1";
+        assert!(text.contains(total), "{text}");
+    }
+}

@@ -1,0 +1,110 @@
+//! One health check: a name and a function that says nothing or why it fails.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+
+use super::RemoteCheck;
+
+type Run = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// A named check. Cheap to clone.
+#[derive(Clone)]
+pub struct Check {
+    name: Arc<str>,
+    group: Option<Arc<str>>,
+    kind: Kind,
+    not_before: Option<Instant>,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Now(Arc<dyn Fn() -> Result<(), String> + Send + Sync>),
+    Later(Run),
+}
+
+impl Check {
+    /// A check that answers at once.
+    pub fn new(
+        name: impl Into<String>,
+        run: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(name.into(), Kind::Now(Arc::new(run)))
+    }
+
+    /// A check that may wait. It must bound its own time.
+    pub fn waiting<F, Fut>(name: impl Into<String>, run: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        Self::of(name.into(), Kind::Later(Arc::new(move || Box::pin(run()))))
+    }
+
+    /// `ping`: passes while the process answers at all.
+    pub fn ping() -> Self {
+        Self::new("ping", || Ok(()))
+    }
+
+    /// Puts the check into a group that `?exclude=<group>` leaves out as a whole.
+    pub fn in_group(mut self, group: &str) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    /// The name, as in `/readyz/<name>`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The group, if any.
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Runs the check.
+    pub async fn run(&self) -> Result<(), String> {
+        if self.not_before.is_some_and(|instant| Instant::now() < instant) {
+            return Ok(());
+        }
+        match &self.kind {
+            Kind::Now(run) => run(),
+            Kind::Later(run) => run().await,
+        }
+    }
+
+    /// The same check, passing without being run until `instant`.
+    pub(super) fn after(mut self, instant: Instant) -> Self {
+        self.not_before = Some(instant);
+        self
+    }
+
+    pub(super) fn fixed(remote: &RemoteCheck) -> Self {
+        let failure = remote.failure.clone();
+        Self::new(remote.name.clone(), move || failure.clone().map_or(Ok(()), Err))
+    }
+
+    fn of(name: String, kind: Kind) -> Self {
+        Self { name: name.into(), group: None, kind, not_before: None }
+    }
+}
+
+/// What became of one check in one evaluation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The check's name.
+    pub name: String,
+    /// It was not run: excluded by its own name (empty text) or by this group.
+    pub excluded: Option<String>,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+impl Checked {
+    pub(super) fn excluded(check: &Check, by: &str) -> Self {
+        let group = if by == check.name() { "" } else { by };
+        Self { name: check.name().to_owned(), excluded: Some(group.to_owned()), failure: None }
+    }
+}

@@ -1,0 +1,161 @@
+//! Upstream's text output of health endpoints, as pure functions.
+
+use super::{Check, Checked, Endpoint};
+
+/// The query parameters that health endpoints know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HealthQuery {
+    /// `verbose` is present; its value is ignored.
+    pub verbose: bool,
+    /// Values of all `exclude` parameters, in order.
+    pub exclude: Vec<String>,
+}
+
+/// A status code and a `text/plain; charset=utf-8` body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// 200 or 500.
+    pub code: u16,
+    /// The body, byte for byte.
+    pub body: String,
+}
+
+/// All results of one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evaluation {
+    /// Which endpoint.
+    pub endpoint: Endpoint,
+    /// One per check, in registration order.
+    pub results: Vec<Checked>,
+    /// Excludes that matched nothing, sorted.
+    pub unknown_excludes: Vec<String>,
+}
+
+impl HealthQuery {
+    /// From decoded query pairs, in order.
+    pub fn from_pairs<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Self {
+        let mut query = Self::default();
+        for (key, value) in pairs {
+            match key.as_ref() {
+                "verbose" => query.verbose = true,
+                "exclude" => query.exclude.push(value.as_ref().to_owned()),
+                _ => {}
+            }
+        }
+        query
+    }
+
+    /// The exclude that leaves this check out.
+    pub(super) fn excludes(&self, check: &Check) -> Option<&str> {
+        let by_name = self.exclude.iter().find(|exclude| *exclude == check.name());
+        by_name
+            .or_else(|| self.exclude.iter().find(|exclude| Some(exclude.as_str()) == check.group()))
+            .map(String::as_str)
+    }
+
+    pub(super) fn unknown(&self, checks: &[Check]) -> Vec<String> {
+        let known = |exclude: &String| {
+            checks.iter().any(|check| exclude == check.name() || Some(exclude.as_str()) == check.group())
+        };
+        let mut unknown: Vec<String> =
+            self.exclude.iter().filter(|exclude| !known(exclude)).cloned().collect();
+        unknown.sort();
+        unknown.dedup();
+        unknown
+    }
+}
+
+impl Evaluation {
+    /// Whether no check failed.
+    pub fn passed(&self) -> bool {
+        self.results.iter().all(|checked| checked.failure.is_none())
+    }
+
+    /// Upstream's answer: `ok` without a newline, or a line per check; a failure is always verbose and
+    /// withholds reasons.
+    pub fn render(&self, verbose: bool) -> Rendered {
+        let passed = self.passed();
+        if passed && !verbose {
+            return Rendered { code: 200, body: "ok".to_owned() };
+        }
+        let mut body = String::with_capacity(64 * (self.results.len() + 1));
+        for checked in &self.results {
+            body.push_str(&line(checked));
+        }
+        if !self.unknown_excludes.is_empty() {
+            let names: Vec<String> = self.unknown_excludes.iter().map(|name| format!("{name:?}")).collect();
+            let names = names.join(",");
+            body.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        let (word, code) = if passed { ("passed", 200) } else { ("failed", 500) };
+        body.push_str(&format!("{} check {word}\n", self.endpoint.name()));
+        Rendered { code, body }
+    }
+}
+
+/// `/<endpoint>/<name>`: here the reason is told.
+pub(super) fn single(result: Result<(), String>) -> Rendered {
+    match result {
+        Ok(()) => Rendered { code: 200, body: "ok".to_owned() },
+        Err(reason) => Rendered { code: 500, body: format!("internal server error: {reason}\n") },
+    }
+}
+
+fn line(checked: &Checked) -> String {
+    let name = &checked.name;
+    match (&checked.failure, checked.excluded.as_deref()) {
+        (Some(_), _) => format!("[-]{name} failed: reason withheld\n"),
+        (None, Some("")) => format!("[+]{name} excluded: ok\n"),
+        (None, Some(group)) => format!("[+]{name} excluded with {group}: ok\n"),
+        (None, None) => format!("[+]{name} ok\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(name: &str, excluded: Option<&str>, failure: Option<&str>) -> Checked {
+        Checked { name: name.into(), excluded: excluded.map(Into::into), failure: failure.map(Into::into) }
+    }
+
+    fn evaluation(results: Vec<Checked>, unknown: &[&str]) -> Evaluation {
+        let unknown_excludes = unknown.iter().map(ToString::to_string).collect();
+        Evaluation { endpoint: Endpoint::Readyz, results, unknown_excludes }
+    }
+
+    #[test]
+    fn a_pass_is_ok_and_verbose_lists_every_check() {
+        let evaluation = evaluation(vec![checked("ping", None, None), checked("log", Some(""), None)], &[]);
+        assert_eq!(evaluation.render(false), Rendered { code: 200, body: "ok".into() });
+        let body = "[+]ping ok\n[+]log excluded: ok\nreadyz check passed\n";
+        assert_eq!(evaluation.render(true), Rendered { code: 200, body: body.into() });
+    }
+
+    #[test]
+    fn a_failure_is_always_verbose_and_withholds_the_reason() {
+        let evaluation =
+            evaluation(vec![checked("ping", None, None), checked("etcd", None, Some("secret"))], &[]);
+        let body = "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n";
+        assert_eq!(evaluation.render(false), Rendered { code: 500, body: body.into() });
+    }
+
+    #[test]
+    fn unknown_excludes_and_groups_are_named() {
+        let evaluation = evaluation(vec![checked("etcd-0", Some("etcd"), None)], &["x", "y"]);
+        let body = "[+]etcd-0 excluded with etcd: ok\n\
+            warn: some health checks cannot be excluded: no matches for \"x\",\"y\"\nreadyz check passed\n";
+        assert_eq!(evaluation.render(true).body, body);
+    }
+
+    #[test]
+    fn excludes_match_by_name_then_by_group_and_the_rest_is_unknown() {
+        let pairs = [("exclude", "ping"), ("verbose", "false"), ("exclude", "nosuch"), ("exclude", "db")];
+        let query = HealthQuery::from_pairs(pairs);
+        assert!(query.verbose);
+        let checks = [Check::ping(), Check::new("etcd", || Ok(())).in_group("db")];
+        assert_eq!(query.excludes(&checks[0]), Some("ping"));
+        assert_eq!(query.excludes(&checks[1]), Some("db"));
+        assert_eq!(query.unknown(&checks), ["nosuch"]);
+    }
+}

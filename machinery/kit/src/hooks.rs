@@ -1,0 +1,248 @@
+//! Post-start and pre-shutdown hooks under upstream's names.
+//!
+//! A post-start hook is also the health check `poststarthook/<name>`, healthy once it has returned. It
+//! must not know what a hook does.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::health::{Check, Health, HealthError};
+use crate::lifecycle::Signal;
+use crate::tasks::TaskSet;
+
+type HookFn = Box<dyn FnOnce(HookContext) -> BoxFuture<'static, Result<(), String>> + Send>;
+
+/// What a post-start hook is given.
+#[derive(Clone, Debug)]
+pub struct HookContext {
+    /// Cancelled when the process stops: a hook that waits selects on it.
+    pub stop: CancellationToken,
+    /// Where a hook puts what lives on after it has returned.
+    pub tasks: TaskSet,
+}
+
+/// Why a hook was refused, or what it did wrong.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum HookError {
+    /// A hook needs a name.
+    #[error("a hook has no name")]
+    NoName,
+    /// Names are unique.
+    #[error("hook {0:?} is already registered")]
+    Duplicate(String),
+    /// Hooks are added before they are run.
+    #[error("hook {0:?} cannot be added: hooks have already been started")]
+    AlreadyStarted(String),
+    /// The hook's health check was refused.
+    #[error(transparent)]
+    Health(#[from] HealthError),
+    /// Pre-shutdown hooks returned errors.
+    #[error("pre-shutdown hooks failed: {0}")]
+    PreShutdown(String),
+}
+
+/// The hooks of one process. Clones share them.
+#[derive(Clone)]
+pub struct Hooks {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    health: Health,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    disabled: BTreeSet<String>,
+    post_start: Vec<(String, HookFn, Signal)>,
+    pre_shutdown: Vec<(String, HookFn)>,
+    names: BTreeSet<String>,
+    pre_shutdown_names: BTreeSet<String>,
+    started: bool,
+}
+
+impl Hooks {
+    /// No hooks yet. Each post-start hook adds its check to all three endpoints of `health`, to
+    /// `/livez` with the grace.
+    pub fn new(health: Health) -> Self {
+        Self { inner: Arc::new(Inner { health, state: Mutex::default() }) }
+    }
+
+    /// Hooks of these names are skipped silently when added: no hook, no check.
+    pub fn disable(&self, names: impl IntoIterator<Item = String>) {
+        self.inner.state.lock().disabled.extend(names);
+    }
+
+    /// Adds a post-start hook. Hooks run in parallel once the listener is up; an error ends the process.
+    pub fn add_post_start<F, Fut>(&self, name: &str, hook: F) -> Result<(), HookError>
+    where
+        F: FnOnce(HookContext) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let mut state = self.inner.state.lock();
+        if state.admit(name, false)? {
+            return Ok(());
+        }
+        let done = Signal::new("PostStartHook");
+        let finished = done.clone();
+        let check = Check::new(format!("poststarthook/{name}"), move || {
+            if finished.is_signaled() { Ok(()) } else { Err("not finished".to_owned()) }
+        });
+        self.inner.health.add_boot(check)?;
+        state.names.insert(name.to_owned());
+        let hook: HookFn = Box::new(move |context| Box::pin(hook(context)));
+        state.post_start.push((name.to_owned(), hook, done));
+        Ok(())
+    }
+
+    /// Adds a pre-shutdown hook: it runs during the shutdown delay, while requests are still served.
+    pub fn add_pre_shutdown<F, Fut>(&self, name: &str, hook: F) -> Result<(), HookError>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let mut state = self.inner.state.lock();
+        if state.admit(name, true)? {
+            return Ok(());
+        }
+        state.pre_shutdown_names.insert(name.to_owned());
+        let hook: HookFn = Box::new(move |_| Box::pin(hook()));
+        state.pre_shutdown.push((name.to_owned(), hook));
+        Ok(())
+    }
+
+    /// Starts all post-start hooks in parallel. From here on, adding one is an error.
+    pub fn run_post_start(&self, tasks: &TaskSet) {
+        let hooks = {
+            let mut state = self.inner.state.lock();
+            state.started = true;
+            std::mem::take(&mut state.post_start)
+        };
+        for (name, hook, done) in hooks {
+            let context = HookContext { stop: tasks.token(), tasks: tasks.clone() };
+            let set = tasks.clone();
+            tasks.spawn(format!("poststarthook/{name}"), async move {
+                let outcome = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(hook(context)));
+                match outcome.await {
+                    Ok(Ok(())) => {
+                        done.signal();
+                    }
+                    // A hook that gives up because the process stops has not failed.
+                    _ if set.token().is_cancelled() => {}
+                    Ok(Err(error)) => set.fail(&format!("PostStartHook {name:?} failed"), &error),
+                    Err(_) => set.fail(&format!("PostStartHook {name:?} failed"), "panicked"),
+                }
+            });
+        }
+    }
+
+    /// Runs the pre-shutdown hooks one after another; all run, and all errors are returned as one.
+    pub async fn run_pre_shutdown(&self, tasks: &TaskSet) -> Result<(), HookError> {
+        let hooks = {
+            let mut state = self.inner.state.lock();
+            state.started = true;
+            std::mem::take(&mut state.pre_shutdown)
+        };
+        let mut errors = Vec::new();
+        for (name, hook) in hooks {
+            let context = HookContext { stop: tasks.token(), tasks: tasks.clone() };
+            if let Err(error) = hook(context).await {
+                errors.push(format!("{name}: {error}"));
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(HookError::PreShutdown(errors.join("; "))) }
+    }
+
+    /// The names of the registered post-start hooks, sorted.
+    pub fn post_start_names(&self) -> Vec<String> {
+        self.inner.state.lock().names.iter().cloned().collect()
+    }
+}
+
+impl State {
+    /// Ok(true) = disabled, skip silently.
+    fn admit(&self, name: &str, pre_shutdown: bool) -> Result<bool, HookError> {
+        if name.is_empty() {
+            return Err(HookError::NoName);
+        }
+        if self.disabled.contains(name) {
+            return Ok(true);
+        }
+        if self.started {
+            return Err(HookError::AlreadyStarted(name.to_owned()));
+        }
+        let names = if pre_shutdown { &self.pre_shutdown_names } else { &self.names };
+        if names.contains(name) {
+            return Err(HookError::Duplicate(name.to_owned()));
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::{Endpoint, HealthQuery};
+    use std::time::Duration;
+
+    fn hooks() -> (Hooks, Health) {
+        let health = Health::new(Duration::ZERO);
+        (Hooks::new(health.clone()), health)
+    }
+
+    #[tokio::test]
+    async fn a_hook_is_a_check_that_passes_once_it_has_returned() {
+        let (hooks, health) = hooks();
+        let (tx, rx) = tokio::sync::oneshot::channel::<()>();
+        let name = "apiservice-registration-controller";
+        hooks.add_post_start(name, |_| async { rx.await.map_err(|error| error.to_string()) }).unwrap();
+        let check = "poststarthook/apiservice-registration-controller";
+        let tasks = TaskSet::new();
+        hooks.run_post_start(&tasks);
+        for endpoint in Endpoint::ALL {
+            let single = health.single(endpoint, check).await.unwrap();
+            assert_eq!((single.code, single.body.as_str()), (500, "internal server error: not finished\n"));
+        }
+        tx.send(()).unwrap();
+        assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
+        assert_eq!(health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code, 200);
+    }
+
+    #[tokio::test]
+    async fn names_are_unique_and_hooks_come_before_the_start() {
+        let (hooks, health) = hooks();
+        let ok = |_| async { Ok(()) };
+        hooks.disable(["off".to_owned()]);
+        hooks.add_post_start("off", ok).unwrap();
+        hooks.add_post_start("a", ok).unwrap();
+        assert_eq!(hooks.add_post_start("a", ok), Err(HookError::Duplicate("a".into())));
+        assert_eq!(hooks.add_post_start("", ok), Err(HookError::NoName));
+        hooks.run_post_start(&TaskSet::new());
+        assert_eq!(hooks.add_post_start("b", ok), Err(HookError::AlreadyStarted("b".into())));
+        assert_eq!(health.paths(Endpoint::Healthz), ["/healthz", "/healthz/poststarthook/a"]);
+    }
+
+    #[tokio::test]
+    async fn a_failing_hook_fails_the_process() {
+        let (hooks, _) = hooks();
+        hooks.add_post_start("bad", |_| async { Err("no".to_owned()) }).unwrap();
+        let tasks = TaskSet::new();
+        hooks.run_post_start(&tasks);
+        assert_eq!(tasks.failed().await.to_string(), "PostStartHook \"bad\" failed: no");
+    }
+
+    #[tokio::test]
+    async fn every_pre_shutdown_hook_runs_and_errors_are_joined() {
+        let (hooks, _) = hooks();
+        hooks.add_pre_shutdown("one", || async { Err("x".to_owned()) }).unwrap();
+        hooks.add_pre_shutdown("two", || async { Err("y".to_owned()) }).unwrap();
+        let error = hooks.run_pre_shutdown(&TaskSet::new()).await.unwrap_err();
+        assert_eq!(error.to_string(), "pre-shutdown hooks failed: one: x; two: y");
+    }
+}

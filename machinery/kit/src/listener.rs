@@ -1,0 +1,115 @@
+//! The TLS accept loop: bounded connections, a deadline for handshakes, and a drain.
+//!
+//! It feeds anything that takes an IO object: hyper on the facade, tonic on the control service. It must
+//! not know what is spoken, nor who a peer is.
+
+mod accept;
+mod conn;
+
+pub use conn::{Accepted, Incoming, PeerInfo, TlsIo};
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use tokio::net::TcpListener;
+
+use crate::metrics::Registry;
+use crate::tls::ServerTls;
+
+/// What can be chosen for a listener.
+#[derive(Clone, Debug)]
+pub struct ListenerOptions {
+    /// Name of its tasks and in logs.
+    pub name: &'static str,
+    /// A connection that has not finished its handshake by then is closed.
+    pub handshake_timeout: Duration,
+    /// Connections at a time, those in their handshake included. When so many are up, the loop stops accepting
+    /// and new ones wait in the kernel's backlog.
+    pub max_connections: usize,
+    /// TCP keep-alive period.
+    pub keepalive: Duration,
+}
+
+impl ListenerOptions {
+    /// 10 s for a handshake, 16384 connections, keep-alive every 3 minutes (upstream's).
+    pub fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            handshake_timeout: Duration::from_secs(10),
+            max_connections: 16_384,
+            keepalive: Duration::from_secs(180),
+        }
+    }
+}
+
+/// Counters of a listener.
+#[derive(Clone, Default)]
+pub struct ListenerMetrics {
+    /// `apiserver_tls_handshake_errors_total`.
+    pub handshake_errors: Counter,
+    /// `portico_listener_connections{listener}`.
+    pub connections: Gauge,
+}
+
+impl ListenerMetrics {
+    /// Registers both for the listener named `name`.
+    pub fn new(registry: &Registry, name: &'static str) -> Self {
+        let connections = registry.gauge_vec("portico_listener_connections", "Connections that are up");
+        Self {
+            handshake_errors: registry.counter(
+                "apiserver_tls_handshake_errors_total",
+                "Connections dropped for a TLS handshake error",
+            ),
+            connections: connections.get_or_create_owned(&[("listener", name.to_owned())]),
+        }
+    }
+}
+
+/// A bound socket with its TLS.
+pub struct TlsListener {
+    listener: TcpListener,
+    tls: ServerTls,
+    options: ListenerOptions,
+    metrics: ListenerMetrics,
+}
+
+impl TlsListener {
+    /// Binds `address` (port 0 = any free one) with SO_REUSEADDR. Must run inside a tokio runtime.
+    pub fn bind(
+        address: SocketAddr,
+        tls: ServerTls,
+        options: ListenerOptions,
+        metrics: ListenerMetrics,
+    ) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(1024)?;
+        let listener = TcpListener::from_std(socket.into())?;
+        Ok(Self { listener, tls, options, metrics })
+    }
+
+    /// Where it is bound.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The TLS, whose certificates can be replaced.
+    pub fn tls(&self) -> &ServerTls {
+        &self.tls
+    }
+}
+
+/// Keep-alive for accepted and dialled sockets.
+pub(crate) fn set_keepalive(stream: &tokio::net::TcpStream, period: Duration) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
+    socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)
+}
+
+#[cfg(test)]
+mod tests;

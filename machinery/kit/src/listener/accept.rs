@@ -1,0 +1,131 @@
+//! The loop and the handshake. One task per connection does the handshake and then what the handler does.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::conn::{Accepted, Incoming, PeerInfo, Place, TlsIo};
+use super::{ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
+use crate::backoff::{Backoff, Policy};
+use crate::drain::Watch;
+use crate::pki::PeerChain;
+use crate::tasks::TaskSet;
+use crate::tls::ServerTls;
+
+/// Connections that wait to be taken from [`Incoming`]; when so many do, handshakes wait in their tasks.
+const INCOMING: usize = 64;
+/// Pauses after errors of accept itself (out of descriptors).
+const ACCEPT_ERRORS: Policy =
+    Policy::new(std::time::Duration::from_millis(5), std::time::Duration::from_secs(1), 2.0, 0.0);
+
+/// What the tasks of one listener share.
+struct Shared<H> {
+    tls: ServerTls,
+    options: ListenerOptions,
+    metrics: ListenerMetrics,
+    handler: H,
+}
+
+impl TlsListener {
+    /// Accepts until `drain` is signalled, then closes the socket and returns; connections that are up go
+    /// on in their tasks (of the listener's name). `handler` runs in the connection's own task.
+    pub async fn serve<H, Fut>(self, tasks: TaskSet, mut drain: Watch, handler: H)
+    where
+        H: Fn(Accepted) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let places = Arc::new(Semaphore::new(self.options.max_connections.max(1)));
+        let listener = self.listener;
+        let shared =
+            Arc::new(Shared { tls: self.tls, options: self.options, metrics: self.metrics, handler });
+        let mut errors = Backoff::new(ACCEPT_ERRORS);
+        loop {
+            let next = async {
+                let permit = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+                let (stream, addr) = listener.accept().await?;
+                Ok::<_, io::Error>((permit, stream, addr))
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = drain.signaled() => break,
+                accepted = next => accepted,
+            };
+            match accepted {
+                Ok((permit, stream, addr)) => {
+                    errors.reset();
+                    shared.metrics.connections.inc();
+                    let place = Place { _permit: permit, connections: shared.metrics.connections.clone() };
+                    let shared = shared.clone();
+                    tasks.spawn(
+                        shared.options.name,
+                        async move { shared.connection(stream, addr, place).await },
+                    );
+                }
+                Err(error) => {
+                    tracing::warn!(listener = shared.options.name, %error, "accept failed");
+                    tokio::time::sleep(errors.next_wait()).await;
+                }
+            }
+        }
+        tracing::debug!(listener = shared.options.name, "stopped listening");
+    }
+
+    /// Spawns the loop and gives its connections as a stream that ends with the drain.
+    pub fn incoming(self, tasks: &TaskSet, drain: Watch) -> Incoming {
+        let (tx, rx) = mpsc::channel(INCOMING);
+        let (set, name) = (tasks.clone(), self.options.name);
+        tasks.spawn(name, async move {
+            let hand_over = move |accepted| {
+                let tx = tx.clone();
+                async move {
+                    // Nobody takes connections any more: this one is closed.
+                    let _ = tx.send(accepted).await;
+                }
+            };
+            self.serve(set, drain, hand_over).await;
+        });
+        Incoming { rx }
+    }
+}
+
+impl<H, Fut> Shared<H>
+where
+    H: Fn(Accepted) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    async fn connection(&self, stream: TcpStream, addr: SocketAddr, place: Place) {
+        match tokio::time::timeout(self.options.handshake_timeout, self.handshake(stream, addr, place)).await
+        {
+            Ok(Ok(accepted)) => (self.handler)(accepted).await,
+            Ok(Err(error)) => self.failed(addr, &error.to_string()),
+            Err(_) => self.failed(addr, "timeout"),
+        }
+    }
+
+    fn failed(&self, peer: SocketAddr, reason: &str) {
+        self.metrics.handshake_errors.inc();
+        tracing::debug!(listener = self.options.name, %peer, reason, "TLS handshake failed");
+    }
+
+    async fn handshake(&self, stream: TcpStream, addr: SocketAddr, place: Place) -> io::Result<Accepted> {
+        stream.set_nodelay(true)?;
+        set_keepalive(&stream, self.options.keepalive)?;
+        let local = stream.local_addr()?;
+        let stream = self.tls.acceptor().accept(stream).await?;
+        let (_, session) = stream.get_ref();
+        let chain = session.peer_certificates().map(|certs| PeerChain::new(certs.to_vec()));
+        let peer = Arc::new(PeerInfo {
+            addr,
+            local,
+            chain: chain.transpose().map_err(io::Error::other)?,
+            alpn: session.alpn_protocol().map(Arc::from),
+            server_name: session.server_name().map(Arc::from),
+        });
+        let io = TlsIo { stream, peer: peer.clone(), _place: place };
+        Ok(Accepted { io, peer })
+    }
+}

@@ -1,0 +1,216 @@
+//! One registry for all metrics of a process, exposed under exactly the names that upstream uses.
+//!
+//! Rooms ask for a family by its full upstream name; asking twice gives the same family, so that both
+//! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
+
+mod process;
+mod text;
+
+pub use text::Format;
+
+use std::any::Any;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Metric, Registry as Inner};
+
+/// What a label set must be; `[(&'static str, String); N]` is one.
+pub trait Labels: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static {}
+impl<T: Clone + Hash + Eq + EncodeLabelSet + Debug + Send + Sync + 'static> Labels for T {}
+
+/// A family of histograms with fixed buckets.
+pub type HistogramVec<L> = Family<L, Histogram, Buckets>;
+
+/// A gauge that holds a float.
+pub type FloatGauge = Gauge<f64, std::sync::atomic::AtomicU64>;
+
+/// The upper bounds of a histogram's buckets, ascending, without infinity.
+#[derive(Debug, Clone, Copy)]
+pub struct Buckets(pub &'static [f64]);
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(self.0.iter().copied())
+    }
+}
+
+/// The process's metrics. Clones share them.
+#[derive(Clone, Default)]
+pub struct Registry {
+    inner: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    registry: Inner,
+    known: HashMap<String, Box<dyn Any + Send>>,
+    /// Counters whose upstream name does not end in `_total`.
+    bare: HashSet<String>,
+}
+
+impl Registry {
+    /// Without any metric.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the process's own metrics (`process_resident_memory_bytes` and so on).
+    pub fn with_process_metrics() -> Self {
+        let registry = Self::new();
+        registry.collector(Box::new(process::ProcessCollector::new()));
+        registry
+    }
+
+    /// Counters by label set. `name` is the full exposed name, with or without `_total`.
+    pub fn counter_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, Counter> {
+        self.named_counter(name);
+        self.get_or_register(name, name.strip_suffix("_total").unwrap_or(name), help, Family::default)
+    }
+
+    /// One counter.
+    pub fn counter(&self, name: &str, help: &str) -> Counter {
+        self.named_counter(name);
+        self.get_or_register(name, name.strip_suffix("_total").unwrap_or(name), help, Counter::default)
+    }
+
+    /// Gauges by label set.
+    pub fn gauge_vec<L: Labels>(&self, name: &str, help: &str) -> Family<L, Gauge> {
+        self.get_or_register(name, name, help, Family::default)
+    }
+
+    /// One gauge.
+    pub fn gauge(&self, name: &str, help: &str) -> Gauge {
+        self.get_or_register(name, name, help, Gauge::default)
+    }
+
+    /// Histograms by label set.
+    pub fn histogram_vec<L: Labels>(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &'static [f64],
+    ) -> HistogramVec<L> {
+        self.get_or_register(name, name, help, || Family::new_with_constructor(Buckets(buckets)))
+    }
+
+    /// One histogram.
+    pub fn histogram(&self, name: &str, help: &str, buckets: &'static [f64]) -> Histogram {
+        self.get_or_register(name, name, help, || Buckets(buckets).new_metric())
+    }
+
+    /// A collector that is asked at each scrape.
+    pub fn collector(&self, collector: Box<dyn Collector>) {
+        self.inner.lock().registry.register_collector(collector);
+    }
+
+    /// All metrics as text in the format that [`Format::from_accept`] chose.
+    pub fn encode(&self, format: Format) -> String {
+        let mut text = String::with_capacity(16 * 1024);
+        let state = self.inner.lock();
+        if prometheus_client::encoding::text::encode(&mut text, &state.registry).is_err() {
+            tracing::error!("a metric could not be encoded");
+        }
+        match format {
+            Format::OpenMetrics => text,
+            Format::Text => text::from_open_metrics(&text, &state.bare),
+        }
+    }
+
+    fn named_counter(&self, name: &str) {
+        if !name.ends_with("_total") {
+            self.inner.lock().bare.insert(name.to_owned());
+        }
+    }
+
+    fn get_or_register<M: Metric + Clone>(
+        &self,
+        name: &str,
+        base: &str,
+        help: &str,
+        make: impl Fn() -> M,
+    ) -> M {
+        let mut state = self.inner.lock();
+        if let Some(known) = state.known.get(name) {
+            return known.downcast_ref().cloned().unwrap_or_else(|| {
+                // Counted, but not exposed: a second type under one name would spoil the whole page.
+                tracing::error!(name, "a metric is registered twice with different types");
+                make()
+            });
+        }
+        let metric = make();
+        state.registry.register(base, help, metric.clone());
+        state.known.insert(name.to_owned(), Box::new(metric.clone()));
+        metric
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Name = [(&'static str, String); 1];
+
+    #[test]
+    fn names_are_exposed_exactly_as_asked_for() {
+        let registry = Registry::new();
+        let total = registry.counter_vec::<Name>("aggregator_unavailable_apiservice_total", "Transitions");
+        total.get_or_create(&[("name", "v1.a".to_owned())]).inc();
+        registry.counter("aggregator_openapi_v2_regeneration_count", "Regenerations").inc();
+        registry.gauge("workqueue_depth", "Depth").set(3);
+        registry.histogram("wait_seconds", "Wait", &[0.1, 1.0]).observe(0.5);
+        let expected = "# HELP aggregator_unavailable_apiservice_total Transitions.\n\
+            # TYPE aggregator_unavailable_apiservice_total counter\n\
+            aggregator_unavailable_apiservice_total{name=\"v1.a\"} 1\n\
+            # HELP aggregator_openapi_v2_regeneration_count Regenerations.\n\
+            # TYPE aggregator_openapi_v2_regeneration_count counter\n\
+            aggregator_openapi_v2_regeneration_count 1\n\
+            # HELP workqueue_depth Depth.\n# TYPE workqueue_depth gauge\nworkqueue_depth 3\n\
+            # HELP wait_seconds Wait.\n# TYPE wait_seconds histogram\n\
+            wait_seconds_sum 0.5\nwait_seconds_count 1\n\
+            wait_seconds_bucket{le=\"0.1\"} 0\nwait_seconds_bucket{le=\"1.0\"} 1\nwait_seconds_bucket{le=\"+Inf\"} 1\n";
+        assert_eq!(registry.encode(Format::Text), expected);
+    }
+
+    #[test]
+    fn asking_twice_gives_the_same_metric_and_another_type_is_kept_out() {
+        let registry = Registry::new();
+        registry.counter("x_total", "X").inc();
+        registry.counter("x_total", "X").inc();
+        registry.gauge("x_total", "X").set(9);
+        let text = registry.encode(Format::Text);
+        assert!(text.ends_with("\nx_total 2\n"), "{text}");
+    }
+
+    #[test]
+    fn open_metrics_ends_with_its_mark() {
+        let registry = Registry::new();
+        registry.counter("x_total", "X").inc();
+        let text = registry.encode(Format::OpenMetrics);
+        assert_eq!(text, "# HELP x X.\n# TYPE x counter\nx_total 1\n# EOF\n");
+    }
+
+    #[test]
+    fn the_process_describes_itself() {
+        let text = Registry::with_process_metrics().encode(Format::Text);
+        for name in [
+            "process_resident_memory_bytes",
+            "process_start_time_seconds",
+            "process_cpu_seconds_total",
+            "process_open_fds",
+        ] {
+            let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_default();
+            let value: f64 = line.rsplit(' ').next().unwrap().parse().unwrap_or(-1.0);
+            let least = if name == "process_cpu_seconds_total" { 0.0 } else { 1.0 };
+            assert!(value >= least, "{name}: {line:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Certificates: reading them, issuing our own, checking a client's chain.
+//!
+//! It must not know users or permissions: a chain is good or not, what its subject may do is decided
+//! elsewhere.
+
+mod authority;
+mod chain;
+mod info;
+
+pub use authority::{Authority, PemPair, Profile, Usage};
+pub use chain::{ChainError, ChainVerifier, PeerChain};
+pub use info::CertInfo;
+
+use std::io;
+use std::path::PathBuf;
+
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use sha2::{Digest, Sha256};
+
+use crate::tls::TlsError;
+
+/// Why issuing, loading or storing certificates failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A certificate could not be made.
+    #[error("cannot issue a certificate for {what:?}: {source}")]
+    Issue {
+        /// Whose.
+        what: String,
+        /// Why.
+        source: rcgen::Error,
+    },
+    /// What was read is not usable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A certificate that is not X.509.
+    #[error("not an X.509 certificate: {0}")]
+    Parse(String),
+    /// The folder holds half of an authority.
+    #[error("{} is there, but {} is missing", present.display(), missing.display())]
+    Half {
+        /// What was found.
+        present: PathBuf,
+        /// What was not.
+        missing: PathBuf,
+    },
+}
+
+/// All certificates of a PEM text, at least one; `what` names it in errors.
+pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certs = certs.map_err(|error| TlsError::Pem { what: what.to_owned(), reason: error.to_string() })?;
+    if certs.is_empty() {
+        return Err(TlsError::Empty { what: what.to_owned(), missing: "certificate" });
+    }
+    Ok(certs)
+}
+
+/// Trust in every certificate of a PEM bundle. One that cannot be used is named by its position.
+pub fn root_store(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for (index, cert) in parse_certs(what, pem)?.into_iter().enumerate() {
+        store.add(cert).map_err(|error| TlsError::Certificate {
+            what: format!("{what}: certificate {}", index + 1),
+            reason: error.to_string(),
+        })?;
+    }
+    Ok(store)
+}
+
+/// SHA-256 over the DER of a certificate.
+pub fn fingerprint(der: &[u8]) -> [u8; 32] {
+    Sha256::digest(der).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! A small certificate authority on disk: ECDSA P-256, made at the first start.
+
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
+};
+use rustls_pki_types::UnixTime;
+
+use super::{CertInfo, PkiError, parse_certs};
+use crate::atomic_file::{self, PRIVATE, PUBLIC};
+use crate::tls::CertPair;
+
+/// Ten years: an authority is not renewed by itself, since that would break everybody at once.
+const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
+/// How far before now validity begins, for clocks that differ.
+const BACKDATE: Duration = Duration::from_secs(300);
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usage {
+    /// serverAuth.
+    Server,
+    /// clientAuth.
+    Client,
+    /// Both.
+    Both,
+}
+
+/// What is asked of an authority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Subject's common name: the user name of a client.
+    pub common_name: String,
+    /// Subject's organizations: the groups of a client.
+    pub organizations: Vec<String>,
+    /// DNS names of a server.
+    pub dns_names: Vec<String>,
+    /// Addresses of a server.
+    pub ip_addresses: Vec<IpAddr>,
+    /// What for.
+    pub usage: Usage,
+    /// How long, from now.
+    pub validity: Duration,
+}
+
+impl Profile {
+    /// A client with groups.
+    pub fn client(common_name: &str, organizations: &[&str], validity: Duration) -> Self {
+        Self {
+            common_name: common_name.to_owned(),
+            organizations: organizations.iter().map(ToString::to_string).collect(),
+            dns_names: Vec::new(),
+            ip_addresses: Vec::new(),
+            usage: Usage::Client,
+            validity,
+        }
+    }
+
+    /// A server under names and addresses (`localhost`, `127.0.0.1`).
+    pub fn server(common_name: &str, names: &[String], validity: Duration) -> Self {
+        let (mut dns_names, mut ip_addresses) = (Vec::new(), Vec::new());
+        for name in names {
+            match name.parse::<IpAddr>() {
+                Ok(address) => ip_addresses.push(address),
+                Err(_) => dns_names.push(name.clone()),
+            }
+        }
+        let (common_name, usage) = (common_name.to_owned(), Usage::Server);
+        Self { common_name, organizations: Vec::new(), dns_names, ip_addresses, usage, validity }
+    }
+
+    fn fits(&self, info: &CertInfo) -> bool {
+        self.common_name == info.common_name
+            && self.organizations == info.organizations
+            && self.dns_names == info.dns_names
+            && self.ip_addresses == info.ip_addresses
+    }
+}
+
+/// A certificate with its key, as PEM.
+#[derive(Clone)]
+pub struct PemPair {
+    /// The certificate, then intermediates.
+    pub cert_pem: String,
+    /// PKCS#8.
+    pub key_pem: String,
+}
+
+impl std::fmt::Debug for PemPair {
+    /// Never the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PemPair").field("cert_pem", &self.cert_pem).finish_non_exhaustive()
+    }
+}
+
+impl PemPair {
+    /// For rustls; `what` names it in errors.
+    pub fn cert_pair(&self, what: &str) -> Result<CertPair, PkiError> {
+        Ok(CertPair::from_pem(what, self.cert_pem.as_bytes(), self.key_pem.as_bytes())?)
+    }
+}
+
+/// A certificate authority.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pair: PemPair,
+}
+
+impl Authority {
+    /// A new one, self-signed, valid for ten years.
+    pub fn create(common_name: &str) -> Result<Self, PkiError> {
+        let failed = |source| PkiError::Issue { what: common_name.to_owned(), source };
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        set_validity(&mut params, AUTHORITY_LIFE);
+        let cert_pem = params.self_signed(&key).map_err(failed)?.pem();
+        let pair = PemPair { cert_pem, key_pem: key.serialize_pem() };
+        Ok(Self { issuer: Issuer::new(params, key), pair })
+    }
+
+    /// From PEM.
+    pub fn from_pem(what: &str, cert_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
+        let failed = |source| PkiError::Issue { what: what.to_owned(), source };
+        CertPair::from_pem(what, cert_pem.as_bytes(), key_pem.as_bytes())?;
+        let key = KeyPair::from_pem(key_pem).map_err(failed)?;
+        let issuer = Issuer::from_ca_cert_pem(cert_pem, key).map_err(failed)?;
+        Ok(Self { issuer, pair: PemPair { cert_pem: cert_pem.to_owned(), key_pem: key_pem.to_owned() } })
+    }
+
+    /// From `<dir>/<name>.crt` and `.key`, made (folder 0700, key 0600) if neither is there.
+    pub fn load_or_create(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
+        let files = Files::new(dir, name);
+        if let Some(pair) = files.read()? {
+            return Self::from_pem(&files.cert.display().to_string(), &pair.cert_pem, &pair.key_pem);
+        }
+        let authority = Self::create(common_name)?;
+        files.write(&authority.pair)?;
+        Ok(authority)
+    }
+
+    /// The authority's own certificate, for trust bundles and kubeconfigs.
+    pub fn cert_pem(&self) -> &str {
+        &self.pair.cert_pem
+    }
+
+    /// Signs a new pair with a new ECDSA P-256 key.
+    pub fn issue(&self, profile: &Profile) -> Result<PemPair, PkiError> {
+        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for organization in &profile.organizations {
+            params.distinguished_name.push(DnType::OrganizationName, organization.as_str());
+        }
+        params.distinguished_name.push(DnType::CommonName, profile.common_name.as_str());
+        for name in &profile.dns_names {
+            let name = name.as_str().try_into().map_err(failed)?;
+            params.subject_alt_names.push(SanType::DnsName(name));
+        }
+        params.subject_alt_names.extend(profile.ip_addresses.iter().copied().map(SanType::IpAddress));
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
+        params.extended_key_usages = match profile.usage {
+            Usage::Server => vec![server],
+            Usage::Client => vec![client],
+            Usage::Both => vec![server, client],
+        };
+        params.use_authority_key_identifier_extension = true;
+        set_validity(&mut params, profile.validity);
+        let cert_pem = params.signed_by(&key, &self.issuer).map_err(failed)?.pem();
+        Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
+    }
+
+    /// The pair in `<dir>/<name>.crt` and `.key` if it is ours, fits the profile and has a third of its
+    /// life left; otherwise a new one, stored there. True = it is new.
+    pub fn load_or_issue(
+        &self,
+        dir: &Path,
+        name: &str,
+        profile: &Profile,
+    ) -> Result<(PemPair, bool), PkiError> {
+        let files = Files::new(dir, name);
+        let stored = files.read().ok().flatten();
+        if let Some(pair) = stored.filter(|pair| self.is_current(pair, profile)) {
+            return Ok((pair, false));
+        }
+        let pair = self.issue(profile)?;
+        files.write(&pair)?;
+        Ok((pair, true))
+    }
+
+    fn is_current(&self, pair: &PemPair, profile: &Profile) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let Ok(parsed) = pair.cert_pair("stored pair") else { return false };
+        let Ok(seconds) = i64::try_from(now.as_secs()) else { return false };
+        let ours = self.signed(&parsed, UnixTime::since_unix_epoch(now));
+        ours && profile.fits(parsed.info()) && !parsed.info().needs_renewal(seconds)
+    }
+
+    /// Whether the leaf is signed by this authority: a matching name is not enough.
+    fn signed(&self, pair: &CertPair, now: UnixTime) -> bool {
+        let Ok(roots) = super::root_store("authority", self.pair.cert_pem.as_bytes()) else { return false };
+        let Some(leaf) = pair.chain().first() else { return false };
+        let Ok(cert) = rustls::server::ParsedCertificate::try_from(leaf) else { return false };
+        let algorithms = crate::tls::provider().signature_verification_algorithms.all;
+        rustls::client::verify_server_cert_signed_by_trust_anchor(&cert, &roots, &[], now, algorithms).is_ok()
+            || self.signed_client(pair, now)
+    }
+
+    fn signed_client(&self, pair: &CertPair, now: UnixTime) -> bool {
+        let verifier = super::ChainVerifier::from_pem("authority", self.pair.cert_pem.as_bytes());
+        let chain = super::PeerChain::new(pair.chain().to_vec());
+        matches!((verifier, chain), (Ok(verifier), Ok(chain)) if verifier.verify(&chain, now).is_ok())
+    }
+}
+
+fn set_validity(params: &mut CertificateParams, life: Duration) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since_epoch.as_secs());
+    params.not_before = now - BACKDATE;
+    params.not_after = now + life;
+}
+
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+}
+
+impl Files {
+    fn new(dir: &Path, name: &str) -> Self {
+        Self { cert: dir.join(format!("{name}.crt")), key: dir.join(format!("{name}.key")) }
+    }
+
+    /// None if there is no certificate.
+    fn read(&self) -> Result<Option<PemPair>, PkiError> {
+        match (read_text(&self.cert)?, read_text(&self.key)?) {
+            (Some(cert_pem), Some(key_pem)) => Ok(Some(PemPair { cert_pem, key_pem })),
+            // A key alone is a first start that was cut off: nobody has seen its certificate.
+            (None, _) => Ok(None),
+            (Some(_), None) => Err(PkiError::Half { present: self.cert.clone(), missing: self.key.clone() }),
+        }
+    }
+
+    /// The key first: a certificate without its key is never seen alone for long.
+    fn write(&self, pair: &PemPair) -> Result<(), PkiError> {
+        parse_certs(&self.cert.display().to_string(), pair.cert_pem.as_bytes())?;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source: io::Error| PkiError::File { path, source }
+        };
+        if let Some(dir) = self.key.parent() {
+            atomic_file::private_dir(dir).map_err(failed(dir))?;
+        }
+        atomic_file::write(&self.key, pair.key_pem.as_bytes(), PRIVATE).map_err(failed(&self.key))?;
+        atomic_file::write(&self.cert, pair.cert_pem.as_bytes(), PUBLIC).map_err(failed(&self.cert))
+    }
+}
+
+fn read_text(path: &Path) -> Result<Option<String>, PkiError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PkiError::File { path: path.to_owned(), source }),
+    }
+}

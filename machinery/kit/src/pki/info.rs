@@ -1,0 +1,127 @@
+//! What a certificate says about itself.
+
+use std::net::IpAddr;
+
+use rustls_pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::{PkiError, fingerprint};
+
+/// The parts of a certificate that Portico looks at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertInfo {
+    /// Subject's first common name; empty if there is none.
+    pub common_name: String,
+    /// Subject's organizations, in order.
+    pub organizations: Vec<String>,
+    /// The whole subject, as text.
+    pub subject: String,
+    /// The issuer's common name, or its whole name as text.
+    pub issuer: String,
+    /// DNS names.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// Unix seconds.
+    pub not_before: i64,
+    /// Unix seconds.
+    pub not_after: i64,
+    /// Whether it may sign certificates.
+    pub is_ca: bool,
+    /// Whether its extended key usage allows a client, or is not limited.
+    pub client_auth: bool,
+    /// Whether it is signed with SHA-1.
+    pub sha1_signature: bool,
+    /// SHA-256 of the whole certificate.
+    pub fingerprint: [u8; 32],
+}
+
+impl CertInfo {
+    /// Parses DER.
+    pub fn parse(der: &CertificateDer<'_>) -> Result<Self, PkiError> {
+        let (_, cert) = X509Certificate::from_der(der).map_err(|error| PkiError::Parse(error.to_string()))?;
+        let subject = cert.subject();
+        let text =
+            |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().ok().map(str::to_owned);
+        let common_name = subject.iter_common_name().find_map(text).unwrap_or_default();
+        let issuer = cert.issuer().iter_common_name().find_map(text);
+        let (dns_names, ip_addresses) = alternative_names(&cert);
+        let usage = cert.extended_key_usage().ok().flatten();
+        Ok(Self {
+            common_name,
+            organizations: subject.iter_organization().filter_map(text).collect(),
+            subject: subject.to_string(),
+            issuer: issuer.unwrap_or_else(|| cert.issuer().to_string()),
+            dns_names,
+            ip_addresses,
+            not_before: cert.validity().not_before.timestamp(),
+            not_after: cert.validity().not_after.timestamp(),
+            is_ca: cert.is_ca(),
+            client_auth: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
+            sha1_signature: is_sha1(&cert.signature_algorithm.algorithm.to_id_string()),
+            fingerprint: fingerprint(der),
+        })
+    }
+
+    /// The common name, or the whole subject, or a word that it has none.
+    pub fn display_name(&self) -> String {
+        let candidates = [&self.common_name, &self.subject];
+        candidates
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .cloned()
+            .unwrap_or_else(|| "without subject".into())
+    }
+
+    /// The fingerprint in lower-case hexadecimal.
+    pub fn fingerprint_hex(&self) -> String {
+        self.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether two thirds of its life are over at `now` (Unix seconds).
+    pub fn needs_renewal(&self, now: i64) -> bool {
+        let life = self.not_after.saturating_sub(self.not_before);
+        now >= self.not_before.saturating_add(life / 3 * 2)
+    }
+
+    /// RFC 3339.
+    pub fn not_after_text(&self) -> String {
+        timestamp(self.not_after)
+    }
+
+    /// RFC 3339.
+    pub fn not_before_text(&self) -> String {
+        timestamp(self.not_before)
+    }
+}
+
+fn timestamp(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+fn alternative_names(cert: &X509Certificate<'_>) -> (Vec<String>, Vec<IpAddr>) {
+    let (mut dns, mut ips) = (Vec::new(), Vec::new());
+    if let Ok(Some(extension)) = cert.subject_alternative_name() {
+        for name in &extension.value.general_names {
+            match name {
+                GeneralName::DNSName(name) => dns.push((*name).to_owned()),
+                GeneralName::IPAddress(bytes) => ips.extend(address(bytes)),
+                _ => {}
+            }
+        }
+    }
+    (dns, ips)
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+        16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+        _ => None,
+    }
+}
+
+/// sha1WithRSAEncryption, dsa-with-sha1, ecdsa-with-SHA1.
+fn is_sha1(oid: &str) -> bool {
+    matches!(oid, "1.2.840.113549.1.1.5" | "1.2.840.10040.4.3" | "1.2.840.10045.4.1")
+}

@@ -1,0 +1,323 @@
+//! The only place that spawns: every task has a name, an owner and an end.
+//!
+//! It must not know what tasks do. A task ends when its future ends, when the set's token makes it
+//! end, or when the grace of [`TaskSet::shutdown`] is over and it is aborted.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::lifecycle::Signal;
+
+/// A task's name, as it stands in logs and in [`TaskSet::running`].
+pub type TaskName = Cow<'static, str>;
+
+/// Why the process must end: a critical task panicked, failed, or ended before it was told to.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{task}: {reason}")]
+pub struct TaskFailure {
+    /// The task, or the hook, that failed.
+    pub task: String,
+    /// What it said, or what it did (`panicked: ...`, `ended unexpectedly`).
+    pub reason: String,
+}
+
+/// A clonable handle on a set of named tasks that end together.
+#[derive(Clone, Debug)]
+pub struct TaskSet {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    token: CancellationToken,
+    tracker: TaskTracker,
+    running: Mutex<HashMap<u64, Entry>>,
+    next: AtomicU64,
+    panics: AtomicU64,
+    failed: Signal,
+    failure: Mutex<Option<TaskFailure>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: TaskName,
+    abort: Option<AbortHandle>,
+}
+
+/// Removes the task's entry however the task ends, also when it is aborted.
+struct Registered {
+    inner: Arc<Inner>,
+    id: u64,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.inner.running.lock().remove(&self.id);
+    }
+}
+
+impl Default for TaskSet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TaskSet {
+    /// An empty set with its own cancellation token.
+    pub fn new() -> Self {
+        Self::with_token(CancellationToken::new())
+    }
+
+    /// An empty set that is cancelled with `token`.
+    pub fn with_token(token: CancellationToken) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                token,
+                tracker: TaskTracker::new(),
+                running: Mutex::default(),
+                next: AtomicU64::new(0),
+                panics: AtomicU64::new(0),
+                failed: Signal::new("TaskFailed"),
+                failure: Mutex::new(None),
+            }),
+        }
+    }
+
+    /// The token that asks tasks to end; long-lived loops select on `token().cancelled()`.
+    pub fn token(&self) -> CancellationToken {
+        self.inner.token.clone()
+    }
+
+    /// Asks every task to end, without waiting.
+    pub fn cancel(&self) {
+        self.inner.token.cancel();
+    }
+
+    /// Spawns a task. A panic is logged and counted, and ends this task only.
+    pub fn spawn<F>(&self, name: impl Into<TaskName>, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let name = name.into();
+        let (set, label) = (self.clone(), name.clone());
+        self.track(name, async move {
+            if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
+                set.panicked(&label, &panic_text(&*panic));
+            }
+        });
+    }
+
+    /// Spawns a task that is dropped at its next await point once the set is cancelled.
+    pub fn spawn_until_cancelled<F>(&self, name: impl Into<TaskName>, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let token = self.token();
+        self.spawn(name, async move {
+            token.run_until_cancelled(future).await;
+        });
+    }
+
+    /// Spawns a task that the process cannot live without: if it panics, returns an error, or returns
+    /// at all before the set is cancelled, [`TaskSet::failed`] resolves and the process must end.
+    pub fn spawn_critical<F, E>(&self, name: impl Into<TaskName>, future: F)
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Display,
+    {
+        let name = name.into();
+        let (set, label) = (self.clone(), name.clone());
+        self.track(name, async move {
+            match AssertUnwindSafe(future).catch_unwind().await {
+                Ok(Ok(())) if set.inner.token.is_cancelled() => {}
+                Ok(Ok(())) => set.fail(&label, "ended unexpectedly"),
+                Ok(Err(error)) => set.fail(&label, &error.to_string()),
+                Err(panic) => {
+                    let text = panic_text(&*panic);
+                    set.panicked(&label, &text);
+                    set.fail(&label, &format!("panicked: {text}"));
+                }
+            }
+        });
+    }
+
+    /// Records that the process must end. The first cause is kept.
+    pub fn fail(&self, task: &str, reason: &str) {
+        tracing::error!(task, reason, "a critical task failed");
+        self.inner
+            .failure
+            .lock()
+            .get_or_insert_with(|| TaskFailure { task: task.to_owned(), reason: reason.to_owned() });
+        self.inner.failed.signal();
+    }
+
+    /// Waits until a critical task has failed, and says which and why. Pending for ever otherwise.
+    pub async fn failed(&self) -> TaskFailure {
+        self.inner.failed.signaled().await;
+        self.failure().unwrap_or_else(|| TaskFailure { task: String::new(), reason: String::new() })
+    }
+
+    /// The first critical failure, if there was one.
+    pub fn failure(&self) -> Option<TaskFailure> {
+        self.inner.failure.lock().clone()
+    }
+
+    /// How many tasks of each name are running.
+    pub fn running(&self) -> BTreeMap<String, usize> {
+        let mut names = BTreeMap::new();
+        for entry in self.inner.running.lock().values() {
+            *names.entry(entry.name.to_string()).or_insert(0) += 1;
+        }
+        names
+    }
+
+    /// How many tasks of this set have panicked since it was made.
+    pub fn panics(&self) -> u64 {
+        self.inner.panics.load(Ordering::Relaxed)
+    }
+
+    /// Cancels the token, waits up to `grace` for all tasks, aborts the rest and waits for those too.
+    /// Returns the names of the aborted ones, sorted.
+    pub async fn shutdown(&self, grace: Duration) -> Vec<String> {
+        self.inner.token.cancel();
+        self.inner.tracker.close();
+        if tokio::time::timeout(grace, self.inner.tracker.wait()).await.is_ok() {
+            return Vec::new();
+        }
+        let (mut names, handles): (Vec<String>, Vec<Option<AbortHandle>>) = {
+            let running = self.inner.running.lock();
+            running.values().map(|entry| (entry.name.to_string(), entry.abort.clone())).unzip()
+        };
+        handles.into_iter().flatten().for_each(|handle| handle.abort());
+        self.inner.tracker.wait().await;
+        names.sort();
+        names
+    }
+
+    /// An executor for hyper (`hyper::rt::Executor`) whose tasks belong to this set under `name`.
+    pub fn executor(&self, name: impl Into<TaskName>) -> TaskExecutor {
+        TaskExecutor { tasks: self.clone(), name: name.into() }
+    }
+
+    fn panicked(&self, task: &str, text: &str) {
+        self.inner.panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(task, panic = text, "a task panicked");
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
+    fn track<F>(&self, name: TaskName, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        // The entry exists before the task does: a task that ends at once finds and removes it.
+        self.inner.running.lock().insert(id, Entry { name, abort: None });
+        let registered = Registered { inner: self.inner.clone(), id };
+        let tracked = self.inner.tracker.track_future(async move {
+            let _registered = registered;
+            future.await;
+        });
+        let abort = tokio::spawn(tracked).abort_handle();
+        if let Some(entry) = self.inner.running.lock().get_mut(&id) {
+            entry.abort = Some(abort);
+        }
+    }
+}
+
+/// Runs what blocks (files) on tokio's blocking threads, whose number is bounded, and waits for it. `None`
+/// if it panicked or the runtime is ending.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok()
+}
+
+/// Spawns hyper's connection tasks into a [`TaskSet`].
+#[derive(Clone, Debug)]
+pub struct TaskExecutor {
+    tasks: TaskSet,
+    name: TaskName,
+}
+
+impl<F> hyper::rt::Executor<F> for TaskExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, future: F) {
+        self.tasks.spawn(self.name.clone(), async move {
+            future.await;
+        });
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panicking_critical_task_fails_the_process() {
+        let tasks = TaskSet::new();
+        tasks.spawn_critical("store-writer", async {
+            if true {
+                panic!("disk gone");
+            }
+            Ok::<(), String>(())
+        });
+        let failure = tasks.failed().await;
+        assert_eq!(failure.to_string(), "store-writer: panicked: disk gone");
+        assert_eq!(tasks.panics(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_critical_task_may_end_only_after_cancellation() {
+        let tasks = TaskSet::new();
+        let token = tasks.token();
+        tasks.spawn_critical("obedient", async move {
+            token.cancelled().await;
+            Ok::<(), String>(())
+        });
+        assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
+        assert!(tasks.failure().is_none());
+
+        let tasks = TaskSet::new();
+        tasks.spawn_critical("early", async { Ok::<(), String>(()) });
+        assert_eq!(tasks.failed().await.reason, "ended unexpectedly");
+    }
+
+    #[tokio::test]
+    async fn an_ordinary_panic_ends_only_its_own_task() {
+        let tasks = TaskSet::new();
+        tasks.spawn("clumsy", async { panic!("oops") });
+        assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
+        assert_eq!((tasks.panics(), tasks.failure().is_none()), (1, true));
+    }
+
+    #[tokio::test]
+    async fn shutdown_aborts_and_names_what_outlives_the_grace() {
+        let tasks = TaskSet::new();
+        tasks.spawn("stubborn", std::future::pending());
+        tasks.spawn_until_cancelled("polite", std::future::pending());
+        assert_eq!(tasks.running().len(), 2);
+        assert_eq!(tasks.shutdown(Duration::from_millis(20)).await, ["stubborn"]);
+        assert!(tasks.running().is_empty());
+    }
+}

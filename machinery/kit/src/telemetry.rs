@@ -1,0 +1,132 @@
+//! Structured logs to standard error, as text or JSON, with a level that changes at run time.
+//!
+//! Lines go through a bounded queue to one writer thread, so that a slow reader of the log never holds
+//! up a request: when the queue is full, lines are dropped and counted. It must not know who logs.
+
+mod writer;
+
+use tracing_subscriber::filter::{EnvFilter, ParseError};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{Layer, Registry, reload};
+
+use writer::Queue;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why logging was not set up or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// Neither a number, nor a level, nor directives.
+    #[error("invalid log level {level:?}: {source}")]
+    Level {
+        /// As given.
+        level: String,
+        /// What the parser said.
+        source: ParseError,
+    },
+    /// Something else has already taken over logging in this process.
+    #[error("logging is already set up: {0}")]
+    AlreadyInitialised(#[from] TryInitError),
+    /// The process is ending.
+    #[error("logging is shut down: {0}")]
+    Gone(#[from] reload::Error),
+    /// The writer thread could not be started.
+    #[error("cannot start the log writer: {0}")]
+    Writer(#[from] std::io::Error),
+}
+
+/// The handle on the process's logging. Keep it until the end: dropping the last one flushes.
+#[derive(Clone)]
+pub struct Telemetry {
+    reload: reload::Handle<EnvFilter, Registry>,
+    queue: Queue,
+}
+
+impl Telemetry {
+    /// Sets up logging for the process, once. `level` is as in [`Telemetry::set_level`].
+    pub fn init(format: LogFormat, level: &str) -> Result<Self, TelemetryError> {
+        let queue = Queue::start(std::io::stderr())?;
+        let (filter, reload) = reload::Layer::new(parse_level(level)?);
+        let layer = tracing_subscriber::fmt::layer().with_writer(queue.clone()).with_target(true);
+        let layer = match format {
+            LogFormat::Text => layer.with_ansi(false).boxed(),
+            LogFormat::Json => layer.json().flatten_event(true).with_current_span(true).boxed(),
+        };
+        tracing_subscriber::registry().with(filter).with(layer).try_init()?;
+        Ok(Self { reload, queue })
+    }
+
+    /// Changes the level: a klog verbosity (`0` to `10`), a level (`debug`), or directives
+    /// (`info,portico_proxy=trace`).
+    pub fn set_level(&self, level: &str) -> Result<(), TelemetryError> {
+        self.reload.reload(parse_level(level)?)?;
+        tracing::info!(level, "log level changed");
+        Ok(())
+    }
+
+    /// The directives in force.
+    pub fn level(&self) -> String {
+        self.reload.with_current(ToString::to_string).unwrap_or_default()
+    }
+
+    /// How many lines were dropped because the queue was full.
+    pub fn dropped(&self) -> u64 {
+        self.queue.dropped()
+    }
+
+    /// Waits until what has been logged so far is written, at most a second.
+    pub fn flush(&self) {
+        self.queue.flush();
+    }
+}
+
+/// klog's numbers as levels: 0..=3 info, 4 and 5 debug, above trace; libraries stay two steps quieter.
+fn parse_level(level: &str) -> Result<EnvFilter, TelemetryError> {
+    let level = level.trim();
+    let directives = match level.parse::<u8>() {
+        Ok(0..=3) => "info",
+        Ok(4..=5) => "debug,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info,tonic=info,sqlx=info",
+        Ok(_) => {
+            "trace,h2=debug,hyper=debug,hyper_util=debug,rustls=debug,tower=debug,tonic=debug,sqlx=debug"
+        }
+        Err(_) => level,
+    };
+    EnvFilter::try_new(directives).map_err(|source| TelemetryError::Level { level: level.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_levels_and_directives_are_levels() {
+        for (level, directives) in [("2", "info"), ("warn", "warn"), (" debug ", "debug")] {
+            assert_eq!(parse_level(level).unwrap().to_string(), directives);
+        }
+        assert!(parse_level("5").unwrap().to_string().contains("h2=info"));
+        assert!(parse_level("info,portico_proxy=trace").unwrap().to_string().contains("portico_proxy=trace"));
+        let error = parse_level("info,x=loud").unwrap_err().to_string();
+        assert!(error.starts_with("invalid log level \"info,x=loud\": "), "{error}");
+    }
+
+    #[test]
+    fn the_level_changes_at_run_time() {
+        let telemetry = Telemetry::init(LogFormat::Json, "info").unwrap();
+        assert!(!tracing::enabled!(tracing::Level::DEBUG));
+        telemetry.set_level("debug").unwrap();
+        assert!(tracing::enabled!(tracing::Level::DEBUG));
+        assert_eq!(telemetry.level(), "debug");
+        assert!(telemetry.set_level("=").is_err() || telemetry.level() == "debug");
+        telemetry.flush();
+        assert!(Telemetry::init(LogFormat::Text, "info").is_err());
+    }
+}

@@ -1,0 +1,206 @@
+//! Why a server's certificate was refused, in words that name the certificate.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::pki::CertInfo;
+
+/// What kind of refusal it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No trusted root signed it.
+    UnknownAuthority,
+    /// It is for other names.
+    NameMismatch,
+    /// It has no subject alternative name; a common name does not count.
+    MissingSan,
+    /// Its time is over.
+    Expired,
+    /// Its time has not come.
+    NotYetValid,
+    /// It may not be used for a server, or its signature or form is not acceptable.
+    Unusable,
+}
+
+/// A refused server certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertFault {
+    /// The kind.
+    pub kind: FaultKind,
+    /// The name that was asked for.
+    pub expected: String,
+    /// The names in the certificate.
+    pub presented: Vec<String>,
+    /// The certificate's subject (common name, or the whole when there is none).
+    pub subject: String,
+    /// Who signed it, by its own account.
+    pub issuer: String,
+    /// More, by kind: the date, or the library's words.
+    pub detail: String,
+}
+
+impl fmt::Display for CertFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { expected, subject, issuer, detail, .. } = self;
+        match self.kind {
+            FaultKind::UnknownAuthority => {
+                write!(f, "certificate {subject:?} is signed by unknown authority {issuer:?}")
+            }
+            FaultKind::NameMismatch => {
+                let names = self.presented.join(", ");
+                write!(f, "certificate is valid for {names}, not {expected}")
+            }
+            FaultKind::MissingSan => write!(
+                f,
+                "certificate {subject:?} has no subject alternative names, so it is not valid for {expected}"
+            ),
+            FaultKind::Expired => write!(f, "certificate {subject:?} has expired: {detail}"),
+            FaultKind::NotYetValid => write!(f, "certificate {subject:?} is not yet valid: {detail}"),
+            FaultKind::Unusable => write!(f, "certificate {subject:?} is not usable: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for CertFault {}
+
+impl CertFault {
+    /// Finds the fault in a failed handshake's error.
+    pub fn of(error: &rustls::Error) -> Option<&Self> {
+        match error {
+            rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
+                cause.downcast_ref()
+            }
+            _ => None,
+        }
+    }
+
+    fn explain(error: &CertificateError, leaf: &CertificateDer<'_>, name: &ServerName<'_>) -> Self {
+        let info = CertInfo::parse(leaf).unwrap_or_default();
+        let presented: Vec<String> =
+            info.dns_names.iter().cloned().chain(info.ip_addresses.iter().map(ToString::to_string)).collect();
+        let (kind, detail) = match error {
+            CertificateError::UnknownIssuer => (FaultKind::UnknownAuthority, String::new()),
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                let kind = if presented.is_empty() { FaultKind::MissingSan } else { FaultKind::NameMismatch };
+                (kind, String::new())
+            }
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                (FaultKind::Expired, format!("it was valid until {}", info.not_after_text()))
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                (FaultKind::NotYetValid, format!("it is valid from {}", info.not_before_text()))
+            }
+            other => (FaultKind::Unusable, other.to_string()),
+        };
+        let expected = name.to_str().into_owned();
+        Self { kind, expected, presented, subject: info.display_name(), issuer: info.issuer, detail }
+    }
+}
+
+/// Verifies as webpki does and explains refusals.
+#[derive(Debug)]
+pub(super) struct ExplainingVerifier {
+    inner: Arc<WebPkiServerVerifier>,
+}
+
+impl ExplainingVerifier {
+    pub(super) fn new(inner: Arc<WebPkiServerVerifier>) -> Self {
+        Self { inner }
+    }
+}
+
+impl ServerCertVerifier for ExplainingVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified =
+            self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        verified.map_err(|error| match error {
+            rustls::Error::InvalidCertificate(cause) => {
+                let fault = CertFault::explain(&cause, end_entity, server_name);
+                rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(fault))))
+            }
+            other => other,
+        })
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// For `insecureSkipTLSVerify`: any certificate whose owner signs the handshake.
+#[derive(Debug)]
+pub(super) struct AcceptAny {
+    provider: Arc<CryptoProvider>,
+}
+
+impl AcceptAny {
+    pub(super) fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { provider }
+    }
+}
+
+impl ServerCertVerifier for AcceptAny {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,71 @@
+//! A certificate chain with its private key, known to belong together.
+
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{TlsError, provider};
+use crate::pki::{self, CertInfo};
+
+/// A certificate (with intermediates) and its key. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CertPair {
+    key: Arc<CertifiedKey>,
+    info: Arc<CertInfo>,
+}
+
+impl CertPair {
+    /// From PEM; `what` names the pair in errors. The key must match the first certificate.
+    pub fn from_pem(what: &str, cert_pem: &[u8], key_pem: &[u8]) -> Result<Self, TlsError> {
+        let chain = pki::parse_certs(what, cert_pem)?;
+        let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| match error {
+            rustls_pki_types::pem::Error::NoItemsFound => {
+                TlsError::Empty { what: what.to_owned(), missing: "private key" }
+            }
+            other => TlsError::Pem { what: what.to_owned(), reason: other.to_string() },
+        })?;
+        Self::from_der(what, chain, key)
+    }
+
+    /// From DER.
+    pub fn from_der(
+        what: &str,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, TlsError> {
+        let Some(leaf) = chain.first() else {
+            return Err(TlsError::Empty { what: what.to_owned(), missing: "certificate" });
+        };
+        let info = CertInfo::parse(leaf)
+            .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
+        let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => TlsError::Mismatch { what: what.to_owned() },
+            other => TlsError::Certificate { what: what.to_owned(), reason: other.to_string() },
+        })?;
+        Ok(Self { key: Arc::new(key), info: Arc::new(info) })
+    }
+
+    /// The leaf first, then intermediates.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.key.cert
+    }
+
+    /// What the leaf says.
+    pub fn info(&self) -> &CertInfo {
+        &self.info
+    }
+
+    /// For rustls.
+    pub fn certified_key(&self) -> Arc<CertifiedKey> {
+        self.key.clone()
+    }
+}
+
+impl PartialEq for CertPair {
+    /// Pairs are equal when their certificates are: the key follows from the certificate.
+    fn eq(&self, other: &Self) -> bool {
+        self.key.cert == other.key.cert
+    }
+}

@@ -1,0 +1,202 @@
+//! The server side: certificates are replaced while connections come in, client certificates are asked
+//! for and only their possession is proven.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::{CertPair, MinVersion, TlsError, provider_with_suites};
+
+/// A certificate for particular server names.
+#[derive(Clone, Debug)]
+pub struct SniCert {
+    /// The pair.
+    pub pair: CertPair,
+    /// Names (`a.example`, `*.example`); empty = the names in the certificate.
+    pub names: Vec<String>,
+}
+
+/// What can be chosen for a listener.
+#[derive(Clone, Debug)]
+pub struct ServerTlsOptions {
+    /// Lowest version.
+    pub min_version: MinVersion,
+    /// TLS 1.2 suites by name; empty = all.
+    pub cipher_suites: Vec<String>,
+    /// Protocols offered, best first.
+    pub alpn: Vec<Vec<u8>>,
+    /// Whether clients are asked for a certificate.
+    pub request_client_cert: bool,
+}
+
+impl Default for ServerTlsOptions {
+    /// TLS 1.2 and 1.3, `h2` and `http/1.1`, client certificates asked for.
+    fn default() -> Self {
+        Self {
+            min_version: MinVersion::default(),
+            cipher_suites: Vec::new(),
+            alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+            request_client_cert: true,
+        }
+    }
+}
+
+/// A listener's TLS. Clones share the certificates.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    certs: Arc<Certs>,
+}
+
+#[derive(Debug)]
+struct Certs {
+    current: ArcSwap<Chosen>,
+}
+
+#[derive(Debug)]
+struct Chosen {
+    default: CertPair,
+    by_name: HashMap<String, Arc<CertifiedKey>>,
+    default_key: Arc<CertifiedKey>,
+}
+
+impl ServerTls {
+    /// With a default pair and pairs by name: an exact name wins over a wildcard, then the default.
+    pub fn new(default: CertPair, sni: &[SniCert], options: &ServerTlsOptions) -> Result<Self, TlsError> {
+        let provider = provider_with_suites(&options.cipher_suites)?;
+        let certs = Arc::new(Certs { current: ArcSwap::from_pointee(Chosen::new(default, sni)) });
+        let versions = options.min_version.versions();
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(|error| TlsError::Unsupported(error.to_string()))?;
+        let builder = if options.request_client_cert {
+            builder.with_client_cert_verifier(Arc::new(PossessionOnly { provider: provider.clone() }))
+        } else {
+            builder.with_no_client_auth()
+        };
+        let mut config = builder.with_cert_resolver(certs.clone());
+        config.alpn_protocols.clone_from(&options.alpn);
+        // Tickets hold the client's chain; one per connection, as Go sends.
+        config.send_tls13_tickets = 1;
+        config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()
+            .map_err(|error| TlsError::Unsupported(format!("session tickets: {error}")))?;
+        Ok(Self { config: Arc::new(config), certs })
+    }
+
+    /// Replaces all certificates; connections that are up keep theirs.
+    pub fn replace(&self, default: CertPair, sni: &[SniCert]) {
+        self.certs.current.store(Arc::new(Chosen::new(default, sni)));
+    }
+
+    /// Replaces the default pair and keeps the pairs by name.
+    pub fn replace_default(&self, default: CertPair) {
+        self.certs.current.rcu(|current| Chosen {
+            default_key: default.certified_key(),
+            default: default.clone(),
+            by_name: current.by_name.clone(),
+        });
+    }
+
+    /// The default pair in force.
+    pub fn default_pair(&self) -> CertPair {
+        self.certs.current.load().default.clone()
+    }
+
+    /// For rustls and tonic.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+
+    /// For one handshake.
+    pub fn acceptor(&self) -> tokio_rustls::TlsAcceptor {
+        tokio_rustls::TlsAcceptor::from(self.config.clone())
+    }
+}
+
+impl Chosen {
+    fn new(default: CertPair, sni: &[SniCert]) -> Self {
+        let mut by_name = HashMap::new();
+        for cert in sni {
+            let names = if cert.names.is_empty() { &cert.pair.info().dns_names } else { &cert.names };
+            for name in names {
+                // The first pair that names a name keeps it.
+                by_name.entry(name.to_ascii_lowercase()).or_insert_with(|| cert.pair.certified_key());
+            }
+        }
+        Self { default_key: default.certified_key(), default, by_name }
+    }
+
+    fn for_name(&self, name: &str) -> Arc<CertifiedKey> {
+        let name = name.trim_end_matches('.').to_ascii_lowercase();
+        let wildcard = || {
+            let (_, parent) = name.split_once('.')?;
+            self.by_name.get(&format!("*.{parent}"))
+        };
+        self.by_name.get(&name).or_else(wildcard).unwrap_or(&self.default_key).clone()
+    }
+}
+
+impl ResolvesServerCert for Certs {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let chosen = self.current.load();
+        match hello.server_name() {
+            Some(name) if !chosen.by_name.is_empty() => Some(chosen.for_name(name)),
+            _ => Some(chosen.default_key.clone()),
+        }
+    }
+}
+
+/// Accepts any chain whose owner signs the handshake: who that is, is decided per request.
+#[derive(Debug)]
+struct PossessionOnly {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for PossessionOnly {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,228 @@
+//! A keyed work queue with client-go's semantics, and the workers that drain it.
+//!
+//! A key is in the queue at most once, is worked on by at most one worker, and if it is added while it
+//! is being worked on it is worked on again afterwards. Memory is bounded by the number of distinct
+//! keys; the queue is never full. It must not know what a key stands for.
+
+mod metrics;
+mod state;
+mod workers;
+
+pub use metrics::QueueMetrics;
+pub use workers::{Reconciled, run_workers};
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::backoff::{KeyLimiter, Policy};
+use metrics::Handles;
+use state::State;
+
+/// What a key must be.
+pub trait Key: Eq + Hash + Clone + Debug + Send + Sync + 'static {}
+impl<T: Eq + Hash + Clone + Debug + Send + Sync + 'static> Key for T {}
+
+/// The queue. Clones share it.
+pub struct WorkQueue<K: Key> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    name: Cow<'static, str>,
+    state: Mutex<State<K>>,
+    ready: Notify,
+    limiter: KeyLimiter<K>,
+    metrics: Option<Handles>,
+}
+
+impl<K: Key> Clone for WorkQueue<K> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<K: Key> WorkQueue<K> {
+    /// An empty queue without metrics.
+    pub fn new(name: impl Into<Cow<'static, str>>, policy: Policy) -> Self {
+        Self::build(name.into(), policy, None)
+    }
+
+    /// An empty queue that reports under `name` in `metrics`.
+    pub fn with_metrics(name: impl Into<Cow<'static, str>>, policy: Policy, metrics: &QueueMetrics) -> Self {
+        let name = name.into();
+        let handles = metrics.of(&name);
+        Self::build(name, policy, Some(handles))
+    }
+
+    fn build(name: Cow<'static, str>, policy: Policy, metrics: Option<Handles>) -> Self {
+        let inner = Inner {
+            name,
+            state: Mutex::new(State::new()),
+            ready: Notify::new(),
+            limiter: KeyLimiter::new(policy),
+            metrics,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The queue's name, as in metrics.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Adds a key for work now. A key that already waits is not added again; a key in work is worked
+    /// on again once it is done. Ignored after [`WorkQueue::shutdown`].
+    pub fn add(&self, key: K) {
+        let mut state = self.inner.state.lock();
+        if state.add(key, Instant::now()) {
+            self.added(&state);
+        }
+        drop(state);
+        self.inner.ready.notify_one();
+    }
+
+    /// Adds a key after `delay`. Of several delays of one key the earliest counts.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        self.inner.state.lock().add_at(key, Instant::now() + delay);
+        self.inner.ready.notify_one();
+    }
+
+    /// Adds a key after the wait that its failures so far ask for.
+    pub fn add_rate_limited(&self, key: K) {
+        let wait = self.inner.limiter.when(&key);
+        if let Some(metrics) = &self.inner.metrics {
+            metrics.retries.inc();
+        }
+        self.add_after(key, wait);
+    }
+
+    /// Forgets the failures of a key: it succeeded, or is gone.
+    pub fn forget(&self, key: &K) {
+        self.inner.limiter.forget(key);
+    }
+
+    /// How often the key has been added rate limited since it was forgotten.
+    pub fn retries(&self, key: &K) -> u32 {
+        self.inner.limiter.failures(key)
+    }
+
+    /// How many keys wait for work now (delayed ones and those in work not counted).
+    pub fn len(&self) -> usize {
+        self.inner.state.lock().len()
+    }
+
+    /// Whether nothing waits for work now.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether nothing waits, is delayed, or is in work.
+    pub fn is_idle(&self) -> bool {
+        self.inner.state.lock().is_idle()
+    }
+
+    /// The next key, or `None` once the queue is shut down and empty. The key is in work until the
+    /// returned guard is dropped. Cancel safe.
+    pub async fn next(&self) -> Option<InWork<K>> {
+        loop {
+            let notified = self.inner.ready.notified();
+            let deadline = match self.try_next() {
+                Next::Work(work) => return Some(work),
+                Next::Closed => return None,
+                Next::Wait(deadline) => deadline,
+            };
+            match deadline {
+                Some(deadline) => {
+                    let _ = tokio::time::timeout_at(deadline, notified).await;
+                }
+                None => notified.await,
+            }
+        }
+    }
+
+    /// Accepts nothing more; delayed keys are dropped, waiting ones are still handed out.
+    pub fn shutdown(&self) {
+        self.inner.state.lock().close();
+        self.inner.ready.notify_waiters();
+        self.inner.ready.notify_one();
+    }
+
+    fn try_next(&self) -> Next<K> {
+        let now = Instant::now();
+        let mut state = self.inner.state.lock();
+        let promoted = state.promote(now);
+        if let (Some(metrics), true) = (&self.inner.metrics, promoted > 0) {
+            metrics.adds.inc_by(promoted as u64);
+        }
+        let Some((key, since)) = state.pop() else {
+            return if state.is_closed() { Next::Closed } else { Next::Wait(state.deadline()) };
+        };
+        if let Some(metrics) = &self.inner.metrics {
+            metrics.depth.set(state.len() as i64);
+            metrics.waited.observe((now - since).as_secs_f64());
+        }
+        // One permit is stored at most, so each taker wakes the next one while there is more to do.
+        if state.len() > 0 || state.deadline().is_some() || state.is_closed() {
+            self.inner.ready.notify_one();
+        }
+        Next::Work(InWork { key, queue: self.clone(), since: now })
+    }
+
+    fn added(&self, state: &State<K>) {
+        if let Some(metrics) = &self.inner.metrics {
+            metrics.adds.inc();
+            metrics.depth.set(state.len() as i64);
+        }
+    }
+
+    fn done(&self, key: &K, since: Instant) {
+        let again = self.inner.state.lock().done(key, Instant::now());
+        if let Some(metrics) = &self.inner.metrics {
+            metrics.worked.observe(since.elapsed().as_secs_f64());
+        }
+        if again {
+            self.inner.ready.notify_one();
+        }
+    }
+}
+
+enum Next<K: Key> {
+    Work(InWork<K>),
+    Wait(Option<Instant>),
+    Closed,
+}
+
+/// A key in work. Dropping it is client-go's `Done`.
+pub struct InWork<K: Key> {
+    key: K,
+    queue: WorkQueue<K>,
+    since: Instant,
+}
+
+impl<K: Key> Deref for InWork<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.key
+    }
+}
+
+impl<K: Key> Drop for InWork<K> {
+    fn drop(&mut self) {
+        self.queue.done(&self.key, self.since);
+    }
+}
+
+#[cfg(test)]
+mod tests;

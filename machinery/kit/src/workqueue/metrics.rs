@@ -1,0 +1,62 @@
+//! client-go's work queue metrics, labelled by the queue's name.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::metrics::{HistogramVec, Registry};
+
+type Name = [(&'static str, String); 1];
+
+const BUCKETS: &[f64] = &[10e-9, 10e-8, 10e-7, 10e-6, 10e-5, 10e-4, 10e-3, 10e-2, 10e-1, 1.0, 10.0];
+
+/// The metric families of all work queues of a process.
+#[derive(Clone)]
+pub struct QueueMetrics {
+    depth: Family<Name, Gauge>,
+    adds: Family<Name, Counter>,
+    retries: Family<Name, Counter>,
+    waited: HistogramVec<Name>,
+    worked: HistogramVec<Name>,
+}
+
+pub(super) struct Handles {
+    pub(super) depth: Gauge,
+    pub(super) adds: Counter,
+    pub(super) retries: Counter,
+    pub(super) waited: Histogram,
+    pub(super) worked: Histogram,
+}
+
+impl QueueMetrics {
+    /// Registers `workqueue_{depth,adds_total,retries_total,queue_duration_seconds,work_duration_seconds}`.
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            depth: registry.gauge_vec("workqueue_depth", "Keys that wait in a work queue"),
+            adds: registry.counter_vec("workqueue_adds_total", "Keys added to a work queue"),
+            retries: registry.counter_vec("workqueue_retries_total", "Keys added again after a failure"),
+            waited: registry.histogram_vec(
+                "workqueue_queue_duration_seconds",
+                "Seconds that a key waits before it is worked on",
+                BUCKETS,
+            ),
+            worked: registry.histogram_vec(
+                "workqueue_work_duration_seconds",
+                "Seconds that the work on a key takes",
+                BUCKETS,
+            ),
+        }
+    }
+
+    pub(super) fn of(&self, name: &str) -> Handles {
+        let label = [("name", name.to_owned())];
+        Handles {
+            depth: self.depth.get_or_create_owned(&label),
+            adds: self.adds.get_or_create_owned(&label),
+            retries: self.retries.get_or_create_owned(&label),
+            waited: self.waited.get_or_create_owned(&label),
+            worked: self.worked.get_or_create_owned(&label),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The queue's state without locks, waiting or metrics.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use tokio::time::Instant;
+
+use super::Key;
+
+pub(super) struct State<K> {
+    queue: VecDeque<(K, Instant)>,
+    /// Keys that need work: all of `queue`, and those added again while in work.
+    dirty: HashSet<K>,
+    in_work: HashSet<K>,
+    delayed: BTreeMap<(Instant, u64), K>,
+    delayed_keys: HashMap<K, (Instant, u64)>,
+    sequence: u64,
+    closed: bool,
+}
+
+impl<K: Key> State<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            dirty: HashSet::new(),
+            in_work: HashSet::new(),
+            delayed: BTreeMap::new(),
+            delayed_keys: HashMap::new(),
+            sequence: 0,
+            closed: false,
+        }
+    }
+
+    /// True if the key was not waiting already.
+    pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
+        if self.closed || self.dirty.contains(&key) {
+            return false;
+        }
+        if !self.in_work.contains(&key) {
+            self.queue.push_back((key.clone(), now));
+        }
+        self.dirty.insert(key)
+    }
+
+    pub(super) fn add_at(&mut self, key: K, at: Instant) {
+        if self.closed {
+            return;
+        }
+        if let Some(earlier) = self.delayed_keys.get(&key).copied() {
+            if earlier.0 <= at {
+                return;
+            }
+            self.delayed.remove(&earlier);
+        }
+        self.sequence += 1;
+        let slot = (at, self.sequence);
+        self.delayed.insert(slot, key.clone());
+        self.delayed_keys.insert(key, slot);
+    }
+
+    /// Moves delayed keys whose time has come; how many were added.
+    pub(super) fn promote(&mut self, now: Instant) -> usize {
+        let mut added = 0;
+        while let Some(entry) = self.delayed.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let key = entry.remove();
+            self.delayed_keys.remove(&key);
+            added += usize::from(self.add(key, now));
+        }
+        added
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(K, Instant)> {
+        let (key, since) = self.queue.pop_front()?;
+        self.dirty.remove(&key);
+        self.in_work.insert(key.clone());
+        Some((key, since))
+    }
+
+    /// True if the key must be worked on again.
+    pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
+        self.in_work.remove(key);
+        let again = self.dirty.contains(key);
+        if again {
+            self.queue.push_back((key.clone(), now));
+        }
+        again
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.delayed.clear();
+        self.delayed_keys.clear();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.delayed.first_key_value().map(|(slot, _)| slot.0)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.in_work.is_empty() && self.delayed.is_empty()
+    }
+}

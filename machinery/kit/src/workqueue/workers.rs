@@ -1,0 +1,73 @@
+//! N workers on one queue: success forgets, failure comes back rate limited.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::{Key, WorkQueue};
+use crate::tasks::TaskSet;
+
+/// What a reconcile that did not fail asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reconciled {
+    /// Nothing more until something changes.
+    Done,
+    /// Again after this long, though nothing failed.
+    Again(Duration),
+}
+
+/// Spawns `workers` tasks named `<name>` into `tasks`. Each takes a key and runs `reconcile`; an error
+/// (or a panic) is logged and the key is added again rate limited. When `tasks` is cancelled, the queue is
+/// shut down and workers end after the key in hand.
+pub fn run_workers<K, F, Fut, E>(
+    tasks: &TaskSet,
+    name: &'static str,
+    workers: usize,
+    queue: WorkQueue<K>,
+    reconcile: F,
+) where
+    K: Key,
+    F: Fn(K) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Reconciled, E>> + Send + 'static,
+    E: Display + Send,
+{
+    let reconcile = Arc::new(reconcile);
+    for _ in 0..workers.max(1) {
+        let (queue, reconcile, stop) = (queue.clone(), reconcile.clone(), tasks.token());
+        tasks.spawn(name, async move {
+            while let Some(Some(work)) = stop.run_until_cancelled(queue.next()).await {
+                let outcome = AssertUnwindSafe(reconcile(work.clone())).catch_unwind().await;
+                settle(name, &queue, &work, outcome);
+            }
+            queue.shutdown();
+        });
+    }
+}
+
+fn settle<K: Key, E: Display, P>(
+    name: &str,
+    queue: &WorkQueue<K>,
+    key: &K,
+    outcome: Result<Result<Reconciled, E>, P>,
+) {
+    match outcome {
+        Ok(Ok(reconciled)) => {
+            queue.forget(key);
+            if let Reconciled::Again(delay) = reconciled {
+                queue.add_after(key.clone(), delay);
+            }
+        }
+        Ok(Err(error)) => {
+            tracing::warn!(controller = name, ?key, retries = queue.retries(key), %error, "reconcile failed");
+            queue.add_rate_limited(key.clone());
+        }
+        Err(_) => {
+            tracing::error!(controller = name, ?key, "reconcile panicked");
+            queue.add_rate_limited(key.clone());
+        }
+    }
+}
