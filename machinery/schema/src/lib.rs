@@ -1,1 +1,23 @@
 //! One schema engine for built-in kinds and custom resources, without IO.
+//!
+//! A [`TypeSet`] holds descriptions of types; a [`Schema`] is one of them as the root of an object. Walking it decodes
+//! strictly, sets defaults, validates, normalises and merges. Two dialects share the walk: *typed* (built-in kinds: zero
+//! values dropped by each field's emit rule) and, later, *structural* (custom resources).
+//!
+//! Must not know any particular kind, storage, HTTP or gRPC.
+
+pub mod decode;
+mod default;
+pub mod description;
+mod equality;
+pub mod merge;
+pub mod model;
+mod normalise;
+mod schema;
+mod validate;
+
+pub use decode::{DecodeError, Decoded, Format};
+pub use equality::same_content;
+pub use merge::PatchError;
+pub use model::{Field, FieldType, Type, TypeId, TypeSet};
+pub use schema::Schema;

@@ -1,0 +1,214 @@
+//! What generic code knows of a kind.
+
+use portico_machinery::Object;
+use portico_machinery::gvk::{
+    GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource,
+};
+use portico_schema::Schema;
+
+use crate::column::ColumnRule;
+
+/// A kind as it is served in one group version.
+#[derive(Clone, Debug)]
+pub struct KindInfo {
+    /// Group, version and kind.
+    pub gvk: GroupVersionKind,
+    /// The plural resource of paths.
+    pub resource: String,
+    /// The singular name.
+    pub singular: String,
+    /// The kind of lists, `ConfigMapList`.
+    pub list_kind: String,
+    /// Short names, such as `cm`.
+    pub short_names: Vec<String>,
+    /// Categories, such as `all`.
+    pub categories: Vec<String>,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Verbs of the resource itself, sorted.
+    pub verbs: Vec<String>,
+    /// Subresources, sorted by name.
+    pub subresources: Vec<Subresource>,
+    /// Columns of the Table form, in order.
+    pub columns: Vec<ColumnRule>,
+    /// Fields that field selectors may name, in upstream's order.
+    pub selectable: Vec<String>,
+    /// The group and resource that objects are stored under; other served versions and groups may share them.
+    pub storage: GroupResource,
+    /// The version (of the storage group) that objects are stored in.
+    pub storage_version: String,
+    /// The types.
+    pub schema: Schema,
+    /// The rule that names follow.
+    pub name_rule: NameRule,
+    /// Whether PUT of a missing object creates it.
+    pub allow_create_on_update: bool,
+    /// Whether an update without resourceVersion is accepted: the last write wins.
+    pub allow_unconditional_update: bool,
+    /// What deletion does differently.
+    pub deletion: Deletion,
+    /// When `metadata.generation` counts.
+    pub generation: Generation,
+    /// What the `status` subresource owns; nothing for kinds without one.
+    pub status: Option<StatusRule>,
+    /// Whether finalizers without a domain are accepted.
+    pub allow_unqualified_finalizers: bool,
+    /// Whether objects expire by themselves (events; the server's `--event-ttl` says when).
+    pub expires: bool,
+    /// A warning that every request on the kind carries, empty for none.
+    pub deprecation: String,
+}
+
+impl KindInfo {
+    /// The group version.
+    #[must_use]
+    pub fn group_version(&self) -> GroupVersion {
+        self.gvk.group_version()
+    }
+
+    /// Group and kind.
+    #[must_use]
+    pub fn group_kind(&self) -> GroupKind {
+        self.gvk.group_kind()
+    }
+
+    /// Group, version and resource.
+    #[must_use]
+    pub fn gvr(&self) -> GroupVersionResource {
+        GroupVersionResource::new(&self.gvk.group, &self.gvk.version, &self.resource)
+    }
+
+    /// Group and resource.
+    #[must_use]
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&self.gvk.group, &self.resource)
+    }
+
+    /// Whether this is the version that objects are stored in.
+    #[must_use]
+    pub fn is_storage_version(&self) -> bool {
+        self.gvk.group == self.storage.group && self.gvk.version == self.storage_version
+    }
+
+    /// Whether the resource itself has this verb.
+    #[must_use]
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|v| v == verb)
+    }
+
+    /// The subresource of this name.
+    #[must_use]
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|s| s.name == name)
+    }
+}
+
+/// A subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subresource {
+    /// `status`, `scale`, `finalize`, ...
+    pub name: String,
+    /// The kind that it takes and answers with; the resource's own for most.
+    pub kind: GroupVersionKind,
+    /// Its verbs, sorted.
+    pub verbs: Vec<String>,
+}
+
+impl Subresource {
+    /// Whether it has this verb.
+    #[must_use]
+    pub fn has_verb(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|v| v == verb)
+    }
+}
+
+/// The rule that names follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NameRule {
+    /// RFC 1123 subdomain, at most 253 characters.
+    #[default]
+    Subdomain,
+    /// RFC 1123 label, at most 63 characters.
+    Label,
+    /// Anything that can stand as one part of a path.
+    PathSegment,
+}
+
+/// What deletion does differently for a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// A DELETE that removes the object answers with its last state instead of a Status.
+    pub answers_object: bool,
+    /// Deletion waits for a grace period (pods).
+    pub graceful: bool,
+    /// What happens to dependents when the caller does not say.
+    pub dependents: Orphaning,
+}
+
+/// What happens to dependents when the caller does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Orphaning {
+    /// They are collected in the background: no finalizer.
+    #[default]
+    Background,
+    /// They are orphaned: the finalizer `orphan` is set.
+    Orphan,
+    /// There are none, and neither `orphan` nor `foregroundDeletion` is ever set.
+    None,
+}
+
+/// When `metadata.generation` counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Generation {
+    /// Never: what the client sends on creation stays, updates keep the stored value.
+    #[default]
+    Untouched,
+    /// 1 on creation; one more when one of these fields changes. Each is a path; the path `*` stands for everything
+    /// outside `metadata`, `kind` and `apiVersion`.
+    Changes(Vec<Vec<String>>),
+}
+
+impl Generation {
+    /// Whether the kind counts at all.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        matches!(self, Self::Changes(_))
+    }
+
+    /// Whether this change counts. Both must be normalised.
+    #[must_use]
+    pub fn changes(&self, new: &Object, old: &Object) -> bool {
+        let Self::Changes(paths) = self else { return false };
+        paths.iter().any(|path| match path.as_slice() {
+            [all] if all == "*" => !same_outside_metadata(new, old),
+            path => {
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                new.get(&path) != old.get(&path)
+            }
+        })
+    }
+}
+
+fn same_outside_metadata(new: &Object, old: &Object) -> bool {
+    const OUTSIDE: [&str; 3] = ["metadata", "kind", "apiVersion"];
+    let content = |o: &Object| {
+        let fields: Vec<String> =
+            o.map().keys().filter(|k| !OUTSIDE.contains(&k.as_str())).cloned().collect();
+        fields
+    };
+    let fields = content(new);
+    fields.len() == content(old).len() && fields.iter().all(|f| new.get(&[f]) == old.get(&[f]))
+}
+
+/// What the `status` subresource owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatusRule {
+    /// Top-level fields that only a write of `status` changes; others keep them, creation clears them.
+    pub owns: Vec<String>,
+    /// Metadata fields that a write of `status` keeps as stored; all others it saves.
+    pub keeps_metadata: Vec<String>,
+    /// Whether creation keeps what the client sends (nodes) instead of clearing it.
+    pub kept_on_create: bool,
+}

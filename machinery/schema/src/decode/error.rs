@@ -1,0 +1,72 @@
+//! Why a body was refused, and the Status that says so.
+
+use portico_machinery::gvk::{GroupKind, GroupVersionKind};
+use portico_machinery::{Status, field};
+
+/// A body that was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Neither JSON nor YAML, or no object.
+    #[error(
+        "the object provided is unrecognized (must be of type {expected}): couldn't get version/kind; {error} ({head})"
+    )]
+    Syntax {
+        /// The kind that was asked for.
+        expected: String,
+        /// The parser's words.
+        error: String,
+        /// The first bytes of the body.
+        head: String,
+    },
+    /// Another kind than the one asked for, or a value of the wrong type inside.
+    #[error("{} in version {:?} cannot be handled as a {expected}: {error}", .found.kind, .found.version)]
+    CannotBeHandled {
+        /// What the body says it is.
+        found: GroupVersionKind,
+        /// The kind that was asked for.
+        expected: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// The right kind in another group or version.
+    #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
+    Version {
+        /// The body's `apiVersion`.
+        found: String,
+        /// The one of the request's path.
+        expected: String,
+    },
+}
+
+impl DecodeError {
+    /// 400 with the error's words.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status::bad_request(self.to_string())
+    }
+
+    /// The same for the result of a patch: 422 on the field `patch`.
+    #[must_use]
+    pub fn patch_status(&self, patch: &[u8]) -> Status {
+        match self {
+            Self::CannotBeHandled { error, .. } | Self::Syntax { error, .. } => patch_status(patch, error),
+            Self::Version { .. } => patch_status(patch, &self.to_string()),
+        }
+    }
+}
+
+pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {
+    DecodeError::CannotBeHandled {
+        found: found.clone(),
+        expected: expected.to_owned(),
+        error: error.to_owned(),
+    }
+    .status()
+}
+
+/// 422 of an unnamed object on the field `patch`, printing the patch.
+pub(super) fn patch_status(patch: &[u8], error: &str) -> Status {
+    let text = String::from_utf8_lossy(patch);
+    let errors = [field::Error::invalid(&"patch".into(), text.as_ref(), error)];
+    Status::invalid(&GroupKind::default(), "", &errors)
+}

@@ -1,0 +1,1 @@
+//! Descriptions as data: the written form of types, read into a [`TypeSet`](crate::TypeSet).

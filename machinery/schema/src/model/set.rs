@@ -1,0 +1,111 @@
+//! The set that types live in, and the builder that links them.
+
+use std::collections::HashMap;
+
+use super::{FieldType, Type, TypeId};
+
+/// Types that may refer to each other. Immutable once built; shared by all schemas made of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeSet {
+    types: Vec<Type>,
+    by_name: HashMap<Box<str>, TypeId>,
+}
+
+impl TypeSet {
+    /// The type at this place.
+    #[must_use]
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+
+    /// The place of the type of this name.
+    #[must_use]
+    pub fn id(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The type of this name.
+    #[must_use]
+    pub fn by_name(&self, name: &str) -> Option<&Type> {
+        self.id(name).map(|id| self.get(id))
+    }
+
+    /// All types, in the order in which they were described.
+    pub fn iter(&self) -> impl Iterator<Item = &Type> {
+        self.types.iter()
+    }
+
+    /// What a field type is once names for plain values are looked through.
+    #[must_use]
+    pub fn resolve<'a>(&'a self, ty: &'a FieldType) -> &'a FieldType {
+        match ty {
+            FieldType::Ref(id) => self.get(*id).plain.as_ref().unwrap_or(ty),
+            plain => plain,
+        }
+    }
+}
+
+/// Collects types; names may be used before they are described.
+#[derive(Clone, Debug, Default)]
+pub struct TypeSetBuilder {
+    types: Vec<Option<Type>>,
+    names: Vec<Box<str>>,
+    by_name: HashMap<Box<str>, TypeId>,
+}
+
+/// Descriptions that do not fit together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// A name that nothing describes.
+    #[error("type {0} is used and not described")]
+    Missing(Box<str>),
+    /// A name that is described twice.
+    #[error("type {0} is described twice")]
+    Twice(Box<str>),
+}
+
+impl TypeSetBuilder {
+    /// The place of the type of this name, described or not yet.
+    ///
+    /// # Panics
+    /// Never: 2^32 types do not fit into memory.
+    pub fn id(&mut self, name: &str) -> TypeId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let id = TypeId(u32::try_from(self.types.len()).unwrap_or(u32::MAX));
+        self.types.push(None);
+        self.names.push(name.into());
+        self.by_name.insert(name.into(), id);
+        id
+    }
+
+    /// Adds a type; its `by_name` index is made here.
+    ///
+    /// # Errors
+    /// [`BuildError::Twice`].
+    pub fn add(&mut self, mut ty: Type) -> Result<TypeId, BuildError> {
+        let id = self.id(&ty.name);
+        let slot = &mut self.types[id.0 as usize];
+        if slot.is_some() {
+            return Err(BuildError::Twice(ty.name));
+        }
+        let mut order: Vec<u16> = (0..=u16::MAX).take(ty.fields.len()).collect();
+        order.sort_unstable_by(|a, b| ty.fields[usize::from(*a)].name.cmp(&ty.fields[usize::from(*b)].name));
+        ty.by_name = order;
+        *slot = Some(ty);
+        Ok(id)
+    }
+
+    /// The finished set.
+    ///
+    /// # Errors
+    /// [`BuildError::Missing`].
+    pub fn build(self) -> Result<TypeSet, BuildError> {
+        let mut types = Vec::with_capacity(self.types.len());
+        for (ty, name) in self.types.into_iter().zip(self.names) {
+            types.push(ty.ok_or(BuildError::Missing(name))?);
+        }
+        Ok(TypeSet { types, by_name: self.by_name })
+    }
+}
