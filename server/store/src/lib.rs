@@ -1,1 +1,34 @@
-//! Revisions and watch: the committed log, its cache and its SQL.
+//! Revisions and watch: the committed log, group commit, the cache of the current state, broadcast, compaction.
+//!
+//! The only room that knows SQL. It must not know kinds, served versions, HTTP or gRPC: an object is a [`Key`] and
+//! canonical bytes, and what is read out of the bytes comes from the [`Indexer`] that the registry hands in.
+//!
+//! The way of a write: [`Store::commit`] puts [`Txn`]s into the writer's bounded queue; the writer takes what is
+//! queued as one group, judges each Txn inside one SQL transaction, makes it durable, applies it to the cache, moves
+//! the revision, answers the callers, then hands the events to the subscriptions.
+
+mod cache;
+mod event;
+mod hub;
+mod index;
+mod key;
+mod metrics;
+mod record;
+mod settings;
+mod snapshot;
+mod sqlite;
+mod store;
+mod subscription;
+mod txn;
+
+pub use event::{Event, EventType};
+pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
+pub use key::{Key, Resource};
+pub use metrics::Metrics;
+pub use record::{Record, Value};
+pub use settings::Settings;
+pub use snapshot::Snapshot;
+pub use sqlite::{OpenError, SqliteStore};
+pub use store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
+pub use subscription::{Subscription, WatchError};
+pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};

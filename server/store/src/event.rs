@@ -1,0 +1,39 @@
+//! A committed change, as watchers see it. Made once and shared by all of them.
+
+use std::sync::Arc;
+
+use crate::record::Record;
+
+/// What happened to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// It did not exist before.
+    Added,
+    /// It existed before.
+    Modified,
+    /// It exists no more.
+    Deleted,
+}
+
+/// One committed change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub event_type: EventType,
+    /// The new state; for a deletion the last state at the deletion's revision.
+    pub record: Arc<Record>,
+    /// The state before, None for [`EventType::Added`]: selectors need it to tell what left their view.
+    pub previous: Option<Arc<Record>>,
+}
+
+impl Event {
+    /// The revision of the change.
+    pub fn revision(&self) -> i64 {
+        self.record.revision
+    }
+
+    /// About how many bytes of memory only this event keeps alive.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Self>() + self.previous.as_ref().map_or(0, |record| record.weight())
+    }
+}

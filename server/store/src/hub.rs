@@ -1,0 +1,249 @@
+//! Hands committed events to subscriptions and remembers the recent ones. Never waits for a reader.
+//!
+//! Order of a publish: ring, revision, (the writer answers its callers), dispatch. A subscription registers before it
+//! copies the ring, so an event reaches it by the ring, by dispatch, or by both; it skips what it has seen.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use crate::event::Event;
+use crate::key::Resource;
+use crate::settings::Settings;
+use crate::subscription::{Batch, History, Load, Selection, Subscription, WatchError};
+
+/// How many batches wait for one subscription at most, besides the bounds in events and bytes: a batch is what one group
+/// commit brought it.
+const SUBSCRIPTION_BATCHES: usize = 4_096;
+
+/// The recent events and the running subscriptions.
+pub(crate) struct Hub {
+    ring: Mutex<Ring>,
+    subscribers: Mutex<Subscribers>,
+    revision: watch::Sender<i64>,
+    dispatched: AtomicI64,
+    compacted: AtomicI64,
+    next_id: AtomicU64,
+    limits: Limits,
+}
+
+struct Limits {
+    ring_events: usize,
+    ring_bytes: usize,
+    subscription_events: usize,
+    subscription_bytes: usize,
+}
+
+struct Ring {
+    batches: VecDeque<(Batch, usize)>,
+    events: usize,
+    bytes: usize,
+    /// Every event with a greater revision is in the ring.
+    floor: i64,
+}
+
+#[derive(Default)]
+struct Subscribers {
+    scopes: HashMap<Resource, Vec<Subscriber>>,
+    followers: Vec<Subscriber>,
+    closed: bool,
+}
+
+struct Subscriber {
+    id: u64,
+    selection: Selection,
+    sender: mpsc::Sender<Batch>,
+    load: Arc<Load>,
+}
+
+impl Hub {
+    pub(crate) fn new(revision: i64, compacted: i64, settings: &Settings) -> Self {
+        Self {
+            ring: Mutex::new(Ring { batches: VecDeque::new(), events: 0, bytes: 0, floor: revision }),
+            subscribers: Mutex::default(),
+            revision: watch::Sender::new(revision),
+            dispatched: AtomicI64::new(revision),
+            compacted: AtomicI64::new(compacted),
+            next_id: AtomicU64::new(0),
+            limits: Limits {
+                ring_events: settings.ring_events,
+                ring_bytes: settings.ring_bytes,
+                subscription_events: settings.subscription_events,
+                subscription_bytes: settings.subscription_bytes,
+            },
+        }
+    }
+
+    pub(crate) fn revision(&self) -> i64 {
+        *self.revision.borrow()
+    }
+
+    pub(crate) fn revisions(&self) -> watch::Receiver<i64> {
+        self.revision.subscribe()
+    }
+
+    /// Every event up to here has been put into the queues of all its subscriptions.
+    pub(crate) fn dispatched(&self) -> i64 {
+        self.dispatched.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn compacted(&self) -> i64 {
+        self.compacted.load(Ordering::Acquire)
+    }
+
+    /// Moves the compaction point; must happen before rows are deleted.
+    pub(crate) fn set_compacted(&self, revision: i64) {
+        self.compacted.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    /// Makes a group visible: the caches have applied it. `events` are in revision order, `revision` is the group's last.
+    pub(crate) fn publish(&self, events: &Batch, revision: i64) {
+        {
+            let mut ring = self.ring.lock();
+            let weight = events.iter().map(|event| event.weight()).sum();
+            ring.events += events.len();
+            ring.bytes += weight;
+            ring.batches.push_back((events.clone(), weight));
+            while ring.events > self.limits.ring_events || ring.bytes > self.limits.ring_bytes {
+                let Some((oldest, weight)) = ring.batches.pop_front() else { break };
+                ring.events -= oldest.len();
+                ring.bytes -= weight;
+                ring.floor = oldest.last().map_or(ring.floor, |event| event.revision());
+            }
+        }
+        self.revision.send_replace(revision);
+    }
+
+    /// Puts a published group into the queues of its subscriptions; cuts those whose queue is full.
+    pub(crate) fn dispatch(&self, events: &Batch, revision: i64) {
+        let mut subscribers = self.subscribers.lock();
+        if !subscribers.scopes.is_empty() {
+            for (resource, batch) in by_resource(events) {
+                let Some(list) = subscribers.scopes.get_mut(&resource) else { continue };
+                list.retain(|subscriber| self.offer(subscriber, &batch));
+            }
+        }
+        subscribers.followers.retain(|subscriber| self.offer(subscriber, events));
+        self.dispatched.store(revision, Ordering::Release);
+    }
+
+    /// False when the subscription is cut or gone.
+    fn offer(&self, subscriber: &Subscriber, batch: &Batch) -> bool {
+        if !batch.iter().any(|event| subscriber.selection.takes(event)) {
+            return true;
+        }
+        let load = &subscriber.load;
+        let bytes = batch.iter().map(|event| event.weight()).sum();
+        let events = load.events.fetch_add(batch.len(), Ordering::Relaxed) + batch.len();
+        let waiting = load.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // One batch is always taken, however large, if nothing else waits.
+        let full = events > self.limits.subscription_events.max(batch.len())
+            || waiting > self.limits.subscription_bytes.max(bytes);
+        if full || subscriber.sender.try_send(batch.clone()).is_err() {
+            load.lagged.store(true, Ordering::Release);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn subscribe(
+        self: &Arc<Self>,
+        selection: Selection,
+        from: i64,
+        history: Arc<dyn History>,
+    ) -> Result<Subscription, WatchError> {
+        let (sender, receiver) = mpsc::channel(SUBSCRIPTION_BATCHES);
+        let load = Arc::new(Load::default());
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.register(Subscriber { id, selection: selection.clone(), sender, load: load.clone() })?;
+        let (floor, recent) = self.recent(from);
+        let subscription = Subscription {
+            id,
+            selection,
+            last: from,
+            unread: (from < floor).then_some((from, floor)),
+            history,
+            recent,
+            pending: VecDeque::new(),
+            offset: 0,
+            receiver,
+            load,
+            hub: self.clone(),
+        };
+        // From here on dropping the subscription unregisters it.
+        let oldest = self.compacted();
+        if from < oldest {
+            return Err(WatchError::Compacted { wanted: from, oldest });
+        }
+        Ok(subscription)
+    }
+
+    fn register(&self, subscriber: Subscriber) -> Result<(), WatchError> {
+        let mut subscribers = self.subscribers.lock();
+        if subscribers.closed {
+            return Err(WatchError::Closed);
+        }
+        match &subscriber.selection {
+            Selection::Scope(scope) => {
+                let resource = scope.resource.clone();
+                subscribers.scopes.entry(resource).or_default().push(subscriber);
+            }
+            Selection::Filter(_) => subscribers.followers.push(subscriber),
+        }
+        Ok(())
+    }
+
+    /// The ring's floor, and its batches that hold a revision greater than `from`.
+    fn recent(&self, from: i64) -> (i64, Vec<Batch>) {
+        let ring = self.ring.lock();
+        let start = ring
+            .batches
+            .partition_point(|(batch, _)| batch.last().is_none_or(|event| event.revision() <= from));
+        (ring.floor, ring.batches.range(start..).map(|(batch, _)| batch.clone()).collect())
+    }
+
+    pub(crate) fn unsubscribe(&self, id: u64, selection: &Selection) {
+        let mut subscribers = self.subscribers.lock();
+        match selection {
+            Selection::Scope(scope) => {
+                let Some(list) = subscribers.scopes.get_mut(&scope.resource) else { return };
+                list.retain(|subscriber| subscriber.id != id);
+                if list.is_empty() {
+                    subscribers.scopes.remove(&scope.resource);
+                }
+            }
+            Selection::Filter(_) => subscribers.followers.retain(|subscriber| subscriber.id != id),
+        }
+    }
+
+    /// Ends all subscriptions; they get what is queued first.
+    pub(crate) fn close(&self) {
+        let mut subscribers = self.subscribers.lock();
+        subscribers.closed = true;
+        subscribers.scopes.clear();
+        subscribers.followers.clear();
+    }
+
+    /// How many subscriptions run, for metrics.
+    pub(crate) fn subscriptions(&self) -> usize {
+        let subscribers = self.subscribers.lock();
+        subscribers.scopes.values().map(Vec::len).sum::<usize>() + subscribers.followers.len()
+    }
+}
+
+/// Splits a group by resource; groups of one resource are shared as they are.
+fn by_resource(events: &Batch) -> Vec<(Resource, Batch)> {
+    let resource_of = |event: &Arc<Event>| event.record.key.resource().clone();
+    let Some(first) = events.first().map(resource_of) else { return Vec::new() };
+    if events.iter().all(|event| *event.record.key.resource() == first) {
+        return vec![(first, events.clone())];
+    }
+    let mut split: HashMap<Resource, Vec<Arc<Event>>> = HashMap::new();
+    for event in events.iter() {
+        split.entry(resource_of(event)).or_default().push(event.clone());
+    }
+    split.into_iter().map(|(resource, events)| (resource, events.into())).collect()
+}

@@ -1,0 +1,71 @@
+//! What the store counts. Names its metrics; must not know how they are exposed.
+
+use portico_kit::metrics::Registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+const SECONDS: &[f64] =
+    &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+const GROUP: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+/// The store's metrics, registered once in the process's registry.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// `portico_store_commit_duration_seconds`: one group, from its first statement to its durable end.
+    pub(crate) commit_seconds: Histogram,
+    /// `portico_store_group_operations`: operations in one group.
+    pub(crate) group_operations: Histogram,
+    /// `portico_store_transactions_refused_total`: those whose expectation did not hold.
+    pub(crate) refused: Counter,
+    /// `portico_store_commit_failures_total`: groups that the database refused.
+    pub(crate) failures: Counter,
+    /// `portico_store_queue_depth`: requests that wait for the writer.
+    pub(crate) queue_depth: Gauge,
+    /// `portico_store_revision`: the current revision.
+    pub(crate) revision: Gauge,
+    /// `portico_store_compacted_revision`: the oldest that is kept.
+    pub(crate) compacted: Gauge,
+    /// `portico_store_cache_bytes`: estimate of what the current state takes in memory.
+    pub(crate) cache_bytes: Gauge,
+    /// `portico_store_history_bytes`: superseded values in the database.
+    pub(crate) history_bytes: Gauge,
+    /// `portico_store_subscriptions`: running watches.
+    pub(crate) subscriptions: Gauge,
+    /// `apiserver_storage_size_bytes`: upstream's name for the size of the database file.
+    pub(crate) file_bytes: Gauge,
+}
+
+impl Metrics {
+    /// Registers the store's metrics.
+    pub fn new(registry: &Registry) -> Self {
+        let gauge = |name, help| registry.gauge(name, help);
+        Self {
+            commit_seconds: registry.histogram(
+                "portico_store_commit_duration_seconds",
+                "Time to make one group of transactions durable",
+                SECONDS,
+            ),
+            group_operations: registry.histogram(
+                "portico_store_group_operations",
+                "Operations in one group of transactions",
+                GROUP,
+            ),
+            refused: registry.counter(
+                "portico_store_transactions_refused_total",
+                "Transactions whose expectation did not hold",
+            ),
+            failures: registry.counter(
+                "portico_store_commit_failures_total",
+                "Groups of transactions that the database refused",
+            ),
+            queue_depth: gauge("portico_store_queue_depth", "Requests that wait for the writer"),
+            revision: gauge("portico_store_revision", "The current revision"),
+            compacted: gauge("portico_store_compacted_revision", "The oldest revision that is kept"),
+            cache_bytes: gauge("portico_store_cache_bytes", "Memory that the current state takes"),
+            history_bytes: gauge("portico_store_history_bytes", "Superseded values in the database"),
+            subscriptions: gauge("portico_store_subscriptions", "Running watches"),
+            file_bytes: gauge("apiserver_storage_size_bytes", "Size of the storage database file"),
+        }
+    }
+}

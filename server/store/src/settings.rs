@@ -1,0 +1,53 @@
+//! What can be set of a store. Values only: files and environment are read elsewhere.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of a store in a SQLite file.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The database file; its folder is made with mode 0700 when it is missing, the file has mode 0600.
+    pub path: PathBuf,
+    /// How long past revisions are kept for watches and exact reads.
+    pub history_retention: Duration,
+    /// How many bytes of superseded values are kept at most, whatever their age.
+    pub history_max_bytes: u64,
+    /// How often history is compacted and the file shrunk.
+    pub compaction_interval: Duration,
+    /// How large the database file may grow; writes beyond it fail as on a full disk. None: as the disk allows.
+    pub max_file_bytes: Option<u64>,
+    /// How many requests wait for the writer; a caller beyond that waits for room.
+    pub write_queue: usize,
+    /// How many operations the writer makes durable with one sync at most.
+    pub group_operations: usize,
+    /// How many recent events are kept in memory, so that watches resume without SQL.
+    pub ring_events: usize,
+    /// How many bytes the recent events may keep alive.
+    pub ring_bytes: usize,
+    /// How many events, and ...
+    pub subscription_events: usize,
+    /// ... how many bytes may wait for one subscription; beyond either it ends with `Lagged`.
+    pub subscription_bytes: usize,
+    /// How many connections serve exact reads and history.
+    pub read_connections: u32,
+}
+
+impl Settings {
+    /// The defaults, in this database file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            history_retention: Duration::from_secs(300),
+            history_max_bytes: 256 << 20,
+            compaction_interval: Duration::from_secs(30),
+            max_file_bytes: None,
+            write_queue: 1_024,
+            group_operations: 256,
+            ring_events: 16_384,
+            ring_bytes: 16 << 20,
+            subscription_events: 16_384,
+            subscription_bytes: 16 << 20,
+            read_connections: 2,
+        }
+    }
+}

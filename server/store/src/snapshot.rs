@@ -1,0 +1,211 @@
+//! The state of one resource at one moment: immutable, ordered, shared. Knows nothing of SQL, revisions of history or who reads.
+
+use std::sync::Arc;
+
+use crate::key::{Key, Resource};
+use crate::record::Record;
+
+/// A chunk is split when it grows beyond this; a write copies the pointers of one chunk.
+const CHUNK_MAX: usize = 128;
+/// A chunk that shrinks below this is joined with its neighbour when both fit in half a chunk.
+const CHUNK_MIN: usize = 32;
+
+type Chunk = Arc<Vec<Arc<Record>>>;
+
+/// An ordered set of records by path. A clone shares all chunks; a change copies one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    /// Never holds an empty chunk.
+    chunks: Vec<Chunk>,
+    len: usize,
+}
+
+impl Objects {
+    /// Records that are in path order already.
+    pub(crate) fn from_sorted(records: &[Arc<Record>]) -> Self {
+        let chunks = records.chunks(CHUNK_MAX / 2).map(|chunk| Arc::new(chunk.to_vec())).collect();
+        Self { chunks, len: records.len() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&Arc<Record>> {
+        let chunk = self.chunks.get(self.chunk_of(path))?;
+        let at = chunk.binary_search_by(|record| record.key.path().cmp(path)).ok()?;
+        Some(&chunk[at])
+    }
+
+    /// Inserts or replaces; the record before.
+    pub(crate) fn insert(&mut self, record: Arc<Record>) -> Option<Arc<Record>> {
+        if self.chunks.is_empty() {
+            self.chunks.push(Arc::new(Vec::new()));
+        }
+        let index = self.chunk_of(record.key.path());
+        let chunk = Arc::make_mut(&mut self.chunks[index]);
+        match chunk.binary_search_by(|other| other.key.path().cmp(record.key.path())) {
+            Ok(at) => Some(std::mem::replace(&mut chunk[at], record)),
+            Err(at) => {
+                chunk.insert(at, record);
+                self.len += 1;
+                if chunk.len() > CHUNK_MAX {
+                    let tail = chunk.split_off(CHUNK_MAX / 2);
+                    self.chunks.insert(index + 1, Arc::new(tail));
+                }
+                None
+            }
+        }
+    }
+
+    /// Removes; the record before.
+    pub(crate) fn remove(&mut self, path: &str) -> Option<Arc<Record>> {
+        let index = self.chunk_of(path);
+        let at = self.chunks.get(index)?.binary_search_by(|record| record.key.path().cmp(path)).ok()?;
+        let chunk = Arc::make_mut(&mut self.chunks[index]);
+        let removed = chunk.remove(at);
+        self.len -= 1;
+        if chunk.is_empty() {
+            self.chunks.remove(index);
+        } else if chunk.len() < CHUNK_MIN {
+            self.join_with_next(index);
+        }
+        Some(removed)
+    }
+
+    fn join_with_next(&mut self, index: usize) {
+        let Some(next) = self.chunks.get(index + 1) else { return };
+        if self.chunks[index].len() + next.len() <= CHUNK_MAX / 2 {
+            let next = self.chunks.remove(index + 1);
+            Arc::make_mut(&mut self.chunks[index]).extend(next.iter().cloned());
+        }
+    }
+
+    /// The chunk in which a path is, or would be.
+    fn chunk_of(&self, path: &str) -> usize {
+        let after = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.key.path() <= path));
+        after.saturating_sub(1)
+    }
+
+    /// How many records come before this path, or (`inclusive`) up to it.
+    fn rank(&self, path: &str, inclusive: bool) -> usize {
+        let index = self.chunk_of(path);
+        let before: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
+        let within = self.chunks.get(index).map_or(0, |chunk| {
+            chunk.partition_point(|record| record.key.path() < path || (inclusive && record.key.path() == path))
+        });
+        before + within
+    }
+}
+
+/// The objects of one resource, all as of one moment, in key order. Cheap to clone and to keep.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    resource: Resource,
+    objects: Arc<Objects>,
+    revision: i64,
+    changed: i64,
+}
+
+impl Snapshot {
+    pub(crate) fn new(resource: Resource, objects: Arc<Objects>, changed: i64, current: i64) -> Self {
+        Self { resource, objects, revision: changed.max(current), changed }
+    }
+
+    /// The storage resource.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// A revision at which this is exactly the state: what a list of it carries, and what a watch may start from.
+    pub fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// This is exactly the state at every revision from here to [`Snapshot::revision`].
+    pub fn changed(&self) -> i64 {
+        self.changed
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.len == 0
+    }
+
+    /// One object.
+    pub fn get(&self, key: &Key) -> Option<&Arc<Record>> {
+        self.get_path(key.path())
+    }
+
+    /// One object by [`Key::path`].
+    pub fn get_path(&self, path: &str) -> Option<&Arc<Record>> {
+        self.objects.get(path)
+    }
+
+    /// All objects in key order.
+    pub fn iter(&self) -> Range<'_> {
+        self.range(None, None)
+    }
+
+    /// The objects of a namespace (None: all) whose path is greater than `after`, in key order. The length is known.
+    pub fn range(&self, namespace: Option<&str>, after: Option<&str>) -> Range<'_> {
+        let (mut start, mut end) = (0, self.objects.len);
+        if let Some(namespace) = namespace {
+            start = self.objects.rank(&format!("{namespace}/"), false);
+            // '0' follows '/': the first text beyond all that start with `namespace/`.
+            end = self.objects.rank(&format!("{namespace}0"), false);
+        }
+        if let Some(after) = after {
+            start = start.max(self.objects.rank(after, true));
+        }
+        Range::new(&self.objects, start, end.max(start))
+    }
+}
+
+/// An iterator over a part of a [`Snapshot`]; its length is known.
+#[derive(Clone, Debug)]
+pub struct Range<'a> {
+    chunks: std::slice::Iter<'a, Chunk>,
+    records: std::slice::Iter<'a, Arc<Record>>,
+    left: usize,
+}
+
+impl<'a> Range<'a> {
+    fn new(objects: &'a Objects, start: usize, end: usize) -> Self {
+        let mut chunks = objects.chunks.iter();
+        let mut skip = start;
+        let mut records = [].iter();
+        for chunk in chunks.by_ref() {
+            if skip < chunk.len() {
+                records = chunk[skip..].iter();
+                break;
+            }
+            skip -= chunk.len();
+        }
+        Self { chunks, records, left: end - start }
+    }
+}
+
+impl<'a> Iterator for Range<'a> {
+    type Item = &'a Arc<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        loop {
+            if let Some(record) = self.records.next() {
+                return Some(record);
+            }
+            self.records = self.chunks.next()?.iter();
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Range<'_> {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! The trait that everybody above speaks to, so that SQLite and PostgreSQL are two implementations of one store.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_machinery::GroupResource;
+use tokio::sync::watch;
+
+use crate::key::{Key, Resource};
+use crate::record::Record;
+use crate::snapshot::Snapshot;
+use crate::subscription::{Subscription, WatchError};
+use crate::txn::{Committed, Txn, TxnError};
+
+/// Who this store is. Versions of what is derived from it are {store_id, epoch, revision}.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// A uuid, made with the database; never changes.
+    pub store_id: String,
+    /// Starts at 1; changes when the database is restored from a copy.
+    pub epoch: i64,
+}
+
+/// What a watch is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The storage resource.
+    pub resource: Resource,
+    /// Only this namespace; None: all, and cluster-scoped resources.
+    pub namespace: Option<Arc<str>>,
+}
+
+impl Scope {
+    /// All objects of a resource.
+    pub fn all(resource: &Resource) -> Self {
+        Self { resource: resource.clone(), namespace: None }
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(resource: &Resource, namespace: &str) -> Self {
+        Self { resource: resource.clone(), namespace: Some(namespace.into()) }
+    }
+}
+
+/// An exact read.
+#[derive(Clone, Debug)]
+pub struct ListAt {
+    /// Which objects.
+    pub scope: Scope,
+    /// As of exactly this revision.
+    pub revision: i64,
+    /// Only keys whose [`Key::path`] is greater than this; the text after a continue token's start key.
+    pub after: Option<String>,
+    /// At most so many; None: all.
+    pub limit: Option<usize>,
+}
+
+/// The answer to a [`ListAt`].
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// In key order.
+    pub records: Vec<Arc<Record>>,
+    /// How many follow after the last of `records`; 0 on the last page.
+    pub remaining: u64,
+}
+
+/// Why a read failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The revision is older than what is kept.
+    #[error("the requested revision has been compacted: the oldest is {oldest}")]
+    Compacted {
+        /// The oldest revision that can be read exactly, and watched from.
+        oldest: i64,
+    },
+    /// The revision has not been written yet.
+    #[error("the requested revision is in the future: the current is {current}")]
+    Future {
+        /// The current revision.
+        current: i64,
+    },
+    /// Stored bytes that cannot be read.
+    #[error("{key}: the stored object cannot be read: {reason}")]
+    Corrupt {
+        /// Which object.
+        key: Key,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Unavailable(String),
+    /// The store is closed or closing.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Which resources a [`Store::follow`] is about.
+pub type ResourceFilter = Arc<dyn Fn(&GroupResource) -> bool + Send + Sync>;
+
+/// The committed log, its current state and its history.
+///
+/// Used as `Arc<dyn Store>`. Revisions are global, strictly increasing, visible in order; nobody may rely on the absence
+/// of gaps.
+pub trait Store: Send + Sync + 'static {
+    /// Who this store is.
+    fn identity(&self) -> &Identity;
+
+    /// Writes. Each Txn has its own result, in their order; each is all or nothing. Answers when the accepted ones are
+    /// durable and visible in [`Store::snapshot`] and [`Store::revision`]. Waits while the writer's queue is full.
+    ///
+    /// A dropped future does not take back what is queued already.
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
+
+    /// The current state of a resource, from memory, with a revision at which it is exact. The first ask for a resource
+    /// loads it.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], `Unavailable`, `Closed`.
+    fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>>;
+
+    /// The current state of a resource if it is loaded already: [`Store::snapshot`] without a future.
+    fn cached(&self, resource: &Resource) -> Option<Snapshot>;
+
+    /// The objects of a scope as of exactly a revision.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>>;
+
+    /// One object as of exactly a revision.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn get_at<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>>;
+
+    /// All changes of a scope with a revision greater than `from`, in order, none missing. `from` may lie in the future.
+    ///
+    /// # Errors
+    /// [`WatchError::Compacted`] when the changes since `from` are no longer kept; [`WatchError::Closed`].
+    fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError>;
+
+    /// The one committed log, of the resources that the filter takes, greater than `from`, in order, none missing.
+    ///
+    /// # Errors
+    /// As [`Store::watch`].
+    fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError>;
+
+    /// The current revision: everything up to it is durable and visible.
+    fn revision(&self) -> i64;
+
+    /// The current revision as it moves.
+    fn revisions(&self) -> watch::Receiver<i64>;
+
+    /// The revision that a consistent read starting now must have seen: asks the database where others may write to it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>>;
+
+    /// Waits until [`Store::revision`] is at least this. Callers set the deadline.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// The oldest revision that can be read exactly, and watched from.
+    fn compacted(&self) -> i64;
+
+    /// Forgets history before `revision` (at most the current one) and gives the file's free pages back. Answers the
+    /// new [`Store::compacted`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>>;
+
+    /// The keys of the existing objects that name this uid in an owner reference, whatever their resource; in key order.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>>;
+
+    /// The resources that have objects in this namespace, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>>;
+
+    /// Stops taking writes, finishes those that are queued, and closes the database.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
