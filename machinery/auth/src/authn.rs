@@ -1,0 +1,311 @@
+//! Who is calling: the ordered union of authenticators over one request's credentials.
+//!
+//! Upstream rules: generic API server 11.1. One failed credential does not end the attempt: any later good one names
+//! the caller; a bad one and no good one is 401; nothing that was tried is anonymous. Must not know HTTP.
+
+use std::sync::Arc;
+
+use portico_machinery::UserInfo;
+use rustls_pki_types::UnixTime;
+
+use crate::headers::HeaderValues;
+
+mod bearer;
+mod chain;
+mod request_header;
+mod token_file;
+mod websocket;
+mod x509;
+
+pub use bearer::EXTRA_SPACE_WARNING;
+pub use chain::{Authority, AuthorityError, PeerChain};
+pub use request_header::RequestHeader;
+pub use token_file::{TokenFile, TokenFileError};
+pub use websocket::without_token;
+
+/// The group of facades' certificates. Only the internal CA can put a caller into it.
+pub const FACADES: &str = "system:portico:facades";
+/// Groups of this prefix are Portico's own; every identity that the internal CA does not vouch for loses them.
+pub const RESERVED_GROUP_PREFIX: &str = "system:portico:";
+
+/// What one request brought to prove who sends it.
+#[derive(Clone, Copy)]
+pub struct Credentials<'a> {
+    /// The raw `Authorization` value (the first, when there are several).
+    pub authorization: Option<&'a str>,
+    /// All values of `Sec-WebSocket-Protocol` joined by commas; only for a WebSocket upgrade.
+    pub websocket_protocols: Option<&'a str>,
+    /// The certificates that the peer presented on this connection and holds the key of.
+    pub peer: Option<&'a PeerChain>,
+    /// The header fields, read only when the peer is a front proxy.
+    pub headers: &'a dyn HeaderValues,
+}
+
+/// What named the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// A front proxy's headers.
+    RequestHeader,
+    /// A certificate of `--client-ca-file`.
+    ClientCertificate,
+    /// A certificate of Portico's internal CA: administrators and facades.
+    InternalCertificate,
+    /// A bearer token.
+    BearerToken,
+    /// A bearer token sent as a WebSocket subprotocol.
+    WebSocketToken,
+}
+
+/// Why a credential did not count. For logs and audit; callers are told `Unauthorized` and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthnError {
+    /// The presented chain does not lead to the authority, or is out of date.
+    #[error("x509: {0}")]
+    Chain(String),
+    /// The leaf cannot be read or says its uid badly.
+    #[error("x509: {0}")]
+    Certificate(String),
+    /// A good front-proxy certificate of somebody who is not named in `--requestheader-allowed-names`.
+    #[error("x509: subject with cn={0} is not in the allowed list")]
+    NameNotAllowed(String),
+    /// No token authenticator knows the token.
+    #[error("invalid bearer token")]
+    InvalidToken,
+    /// The subprotocol token is malformed.
+    #[error("websocket bearer token: {0}")]
+    WebSocket(&'static str),
+}
+
+/// Knows the user of a bearer token, from memory.
+pub trait TokenAuthenticator: Send + Sync {
+    /// The token's user; nothing when the token is not this authenticator's.
+    ///
+    /// # Errors
+    /// When the token is this authenticator's and is bad (expired, revoked).
+    fn authenticate_token(&self, token: &str) -> Result<Option<UserInfo>, AuthnError>;
+}
+
+/// Who the caller is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// This user, `system:authenticated` included.
+    Authenticated(UserInfo, Method),
+    /// Nothing was presented and anonymous callers are let in.
+    Anonymous(UserInfo),
+    /// 401.
+    Unauthorized(Unauthorized),
+}
+
+/// A 401 and what led to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unauthorized {
+    /// What was presented, in upstream's words (`basic`, `bearer`, `x509`).
+    pub attempted: Vec<&'static str>,
+    /// Why each credential did not count.
+    pub errors: Vec<AuthnError>,
+}
+
+impl Unauthorized {
+    /// Upstream's audit message.
+    #[must_use]
+    pub fn audit_message(&self) -> String {
+        if self.attempted.is_empty() {
+            return "Authentication failed, no credentials provided".to_owned();
+        }
+        format!("Authentication failed, attempted: {}", self.attempted.join(", "))
+    }
+}
+
+/// The outcome and what the caller should be warned of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    /// Who it is.
+    pub outcome: Outcome,
+    /// Text of a `Warning` header.
+    pub warning: Option<&'static str>,
+}
+
+impl Authentication {
+    /// The user to go on with.
+    ///
+    /// # Errors
+    /// [`Unauthorized`]: answer 401.
+    pub fn user(self) -> Result<UserInfo, Unauthorized> {
+        match self.outcome {
+            Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Ok(user),
+            Outcome::Unauthorized(refusal) => Err(refusal),
+        }
+    }
+}
+
+/// The configured authenticators. Immutable: a reload builds another and swaps it in.
+#[derive(Clone, Default)]
+pub struct Union {
+    request_header: Option<RequestHeader>,
+    internal: Option<Authority>,
+    client: Option<Authority>,
+    tokens: Vec<Arc<dyn TokenAuthenticator>>,
+    anonymous: bool,
+}
+
+impl Union {
+    /// Believes front proxies that this describes.
+    #[must_use]
+    pub fn with_request_header(mut self, proxy: RequestHeader) -> Self {
+        self.request_header = Some(proxy);
+        self
+    }
+
+    /// Trusts certificates of Portico's internal CA.
+    #[must_use]
+    pub fn with_internal_authority(mut self, authority: Authority) -> Self {
+        self.internal = Some(authority);
+        self
+    }
+
+    /// Trusts certificates of `--client-ca-file`.
+    #[must_use]
+    pub fn with_client_authority(mut self, authority: Authority) -> Self {
+        self.client = Some(authority);
+        self
+    }
+
+    /// Asks this authenticator about bearer tokens, after those added before.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Arc<dyn TokenAuthenticator>) -> Self {
+        self.tokens.push(tokens);
+        self
+    }
+
+    /// Lets callers without credentials in as `system:anonymous`; off otherwise.
+    #[must_use]
+    pub fn with_anonymous(mut self, anonymous: bool) -> Self {
+        self.anonymous = anonymous;
+        self
+    }
+
+    /// Whether inner handlers (and backends) must not see this header: it carried or could carry an identity.
+    #[must_use]
+    pub fn consumes_header(&self, name: &str) -> bool {
+        name.eq_ignore_ascii_case("authorization")
+            || request_header::is_standard(name)
+            || self.request_header.as_ref().is_some_and(|proxy| proxy.reads(name))
+    }
+
+    /// Names the caller, now.
+    #[must_use]
+    pub fn authenticate(&self, credentials: &Credentials<'_>) -> Authentication {
+        self.authenticate_at(credentials, UnixTime::now())
+    }
+
+    /// Names the caller as of `now`, which certificates' dates are compared with.
+    #[must_use]
+    pub fn authenticate_at(&self, credentials: &Credentials<'_>, now: UnixTime) -> Authentication {
+        let bearer = bearer::parse(credentials.authorization);
+        let mut errors = Vec::new();
+        let found = self
+            .by_certificate(credentials, now, &mut errors)
+            .or_else(|| self.by_token(bearer.token, credentials.websocket_protocols, &mut errors));
+        let outcome = match found {
+            Some((user, method)) => Outcome::Authenticated(owned(user, method).authenticated(), method),
+            None if errors.is_empty() && self.anonymous => Outcome::Anonymous(UserInfo::anonymous()),
+            None => Outcome::Unauthorized(Unauthorized { attempted: attempted(credentials), errors }),
+        };
+        Authentication { outcome, warning: bearer.warning }
+    }
+
+    fn by_certificate(
+        &self,
+        credentials: &Credentials<'_>,
+        now: UnixTime,
+        errors: &mut Vec<AuthnError>,
+    ) -> Option<(UserInfo, Method)> {
+        let peer = credentials.peer?;
+        if let Some(proxy) = &self.request_header {
+            match proxy.authenticate(peer, credentials.headers, now) {
+                Ok(Some(user)) => return Some((user, Method::RequestHeader)),
+                Ok(None) => {}
+                Err(e) => errors.push(e),
+            }
+        }
+        let internal = self.internal.iter().map(|a| (a, Method::InternalCertificate));
+        let client = self.client.iter().map(|a| (a, Method::ClientCertificate));
+        let mut refused = Vec::new();
+        for (authority, method) in internal.chain(client) {
+            match authority.verify(peer, now).and_then(|()| x509::user(peer)) {
+                Ok(Some(user)) => return Some((user, method)),
+                // A trusted certificate that names nobody proves nothing and is no error.
+                Ok(None) => return None,
+                Err(e) => refused.push(e),
+            }
+        }
+        errors.append(&mut refused);
+        None
+    }
+
+    fn by_token(
+        &self,
+        bearer: Option<&str>,
+        protocols: Option<&str>,
+        errors: &mut Vec<AuthnError>,
+    ) -> Option<(UserInfo, Method)> {
+        if let Some(token) = bearer {
+            match self.token_user(token) {
+                Ok(user) => return Some((user, Method::BearerToken)),
+                Err(e) => errors.push(e),
+            }
+        }
+        match websocket::token(protocols?) {
+            Ok(None) => None,
+            Ok(Some(token)) => match self.token_user(&token) {
+                Ok(user) => Some((user, Method::WebSocketToken)),
+                Err(e) => {
+                    errors.push(e);
+                    None
+                }
+            },
+            Err(e) => {
+                errors.push(e);
+                None
+            }
+        }
+    }
+
+    fn token_user(&self, token: &str) -> Result<UserInfo, AuthnError> {
+        let mut last = AuthnError::InvalidToken;
+        for tokens in &self.tokens {
+            match tokens.authenticate_token(token) {
+                Ok(Some(user)) => return Ok(user),
+                Ok(None) => {}
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Takes Portico's own groups from whomever the internal CA does not vouch for.
+fn owned(mut user: UserInfo, method: Method) -> UserInfo {
+    if method != Method::InternalCertificate {
+        user.groups.retain(|g| !g.starts_with(RESERVED_GROUP_PREFIX));
+    }
+    user
+}
+
+fn attempted(credentials: &Credentials<'_>) -> Vec<&'static str> {
+    let scheme = credentials.authorization.unwrap_or_default().trim().to_ascii_lowercase();
+    let mut methods = Vec::new();
+    if scheme.starts_with("basic ") {
+        methods.push("basic");
+    }
+    if scheme.starts_with("bearer") {
+        methods.push("bearer");
+    }
+    if credentials.peer.is_some() {
+        methods.push("x509");
+    }
+    methods
+}
+
+#[cfg(test)]
+mod tests;

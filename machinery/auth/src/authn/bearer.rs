@@ -1,0 +1,52 @@
+//! Reads a bearer token off an `Authorization` value, as upstream does.
+
+/// The warning for two spaces after the scheme; the token is then empty and ignored.
+pub const EXTRA_SPACE_WARNING: &str =
+    "the provided Authorization header contains extra space before the bearer token, and is ignored";
+
+/// What the header said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bearer<'a> {
+    /// The token; nothing when the header is absent, of another scheme or empty.
+    pub token: Option<&'a str>,
+    /// What to warn of.
+    pub warning: Option<&'static str>,
+}
+
+/// The second space-separated field after the scheme `bearer` (any case), the header trimmed first.
+pub(super) fn parse(header: Option<&str>) -> Bearer<'_> {
+    let mut fields = header.unwrap_or_default().trim().split(' ');
+    if !fields.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")) {
+        return Bearer::default();
+    }
+    match (fields.next(), fields.next()) {
+        (None, _) => Bearer::default(),
+        (Some(""), Some(_)) => Bearer { token: None, warning: Some(EXTRA_SPACE_WARNING) },
+        (Some(""), None) => Bearer::default(),
+        (Some(token), _) => Bearer { token: Some(token), warning: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_upstream_reads_them() {
+        let warned = Some(EXTRA_SPACE_WARNING);
+        for (header, token, warning) in [
+            (None, None, None),
+            (Some(""), None, None),
+            (Some("Bearer"), None, None),
+            (Some("Bearer "), None, None),
+            (Some("Bearer t"), Some("t"), None),
+            (Some("  bEARER t  "), Some("t"), None),
+            (Some("Bearer t u"), Some("t"), None),
+            (Some("Bearer  t"), None, warned),
+            (Some("Basic dDp0"), None, None),
+            (Some("Bearert t"), None, None),
+        ] {
+            assert_eq!(parse(header), Bearer { token, warning }, "{header:?}");
+        }
+    }
+}

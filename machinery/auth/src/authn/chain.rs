@@ -1,0 +1,189 @@
+//! Certificate authorities, and the chains that peers present.
+//!
+//! The TLS layer proves possession of the key only. Whether a chain leads to an authority is asked here, per request
+//! and per authority, so that an expired certificate beside a good token is the token's user. The answer is kept on
+//! the connection's [`PeerChain`] until the first of its certificates runs out.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use portico_machinery::UserInfo;
+use rustls::RootCertStore;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::AuthnError;
+use super::x509;
+
+/// A refusal is looked at again after this long: the certificate may have become valid.
+const REFUSAL_KEPT: Duration = Duration::from_secs(5);
+/// An acceptance is kept at most this long, whatever the certificates say.
+const ACCEPTANCE_KEPT: Duration = Duration::from_secs(300);
+/// Verdicts kept per connection: three authorities, and one reload of each.
+const VERDICTS: usize = 6;
+
+/// A set of roots that nobody can verify with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorityError {
+    /// The file holds no certificate.
+    #[error("no certificate found")]
+    Empty,
+    /// A PEM block cannot be read.
+    #[error("invalid PEM: {0}")]
+    Pem(String),
+    /// A certificate cannot serve as a root.
+    #[error("invalid CA certificate: {0}")]
+    Certificate(String),
+}
+
+/// One trusted set of roots: the client CA, the front-proxy CA or the internal CA.
+#[derive(Clone)]
+pub struct Authority {
+    /// Never used twice in a process, so that verdicts of a replaced bundle are not mistaken for this one's.
+    id: u64,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authority").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// Trusts the certificates of a PEM bundle.
+    ///
+    /// # Errors
+    /// When the bundle is empty, malformed, or holds what cannot be a root.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, AuthorityError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        Self::new(&certificates.map_err(|e| AuthorityError::Pem(e.to_string()))?)
+    }
+
+    /// Trusts these certificates.
+    ///
+    /// # Errors
+    /// As [`Authority::from_pem`].
+    pub fn new(certificates: &[CertificateDer<'_>]) -> Result<Self, AuthorityError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        if certificates.is_empty() {
+            return Err(AuthorityError::Empty);
+        }
+        let mut roots = RootCertStore::empty();
+        for der in certificates {
+            roots.add(der.clone().into_owned()).map_err(|e| AuthorityError::Certificate(e.to_string()))?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|e| AuthorityError::Certificate(e.to_string()))?;
+        Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier })
+    }
+
+    /// Whether the chain leads here and every certificate of it is in date, for client authentication.
+    ///
+    /// # Errors
+    /// [`AuthnError::Chain`].
+    pub fn verify(&self, peer: &PeerChain, now: UnixTime) -> Result<(), AuthnError> {
+        if let Some(verdict) = peer.recall(self.id, now) {
+            return verdict;
+        }
+        let (leaf, intermediates) = peer.split();
+        let verdict = self
+            .verifier
+            .verify_client_cert(leaf, intermediates, now)
+            .map(|_| ())
+            .map_err(|e| AuthnError::Chain(e.to_string()));
+        peer.remember(self.id, now, &verdict);
+        verdict
+    }
+}
+
+struct Remembered {
+    authority: u64,
+    /// Seconds since the epoch; not used from this on, nor before `since` (a clock set back).
+    until: u64,
+    since: u64,
+    verdict: Result<(), AuthnError>,
+}
+
+/// The certificates of one connection, leaf first, and what was found out about them.
+///
+/// Made once per connection, so verification costs once per connection and authority.
+pub struct PeerChain {
+    leaf: CertificateDer<'static>,
+    intermediates: Vec<CertificateDer<'static>>,
+    subject: OnceLock<Result<x509::Subject, AuthnError>>,
+    verdicts: Mutex<Vec<Remembered>>,
+}
+
+impl fmt::Debug for PeerChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerChain").field("certificates", &(1 + self.intermediates.len())).finish()
+    }
+}
+
+impl PeerChain {
+    /// What the peer presented; nothing when it presented nothing.
+    #[must_use]
+    pub fn new(certificates: &[CertificateDer<'_>]) -> Option<Self> {
+        let (leaf, intermediates) = certificates.split_first()?;
+        Some(Self {
+            leaf: leaf.clone().into_owned(),
+            intermediates: intermediates.iter().map(|c| c.clone().into_owned()).collect(),
+            subject: OnceLock::new(),
+            verdicts: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The leaf's user, unverified: for messages about a connection, never for a decision.
+    #[must_use]
+    pub fn claimed_user(&self) -> Option<UserInfo> {
+        x509::user(self).ok().flatten()
+    }
+
+    pub(super) fn subject(&self) -> Result<&x509::Subject, AuthnError> {
+        self.subject.get_or_init(|| x509::Subject::parse(&self.leaf)).as_ref().map_err(Clone::clone)
+    }
+
+    #[cfg(test)]
+    pub(super) fn leaf_for_tests(&self) -> &CertificateDer<'static> {
+        &self.leaf
+    }
+
+    fn split(&self) -> (&CertificateDer<'static>, &[CertificateDer<'static>]) {
+        (&self.leaf, &self.intermediates)
+    }
+
+    fn recall(&self, authority: u64, now: UnixTime) -> Option<Result<(), AuthnError>> {
+        let now = now.as_secs();
+        let verdicts = self.verdicts.lock();
+        let known = verdicts.iter().find(|v| v.authority == authority)?;
+        (known.since <= now && now < known.until).then(|| known.verdict.clone())
+    }
+
+    fn remember(&self, authority: u64, now: UnixTime, verdict: &Result<(), AuthnError>) {
+        let since = now.as_secs();
+        let until = match verdict {
+            Ok(()) => self.not_after().min(since.saturating_add(ACCEPTANCE_KEPT.as_secs())),
+            Err(_) => since.saturating_add(REFUSAL_KEPT.as_secs()),
+        };
+        let mut verdicts = self.verdicts.lock();
+        verdicts.retain(|v| v.authority != authority);
+        if verdicts.len() >= VERDICTS {
+            verdicts.remove(0);
+        }
+        verdicts.push(Remembered { authority, until, since, verdict: verdict.clone() });
+    }
+
+    /// When the first of the presented certificates runs out; 0 when one cannot be read.
+    fn not_after(&self) -> u64 {
+        let all = std::iter::once(&self.leaf).chain(&self.intermediates);
+        all.map(|c| x509::not_after(c).unwrap_or(0)).min().unwrap_or(0)
+    }
+}

@@ -1,0 +1,315 @@
+//! The union over real certificates, tokens and headers, row by row as upstream answered.
+
+use std::time::Duration;
+
+use portico_machinery::user::{AUTHENTICATED, MASTERS};
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls_pki_types::CertificateDer;
+
+use super::*;
+use crate::headers::NoHeaders;
+
+struct Ca {
+    issuer: Issuer<'static, KeyPair>,
+    der: CertificateDer<'static>,
+}
+
+impl Ca {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let der = params.self_signed(&key).unwrap().der().clone();
+        Self { issuer: Issuer::new(params, key), der }
+    }
+
+    fn authority(&self) -> Authority {
+        Authority::new(std::slice::from_ref(&self.der)).unwrap()
+    }
+
+    fn params(cn: &str, groups: &[&str]) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        if !cn.is_empty() {
+            params.distinguished_name.push(DnType::CommonName, cn);
+        }
+        for group in groups.iter().take(1) {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        params
+    }
+
+    fn sign(&self, params: CertificateParams) -> PeerChain {
+        let key = KeyPair::generate().unwrap();
+        let der = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        PeerChain::new(&[der]).unwrap()
+    }
+
+    fn client(&self, cn: &str, groups: &[&str]) -> PeerChain {
+        self.sign(Self::params(cn, groups))
+    }
+
+    fn expired(&self, cn: &str) -> PeerChain {
+        let mut params = Self::params(cn, &[]);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        self.sign(params)
+    }
+}
+
+struct World {
+    client: Ca,
+    proxy: Ca,
+    internal: Ca,
+    union: Union,
+}
+
+const TOKENS: &str = "admin-token,admin,uid-admin,system:masters\nbob-token,bob,uid-bob,\"dev,ops\"\nspy,spy,u,system:portico:facades\n";
+
+fn world() -> World {
+    let (client, proxy, internal) = (Ca::new("client"), Ca::new("proxy"), Ca::new("internal"));
+    let front = RequestHeader {
+        allowed_names: vec!["front-proxy-client".into()],
+        ..RequestHeader::new(proxy.authority())
+    };
+    let union = Union::default()
+        .with_request_header(front)
+        .with_internal_authority(internal.authority())
+        .with_client_authority(client.authority())
+        .with_tokens(Arc::new(TokenFile::parse(TOKENS).unwrap()))
+        .with_anonymous(true);
+    World { client, proxy, internal, union }
+}
+
+/// `name[groups]`, `anonymous`, or `401`.
+fn ask(union: &Union, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
+    let authorization = format!("Bearer {token}");
+    let credentials = Credentials {
+        authorization: (!token.is_empty()).then_some(authorization.as_str()),
+        websocket_protocols: None,
+        peer,
+        headers: &fields,
+    };
+    match union.authenticate(&credentials).outcome {
+        Outcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
+        Outcome::Anonymous(_) => "anonymous".into(),
+        Outcome::Unauthorized(_) => "401".into(),
+    }
+}
+
+/// What is presented, certificate, token, header fields, who it is.
+type Row<'a> = (&'a str, Option<&'a PeerChain>, &'a str, &'a [(&'a str, &'a str)], &'a str);
+
+#[test]
+fn credentials_that_disagree_are_settled_as_upstream_settles_them() {
+    let w = world();
+    let alice = w.client.client("cert-alice", &["dev"]);
+    let rogue = Ca::new("rogue").client("rogue", &["system:masters"]);
+    let expired = w.client.expired("late");
+    let front = w.proxy.client("front-proxy-client", &[]);
+    let stranger = w.proxy.client("stranger", &[]);
+    let paula = [("X-Remote-User", "paula"), ("X-Remote-Group", "painters"), ("x-remote-group", "plumbers")];
+    let masters = [("X-Remote-User", "paula"), ("X-Remote-Group", MASTERS)];
+    let empty = [("X-Remote-User", ""), ("X-Remote-Group", MASTERS)];
+    let dev = format!("cert-alice[dev {AUTHENTICATED}]");
+    let bob = format!("bob[dev ops {AUTHENTICATED}]");
+    let proxied = format!("paula[painters plumbers {AUTHENTICATED}]");
+    let rows: [Row<'_>; 18] = [
+        ("nothing", None, "", &[], "anonymous"),
+        ("a token", None, "bob-token", &[], &bob),
+        ("an unknown token", None, "nobody", &[], "401"),
+        ("a token in other case", None, "Bob-Token", &[], "401"),
+        ("a certificate", Some(&alice), "", &[], &dev),
+        ("a certificate and a token", Some(&alice), "bob-token", &[], &dev),
+        ("a certificate and a bad token", Some(&alice), "nobody", &[], &dev),
+        ("another authority's certificate", Some(&rogue), "", &[], "401"),
+        ("another authority's certificate and a token", Some(&rogue), "bob-token", &[], &bob),
+        ("an expired certificate", Some(&expired), "", &[], "401"),
+        ("an expired certificate and a token", Some(&expired), "bob-token", &[], &bob),
+        ("the front proxy", Some(&front), "", &paula, &proxied),
+        ("the front proxy and a token", Some(&front), "bob-token", &paula, &proxied),
+        ("the front proxy without a user", Some(&front), "", &[], "401"),
+        ("the front proxy with an empty user", Some(&front), "", &empty, "401"),
+        ("the front proxy without a user but a token", Some(&front), "bob-token", &[], &bob),
+        ("a stranger of the front proxy's authority", Some(&stranger), "", &masters, "401"),
+        ("front-proxy headers with a client certificate", Some(&alice), "", &masters, &dev),
+    ];
+    for (name, peer, token, fields, want) in rows {
+        assert_eq!(ask(&w.union, peer, token, fields), want, "{name}");
+        assert_eq!(ask(&w.union, peer, token, fields), want, "{name}, from memory");
+    }
+    assert_eq!(ask(&w.union, None, "", &masters), "anonymous");
+    let strict = w.union.clone().with_anonymous(false);
+    assert_eq!(ask(&strict, None, "", &[]), "401");
+}
+
+#[test]
+fn a_certificate_names_user_groups_uid_and_its_own_hash() {
+    let w = world();
+    let mut params = Ca::params("ann", &["qa"]);
+    let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+    params.distinguished_name.push(uid, "u-77");
+    let peer = w.client.sign(params);
+    let credentials = Credentials {
+        authorization: None,
+        websocket_protocols: None,
+        peer: Some(&peer),
+        headers: &NoHeaders,
+    };
+    let Outcome::Authenticated(user, method) = w.union.authenticate(&credentials).outcome else {
+        panic!("not authenticated");
+    };
+    assert_eq!((user.name.as_str(), user.uid.as_str(), method), ("ann", "u-77", Method::ClientCertificate));
+    let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
+    assert!(id.starts_with("X509SHA256=") && id.len() == 11 + 64, "{id}");
+}
+
+#[test]
+fn a_trusted_certificate_without_a_name_proves_nothing() {
+    let w = world();
+    let nameless = w.client.client("", &["dev"]);
+    let union = Union::default().with_client_authority(w.client.authority()).with_anonymous(true);
+    assert_eq!(ask(&union, Some(&nameless), "", &[]), "anonymous");
+}
+
+#[test]
+fn only_the_internal_authority_makes_facades() {
+    let w = world();
+    let facade = w.internal.client("facade-1", &[FACADES]);
+    let fake = w.client.client("facade-1", &[FACADES]);
+    let front = w.proxy.client("front-proxy-client", &[]);
+    let claims = [("X-Remote-User", "facade-1"), ("X-Remote-Group", FACADES)];
+    assert_eq!(ask(&w.union, Some(&facade), "", &[]), format!("facade-1[{FACADES} {AUTHENTICATED}]"));
+    assert_eq!(ask(&w.union, Some(&fake), "", &[]), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(ask(&w.union, Some(&front), "", &claims), format!("facade-1[{AUTHENTICATED}]"));
+    assert_eq!(ask(&w.union, None, "spy", &[]), format!("spy[{AUTHENTICATED}]"));
+}
+
+#[test]
+fn extra_fields_and_uid_come_from_configured_headers_only() {
+    let w = world();
+    let front = w.proxy.client("p", &[]);
+    let fields = [
+        ("X-Remote-User", "paula"),
+        ("X-Remote-Uid", "u1"),
+        ("X-Remote-Extra-Scopes", "read"),
+        ("x-remote-extra-scopes", "write"),
+        ("X-Remote-Extra-Acme.com%2fproject", "p1"),
+    ];
+    let user = |proxy: RequestHeader| {
+        let credentials = Credentials {
+            authorization: None,
+            websocket_protocols: None,
+            peer: Some(&front),
+            headers: &&fields[..],
+        };
+        Union::default().with_request_header(proxy).authenticate(&credentials).user().unwrap()
+    };
+    let usual = user(RequestHeader::new(w.proxy.authority()));
+    assert_eq!(usual.uid, "");
+    assert_eq!(usual.extra["scopes"], ["read", "write"]);
+    assert_eq!(usual.extra["acme.com/project"], ["p1"]);
+    let with_uid =
+        RequestHeader { uid_headers: vec!["X-Remote-Uid".into()], ..RequestHeader::new(w.proxy.authority()) };
+    assert_eq!(user(with_uid).uid, "u1");
+}
+
+#[test]
+fn a_verdict_ends_with_the_certificate_and_with_the_bundle() {
+    let w = world();
+    let mut params = Ca::params("brief", &[]);
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2020, 1, 2);
+    let peer = w.client.sign(params);
+    let end = x509::not_after(peer.leaf_for_tests()).unwrap();
+    let at = |seconds: u64| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let authority = w.client.authority();
+    assert_eq!(authority.verify(&peer, at(end - 10)), Ok(()));
+    assert_eq!(authority.verify(&peer, at(end - 1)), Ok(()));
+    assert!(authority.verify(&peer, at(end + 1)).is_err());
+    assert!(authority.verify(&peer, at(end + 2)).is_err());
+    assert_eq!(authority.verify(&peer, at(end - 10)), Ok(()), "a clock set back");
+    assert!(
+        Ca::new("client").authority().verify(&peer, at(end - 10)).is_err(),
+        "another bundle of that name"
+    );
+}
+
+#[test]
+fn a_websocket_token_counts_as_a_token() {
+    let w = world();
+    let ask = |protocols: &str| {
+        let credentials = Credentials {
+            authorization: None,
+            websocket_protocols: Some(protocols),
+            peer: None,
+            headers: &NoHeaders,
+        };
+        w.union.authenticate(&credentials).outcome
+    };
+    let bob = "base64url.bearer.authorization.k8s.io.Ym9iLXRva2Vu";
+    assert!(matches!(
+        ask(&format!("{bob}, v4.channel.k8s.io")),
+        Outcome::Authenticated(_, Method::WebSocketToken)
+    ));
+    assert!(matches!(ask("v4.channel.k8s.io"), Outcome::Anonymous(_)));
+    assert!(matches!(ask(bob), Outcome::Unauthorized(_)));
+}
+
+#[test]
+fn an_extra_space_warns_and_other_schemes_are_nobody() {
+    let w = world();
+    let ask = |header: &str| {
+        let credentials = Credentials {
+            authorization: Some(header),
+            websocket_protocols: None,
+            peer: None,
+            headers: &NoHeaders,
+        };
+        w.union.authenticate(&credentials)
+    };
+    let spaced = ask("Bearer  bob-token");
+    assert_eq!(spaced.warning, Some(EXTRA_SPACE_WARNING));
+    assert!(matches!(spaced.outcome, Outcome::Anonymous(_)));
+    assert!(matches!(ask("Basic YWRtaW46YWRtaW4=").outcome, Outcome::Anonymous(_)));
+    assert!(matches!(ask("bearer bob-token").outcome, Outcome::Authenticated(_, Method::BearerToken)));
+}
+
+#[test]
+fn audit_is_told_what_was_tried() {
+    let w = world();
+    let rogue = Ca::new("rogue").client("r", &[]);
+    let credentials = Credentials {
+        authorization: Some("Bearer nobody"),
+        websocket_protocols: None,
+        peer: Some(&rogue),
+        headers: &NoHeaders,
+    };
+    let refusal = w.union.authenticate(&credentials).user().unwrap_err();
+    assert_eq!(refusal.audit_message(), "Authentication failed, attempted: bearer, x509");
+    assert!(refusal.errors.contains(&AuthnError::InvalidToken));
+    assert_eq!(Unauthorized::default().audit_message(), "Authentication failed, no credentials provided");
+}
+
+#[test]
+fn identity_headers_are_not_passed_on() {
+    let w = world();
+    for name in ["Authorization", "x-remote-user", "X-REMOTE-UID", "X-Remote-Extra-anything"] {
+        assert!(w.union.consumes_header(name), "{name}");
+    }
+    assert!(!w.union.consumes_header("X-Remote") && !w.union.consumes_header("Accept"));
+    let custom =
+        RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::new(w.proxy.authority()) };
+    assert!(Union::default().with_request_header(custom).consumes_header("x-who"));
+}
+
+#[test]
+fn a_bundle_without_certificates_is_refused() {
+    assert_eq!(Authority::from_pem(b"").unwrap_err(), AuthorityError::Empty);
+    assert!(matches!(
+        Authority::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"),
+        Err(AuthorityError::Pem(_))
+    ));
+}

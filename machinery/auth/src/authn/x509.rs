@@ -1,0 +1,81 @@
+//! The user that a client certificate names: CN, each O, the uid, and the credential's id.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use portico_machinery::UserInfo;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{AuthnError, PeerChain};
+
+/// The attribute of a subject that carries the user's uid.
+const UID_OID: &str = "1.3.6.1.4.1.57683.2";
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// What a leaf says of its holder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Subject {
+    /// The last CN; may be empty.
+    pub common_name: String,
+    /// Each O, in order.
+    pub organizations: Vec<String>,
+    /// Values of the uid attribute.
+    uids: Vec<String>,
+    /// `X509SHA256=<hex of the leaf>`
+    credential_id: String,
+}
+
+impl Subject {
+    /// Reads a leaf certificate.
+    pub(super) fn parse(der: &[u8]) -> Result<Self, AuthnError> {
+        let (_, certificate) =
+            X509Certificate::from_der(der).map_err(|e| AuthnError::Certificate(e.to_string()))?;
+        let name = certificate.subject();
+        let texts = |values: Vec<&x509_parser::x509::AttributeTypeAndValue<'_>>| -> Vec<String> {
+            values.iter().filter_map(|v| v.as_str().ok().map(str::to_owned)).collect()
+        };
+        let uids = name.iter_attributes().filter(|a| a.attr_type().to_id_string() == UID_OID).collect();
+        Ok(Self {
+            common_name: texts(name.iter_common_name().collect()).pop().unwrap_or_default(),
+            organizations: texts(name.iter_organization().collect()),
+            uids: texts(uids),
+            credential_id: credential_id(der),
+        })
+    }
+}
+
+fn credential_id(der: &[u8]) -> String {
+    let mut id = String::from("X509SHA256=");
+    for byte in digest(&SHA256, der).as_ref() {
+        // Writing to a String cannot fail.
+        let _ = write!(id, "{byte:02x}");
+    }
+    id
+}
+
+/// The user of a verified chain; nothing when the leaf has no CN.
+pub(super) fn user(peer: &PeerChain) -> Result<Option<UserInfo>, AuthnError> {
+    let subject = peer.subject()?;
+    if subject.common_name.is_empty() {
+        return Ok(None);
+    }
+    let uid = match subject.uids.as_slice() {
+        [] => String::new(),
+        [uid] if !uid.is_empty() => uid.clone(),
+        [_] => return Err(AuthnError::Certificate("the uid is empty".to_owned())),
+        _ => return Err(AuthnError::Certificate("expected one uid, found several".to_owned())),
+    };
+    Ok(Some(UserInfo {
+        name: subject.common_name.clone(),
+        uid,
+        groups: subject.organizations.clone(),
+        extra: BTreeMap::from([(CREDENTIAL_ID.to_owned(), vec![subject.credential_id.clone()])]),
+    }))
+}
+
+/// The end of a certificate's validity, in seconds since the epoch.
+pub(super) fn not_after(der: &[u8]) -> Option<u64> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    u64::try_from(certificate.validity().not_after.timestamp()).ok()
+}

@@ -1,0 +1,130 @@
+//! What a caller may do: the trait, its answers, and the 403 that follows from a refusal.
+//!
+//! Upstream rules: generic API server 11.3 and 10. Must not know where the question came from.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use portico_machinery::{Attributes, GroupResource, Status};
+
+mod bootstrap;
+
+pub use bootstrap::BootstrapRbac;
+
+/// An authorizer's opinion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Allow,
+    /// No, and nobody else is asked.
+    Deny,
+    /// Ask the next one; at the end of the chain this is a no.
+    NoOpinion,
+}
+
+/// An opinion and its grounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The opinion.
+    pub verdict: Verdict,
+    /// Why; appended to the 403's message and written as audit annotation `authorization.k8s.io/reason`. Often empty.
+    pub reason: Cow<'static, str>,
+}
+
+impl Decision {
+    /// Yes, for this reason.
+    pub fn allow(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { verdict: Verdict::Allow, reason: reason.into() }
+    }
+
+    /// No, for this reason.
+    pub fn deny(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { verdict: Verdict::Deny, reason: reason.into() }
+    }
+
+    /// No opinion, for this reason.
+    pub fn no_opinion(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { verdict: Verdict::NoOpinion, reason: reason.into() }
+    }
+
+    /// Whether the caller may.
+    #[must_use]
+    pub fn allowed(&self) -> bool {
+        self.verdict == Verdict::Allow
+    }
+}
+
+/// Decides from memory, without waiting.
+pub trait Authorizer: Send + Sync {
+    /// May this user do this?
+    fn authorize(&self, attributes: &Attributes) -> Decision;
+
+    /// The same as a result: the 403 to answer with when the caller may not.
+    ///
+    /// # Errors
+    /// The `Forbidden` Status of [`forbidden`].
+    fn check(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let decision = self.authorize(attributes);
+        if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &decision.reason))) }
+    }
+}
+
+impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        (**self).authorize(attributes)
+    }
+}
+
+/// Lets everybody do everything (`--authorization-mode AlwaysAllow`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysAllow;
+
+impl Authorizer for AlwaysAllow {
+    fn authorize(&self, _: &Attributes) -> Decision {
+        Decision::allow("")
+    }
+}
+
+/// Authorizers in order: the first Allow or Deny wins, the reasons of those without opinion are joined by newlines.
+#[derive(Clone, Default)]
+pub struct Union(Vec<Arc<dyn Authorizer>>);
+
+impl Union {
+    /// These, in this order.
+    #[must_use]
+    pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
+        Self(authorizers)
+    }
+}
+
+impl Authorizer for Union {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        let mut reasons = Vec::new();
+        for authorizer in &self.0 {
+            let decision = authorizer.authorize(attributes);
+            if decision.verdict != Verdict::NoOpinion {
+                return decision;
+            }
+            if !decision.reason.is_empty() {
+                reasons.push(decision.reason);
+            }
+        }
+        Decision::no_opinion(reasons.join("\n"))
+    }
+}
+
+/// The 403 Status of a refused question, in upstream's words.
+#[must_use]
+pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
+    let mut why = attributes.describe();
+    if !reason.is_empty() {
+        why.push_str(": ");
+        why.push_str(reason);
+    }
+    let r = &attributes.request;
+    if r.is_resource_request {
+        Status::forbidden(&GroupResource::new(&r.api_group, &r.resource), &r.name, &why)
+    } else {
+        Status::forbidden(&GroupResource::new("", ""), "", &why)
+    }
+}

@@ -1,0 +1,212 @@
+//! The modes of impersonation, in upstream's order, and the questions that each asks.
+
+use portico_machinery::user::MASTERS;
+use portico_machinery::{Attributes, GroupResource, RequestInfo, Status, UserInfo};
+
+use super::ImpersonationRequest;
+use super::identity::{self, node_name, service_account};
+use crate::authz::{Authorizer, forbidden};
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+/// The extra field in which a service account's token names the node of its pod.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+/// From this many groups or extra values on, one question about all of them comes first.
+const MANY: usize = 4;
+
+/// A way of being somebody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The node that the calling service account runs on.
+    AssociatedNode,
+    /// Any node.
+    ArbitraryNode,
+    /// A service account.
+    ServiceAccount,
+    /// Everybody else, with groups, uid and extra fields.
+    UserInfo,
+    /// The one verb `impersonate`, whatever is done with it.
+    Legacy,
+}
+
+/// In the order in which they are tried.
+pub(super) const ALL: [Mode; 5] =
+    [Mode::AssociatedNode, Mode::ArbitraryNode, Mode::ServiceAccount, Mode::UserInfo, Mode::Legacy];
+
+type Checked<T> = Result<T, Box<Status>>;
+
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::AssociatedNode => "associated-node",
+            Self::ArbitraryNode => "arbitrary-node",
+            Self::ServiceAccount => "serviceaccount",
+            Self::UserInfo => "user-info",
+            Self::Legacy => "",
+        }
+    }
+
+    fn constrained(self) -> bool {
+        self != Self::Legacy
+    }
+
+    fn verb(self) -> String {
+        if self.constrained() { format!("impersonate:{}", self.name()) } else { "impersonate".to_owned() }
+    }
+
+    /// What audit writes; empty for legacy.
+    pub(super) fn constraint(self) -> String {
+        if self.constrained() { self.verb() } else { String::new() }
+    }
+
+    /// Whether the mode can make this caller that user at all.
+    pub(super) fn applies(self, wanted: &ImpersonationRequest, caller: &UserInfo) -> bool {
+        let node = node_name(&wanted.user);
+        match self {
+            Self::AssociatedNode => wanted.only_user() && node.is_some_and(|node| runs_on(caller, node)),
+            Self::ArbitraryNode => wanted.only_user() && node.is_some(),
+            Self::ServiceAccount => wanted.only_user() && service_account(&wanted.user).is_some(),
+            Self::UserInfo => node.is_none() && service_account(&wanted.user).is_none(),
+            Self::Legacy => true,
+        }
+    }
+
+    /// Asks everything that the mode wants to know.
+    pub(super) fn check(
+        self,
+        authorizer: &dyn Authorizer,
+        caller: &UserInfo,
+        request: &RequestInfo,
+        wanted: &ImpersonationRequest,
+    ) -> Checked<UserInfo> {
+        let ask = Ask { mode: self, authorizer, caller: self.asking(caller) };
+        if self.constrained() {
+            let mut on = Attributes::new(ask.caller.clone(), request.clone());
+            on.request.verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
+            authorizer.check(&on)?;
+        }
+        ask.user(&wanted.user)?;
+        ask.uid(&wanted.uid)?;
+        ask.groups(&wanted.groups)?;
+        ask.extra(wanted)?;
+        Ok(UserInfo {
+            name: wanted.user.clone(),
+            uid: wanted.uid.clone(),
+            groups: self.groups_of(wanted),
+            extra: wanted.extra.clone(),
+        })
+    }
+
+    /// The caller as the questions name it: for its own node, without the values that differ from pod to pod.
+    fn asking(self, caller: &UserInfo) -> UserInfo {
+        let mut asking = caller.clone();
+        if self == Self::AssociatedNode {
+            let keys = caller.extra.keys().cloned().collect();
+            asking.extra = [("authentication.kubernetes.io/associated-node-keys".to_owned(), keys)]
+                .into_iter()
+                .collect();
+        }
+        asking
+    }
+
+    fn groups_of(self, wanted: &ImpersonationRequest) -> Vec<String> {
+        match self {
+            Self::AssociatedNode | Self::ArbitraryNode => vec!["system:nodes".to_owned()],
+            _ => match service_account(&wanted.user) {
+                Some((namespace, _)) if wanted.groups.is_empty() => {
+                    identity::service_account_groups(namespace)
+                }
+                _ => wanted.groups.clone(),
+            },
+        }
+    }
+}
+
+fn runs_on(caller: &UserInfo, node: &str) -> bool {
+    let named = caller.extra.get(NODE_NAME).is_some_and(|v| v.as_slice() == [node]);
+    named && service_account(&caller.name).is_some()
+}
+
+/// The identity questions of one mode.
+struct Ask<'a> {
+    mode: Mode,
+    authorizer: &'a dyn Authorizer,
+    caller: UserInfo,
+}
+
+impl Ask<'_> {
+    fn about(
+        &self,
+        group: &str,
+        resource: &str,
+        subresource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Attributes {
+        let resource = GroupResource::new(group, resource);
+        let mut question =
+            Attributes::resource(self.caller.clone(), &self.mode.verb(), &resource, namespace, name);
+        subresource.clone_into(&mut question.request.subresource);
+        "v1".clone_into(&mut question.request.api_version);
+        question
+    }
+
+    /// Users, groups, service accounts: of the core group in the legacy mode.
+    fn group(&self) -> &'static str {
+        if self.mode.constrained() { AUTHENTICATION } else { "" }
+    }
+
+    fn user(&self, name: &str) -> Checked<()> {
+        let group = self.group();
+        let question = match (self.mode, node_name(name), service_account(name)) {
+            (Mode::AssociatedNode, Some(_), _) => self.about(group, "nodes", "", "", "*"),
+            (Mode::ArbitraryNode, Some(node), _) => self.about(group, "nodes", "", "", node),
+            (_, _, Some((namespace, account))) => {
+                self.about(group, "serviceaccounts", "", namespace, account)
+            }
+            _ => self.about(group, "users", "", "", name),
+        };
+        self.authorizer.check(&question)
+    }
+
+    fn uid(&self, uid: &str) -> Checked<()> {
+        if uid.is_empty() {
+            return Ok(());
+        }
+        self.authorizer.check(&self.about(AUTHENTICATION, "uids", "", "", uid))
+    }
+
+    fn groups(&self, groups: &[String]) -> Checked<()> {
+        let question = |name: &str| self.about(self.group(), "groups", "", "", name);
+        if self.mode.constrained() {
+            if groups.iter().any(String::is_empty) {
+                return refuse(&question(""), "impersonating the empty string group is not allowed");
+            }
+            if groups.iter().any(|g| g == MASTERS) {
+                return refuse(&question(MASTERS), "impersonating the system:masters group is not allowed");
+            }
+            if groups.len() >= MANY && self.authorizer.authorize(&question("*")).allowed() {
+                return Ok(());
+            }
+        }
+        groups.iter().try_for_each(|group| self.authorizer.check(&question(group)))
+    }
+
+    fn extra(&self, wanted: &ImpersonationRequest) -> Checked<()> {
+        let question = |key: &str, value: &str| self.about(AUTHENTICATION, "userextras", key, "", value);
+        let mut values = wanted.extra.iter().flat_map(|(key, values)| values.iter().map(move |v| (key, v)));
+        if self.mode.constrained() && !wanted.extra.is_empty() {
+            if let Err(why) = identity::check_extra(&wanted.extra) {
+                return refuse(&question("", ""), &why);
+            }
+            let many = wanted.extra.values().map(Vec::len).sum::<usize>() >= MANY;
+            if many && self.authorizer.authorize(&question("*", "*")).allowed() {
+                return Ok(());
+            }
+        }
+        values.try_for_each(|(key, value)| self.authorizer.check(&question(key, value)))
+    }
+}
+
+fn refuse(question: &Attributes, why: &str) -> Checked<()> {
+    Err(Box::new(forbidden(question, why)))
+}
