@@ -5,6 +5,7 @@
 
 mod api_service;
 mod backend_urls;
+mod facts;
 mod index;
 mod service;
 mod slice;
@@ -13,6 +14,7 @@ pub use api_service::{ApiServiceFacts, BackendFacts, Bundle, BundlePool, CaBundl
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };
+pub use facts::{Facts, Touched, Watched};
 pub use index::{ServiceIndex, ServiceKey};
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, SlicePort};

@@ -106,6 +106,16 @@ impl ServiceIndex {
         }
     }
 
+    /// Every Service that is known.
+    pub fn service_keys(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.services.keys()
+    }
+
+    /// Every slice that belongs to a Service, by its own name.
+    pub fn slice_keys(&self) -> impl Iterator<Item = &ServiceKey> {
+        self.slice_owners.keys()
+    }
+
     /// Who refers to a Service, sorted.
     #[must_use]
     pub fn referrers_of(&self, key: &ServiceKey) -> Vec<Arc<str>> {

@@ -172,3 +172,19 @@ fn an_api_service_reads_as_facts_and_shares_its_bundle() {
     let three = read(&json(urls)).backend.unwrap();
     assert_eq!((three.server_name.as_str(), three.http2, three.urls.unwrap().unwrap().len()), ("x", true, 1));
 }
+
+#[test]
+fn a_relist_removes_what_is_not_in_it() {
+    let object = |name: &str| {
+        let json = format!(r#"{{"metadata":{{"namespace":"ns","name":"{name}"}},"spec":{{{PORTS}}}}}"#);
+        Object::from_json(json.as_bytes()).unwrap()
+    };
+    let (mut facts, mut touched) = (Facts::default(), Touched::new());
+    for name in ["a", "b"] {
+        facts.put(Watched::Services, &object(name), &mut touched);
+    }
+    facts.replace(Watched::Services, [object("b"), object("c")].into_iter(), &mut touched);
+    let mut names: Vec<_> = facts.services().service_keys().map(|k| k.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c"]);
+}

@@ -1,1 +1,25 @@
 //! What may be reached: from APIServices and endpoints to a versioned table of routes.
+//!
+//! Events of three resources go into the [`Index`]; the [`compiler`](compile) turns what they touch into routes; the
+//! [`Publisher`] offers snapshots and deltas to whoever streams them to facades. No network, no clock, no write: this
+//! room never asks whether a backend answers, it reads that off the Available condition.
+
+mod compiler;
+mod explain;
+mod feed;
+mod index;
+mod publish;
+mod routes;
+mod settings;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use compiler::{Compiled, Shadow, compile};
+pub use explain::{Ack, Evidence, NoEvidence, ReachStage, Reached, Stage, group_version_of};
+pub use feed::FeedError;
+pub use index::Index;
+pub use publish::{Delta, Entry, EntryKey, Publisher, Snapshot, Subscription, Update};
+pub use routes::Routes;
+pub use settings::{Installed, Settings};

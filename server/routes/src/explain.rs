@@ -1,0 +1,244 @@
+//! Why a group version is reachable or not: one stage after another, each with who saw it.
+//!
+//! What other rooms know (probes, facades' experience, acknowledged versions) comes in through [`Evidence`].
+
+use portico_machinery::GroupVersion;
+use portico_machinery::route::{Availability, Backend, ResolveError};
+
+use crate::Index;
+use crate::compiler::{Compiled, Shadow};
+use crate::table::Table;
+
+/// One stage on the way to a backend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stage {
+    /// `registered`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`.
+    pub stage: &'static str,
+    /// Whether it holds.
+    pub ok: bool,
+    /// A condition's reason or another single word; empty when there is nothing to say.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// RFC 3339 time since when, when that is known.
+    pub since: String,
+    /// Who says so: `control`, or facades by name.
+    pub seen_by: Vec<String>,
+}
+
+/// How far somebody got with a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReachStage {
+    /// No connection, the name's resolution included.
+    Dial,
+    /// No TLS.
+    Tls,
+    /// TLS, but no acceptable answer.
+    Http,
+}
+
+impl ReachStage {
+    const ALL: [Self; 3] = [Self::Dial, Self::Tls, Self::Http];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Dial => "dial",
+            Self::Tls => "tls",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// One observer's last experience of a backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// `control`, or the facade's name.
+    pub seen_by: String,
+    /// Where it failed; nothing when it answered.
+    pub failed_at: Option<ReachStage>,
+    /// For people.
+    pub message: String,
+    /// RFC 3339 time of the observation.
+    pub since: String,
+}
+
+/// How far a facade is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The facade's name.
+    pub facade: String,
+    /// The version that it has acknowledged.
+    pub revision: i64,
+    /// Why it refused this route, if it did.
+    pub refused: Option<String>,
+}
+
+/// What other rooms know.
+pub trait Evidence {
+    /// Who reached the backend of this APIService last, and how.
+    fn reached(&self, name: &str) -> Vec<Reached>;
+    /// How far each connected facade is, as to this APIService.
+    fn acks(&self, name: &str) -> Vec<Ack>;
+}
+
+/// Nobody knows anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoEvidence;
+
+impl Evidence for NoEvidence {
+    fn reached(&self, _: &str) -> Vec<Reached> {
+        Vec::new()
+    }
+
+    fn acks(&self, _: &str) -> Vec<Ack> {
+        Vec::new()
+    }
+}
+
+/// The group version that a path, `group/version`, or an APIService's name is about.
+#[must_use]
+pub fn group_version_of(asked: &str) -> Option<GroupVersion> {
+    let asked = asked.split(['?', '#']).next().unwrap_or_default();
+    if let Some(path) = asked.strip_prefix('/') {
+        let mut segments = path.split('/');
+        return match (segments.next(), segments.next(), segments.next()) {
+            (Some("api"), version, _) => {
+                Some(GroupVersion::new("", version.filter(|v| !v.is_empty()).unwrap_or("v1")))
+            }
+            (Some("apis"), Some(group), Some(version)) if !group.is_empty() && !version.is_empty() => {
+                Some(GroupVersion::new(group, version))
+            }
+            _ => None,
+        };
+    }
+    match asked.split_once('/') {
+        Some((group, version)) if !group.is_empty() && !version.is_empty() && !version.contains('/') => {
+            Some(GroupVersion::new(group, version))
+        }
+        Some(_) => None,
+        None if asked == "v1" => Some(GroupVersion::new("", "v1")),
+        None => asked.split_once('.').map(|(version, group)| GroupVersion::new(group, version)),
+    }
+}
+
+pub(crate) fn explain(
+    index: &Index,
+    table: &Table,
+    asked: &str,
+    revision: i64,
+    evidence: &dyn Evidence,
+) -> Vec<Stage> {
+    let Some(group_version) = group_version_of(asked) else {
+        return vec![failed("registered", "NotAGroupVersion", format!("{asked:?} names no group version"))];
+    };
+    let name = group_version.api_service_name();
+    let Some(compiled) = table.get(&name) else {
+        let message = format!("there is no APIService {name:?}, and nothing here serves {group_version}");
+        return vec![failed("registered", "NotFound", message)];
+    };
+    let mut stages = vec![registered(index, compiled)];
+    if let Some(backend) = &compiled.route.backend {
+        stages.push(resolved(backend));
+        stages.extend(reached(&evidence.reached(&name)));
+    }
+    stages.push(available(&compiled.route.available));
+    stages.push(published(compiled, revision));
+    stages.extend(acknowledged(compiled, &evidence.acks(&name)));
+    stages
+}
+
+fn registered(index: &Index, compiled: &Compiled) -> Stage {
+    let name = &compiled.route.name;
+    let message = match (index.api_service(name), &compiled.route.backend, compiled.shadow) {
+        (_, _, Some(shadow)) => shadow.message().to_owned(),
+        (None, ..) => format!("served by this server; there is no APIService {name:?}"),
+        (Some(_), None, _) => "served by this server".to_owned(),
+        (Some(_), Some(backend), _) => {
+            format!("proxied to service {}/{}", backend.service.namespace, backend.service.name)
+        }
+    };
+    let hidden = matches!(compiled.shadow, Some(Shadow::ReservedGroup | Shadow::NothingServes));
+    let reason = if hidden { "Shadowed" } else { "Registered" };
+    Stage { ok: !hidden, ..said("registered", reason, message) }
+}
+
+fn resolved(backend: &Backend) -> Stage {
+    match &backend.resolve_error {
+        Some(ResolveError { reason, message }) => failed("resolved", reason, message.clone()),
+        None => {
+            let targets: Vec<_> = backend.targets.iter().map(ToString::to_string).collect();
+            said("resolved", "Resolved", targets.join(", "))
+        }
+    }
+}
+
+/// For each stage that somebody reached: who got past it, or, when nobody did, why. A backend that one observer
+/// reaches is reached.
+fn reached(observations: &[Reached]) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    for stage in ReachStage::ALL {
+        let (failures, rest): (Vec<_>, Vec<_>) =
+            observations.iter().partition(|o| o.failed_at == Some(stage));
+        let passed: Vec<_> = rest.into_iter().filter(|o| o.failed_at.is_none_or(|at| at > stage)).collect();
+        let (ok, deciding) = if passed.is_empty() { (false, &failures) } else { (true, &passed) };
+        let Some(last) = deciding.iter().max_by(|a, b| a.since.cmp(&b.since)) else { break };
+        let mut messages: Vec<_> = failures.iter().map(|o| format!("{}: {}", o.seen_by, o.message)).collect();
+        messages.dedup();
+        stages.push(Stage {
+            stage: stage.name(),
+            ok,
+            reason: if ok { "Passed" } else { "Failed" }.to_owned(),
+            message: messages.join("; "),
+            since: last.since.clone(),
+            seen_by: deciding.iter().map(|o| o.seen_by.clone()).collect(),
+        });
+        if !ok {
+            break;
+        }
+    }
+    stages
+}
+
+fn available(available: &Availability) -> Stage {
+    let reason = if available.reason.is_empty() { "Unknown" } else { &available.reason };
+    let stage = said("available", reason, available.message.clone());
+    Stage { ok: available.ok, since: available.since.clone(), ..stage }
+}
+
+fn published(compiled: &Compiled, revision: i64) -> Stage {
+    let message = format!("at revision {}; the table is at {revision}", compiled.route.revision);
+    if compiled.is_published() {
+        said("published", "Published", message)
+    } else {
+        failed("published", "NotPublished", "the APIService is shadowed".to_owned())
+    }
+}
+
+fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
+    let has = |ack: &&Ack| ack.revision >= compiled.route.revision && ack.refused.is_none();
+    let (done, others): (Vec<_>, Vec<_>) = acks.iter().partition(has);
+    let told = |ack: &&Ack| match &ack.refused {
+        Some(why) => format!("{} refused it: {why}", ack.facade),
+        None => format!("{} is at revision {}", ack.facade, ack.revision),
+    };
+    let message = others.iter().map(told).collect::<Vec<_>>().join("; ");
+    let reason = match (acks.is_empty(), others.is_empty()) {
+        (true, _) => return None,
+        (false, true) => "Acknowledged",
+        (false, false) => "Pending",
+    };
+    let seen_by = done.iter().map(|ack| ack.facade.clone()).collect();
+    Some(Stage { ok: others.is_empty(), seen_by, ..said("acknowledged", reason, message) })
+}
+
+fn said(stage: &'static str, reason: &str, message: String) -> Stage {
+    let seen_by = vec!["control".to_owned()];
+    Stage { stage, ok: true, reason: reason.to_owned(), message, since: String::new(), seen_by }
+}
+
+fn failed(stage: &'static str, reason: &str, message: String) -> Stage {
+    Stage { ok: false, ..said(stage, reason, message) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Stages as people read them.
+
+use super::*;
+use crate::{Installed, Routes, Settings};
+
+#[test]
+fn paths_group_versions_and_names_say_the_same() {
+    for asked in ["/apis/g.io/v1/namespaces/x", "/apis/g.io/v1", "/apis/g.io/v1?x=/y", "g.io/v1", "v1.g.io"] {
+        assert_eq!(group_version_of(asked), Some(GroupVersion::new("g.io", "v1")), "{asked}");
+    }
+    for asked in ["/api", "/api/", "/api/v1/pods", "v1", "v1."] {
+        assert_eq!(group_version_of(asked), Some(GroupVersion::new("", "v1")), "{asked}");
+    }
+    for asked in ["", "/", "/apis", "/apis/g.io", "/healthz", "g/v/x", "/apis//v1", "x"] {
+        assert_eq!(group_version_of(asked), None, "{asked}");
+    }
+}
+
+fn observed(seen_by: &str, failed_at: Option<ReachStage>, since: &str) -> Reached {
+    Reached { seen_by: seen_by.into(), failed_at, message: "why".into(), since: since.into() }
+}
+
+#[test]
+fn the_first_stage_that_nobody_passed_is_the_last_one_told() {
+    let stages = reached(&[observed("control", Some(ReachStage::Tls), "2026-01-01T00:00:00Z")]);
+    let told: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
+    assert_eq!(told, [("dial", true), ("tls", false)]);
+    assert_eq!(stages[1].message, "control: why");
+}
+
+#[test]
+fn a_backend_that_one_observer_reaches_is_reached() {
+    let stages = reached(&[observed("control", Some(ReachStage::Dial), "1"), observed("edge", None, "2")]);
+    assert!(stages.iter().all(|s| s.ok) && stages.len() == 3);
+    assert_eq!(
+        (stages[0].seen_by.as_slice(), stages[0].message.as_str()),
+        (&["edge".to_owned()][..], "control: why")
+    );
+    assert!(reached(&[]).is_empty());
+}
+
+#[test]
+fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
+    let installed = Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() };
+    let routes = Routes::new(Settings::default(), [installed]);
+    let stages = routes.explain("/apis/nope/v1", &NoEvidence);
+    assert_eq!((stages.len(), stages[0].reason.as_str(), stages[0].ok), (1, "NotFound", false));
+    let stages = routes.explain("apps/v1", &NoEvidence);
+    let told: Vec<_> = stages.iter().map(|s| (s.stage, s.ok)).collect();
+    assert_eq!(told, [("registered", true), ("available", true), ("published", true)]);
+}
+
+#[test]
+fn a_facade_that_lags_or_refuses_is_named() {
+    let mut compiled = Routes::new(
+        Settings::default(),
+        [Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() }],
+    )
+    .get("v1.apps")
+    .unwrap();
+    compiled.route.revision = 7;
+    let ack = |facade: &str, revision, refused: Option<&str>| Ack {
+        facade: facade.into(),
+        revision,
+        refused: refused.map(str::to_owned),
+    };
+    let stage = acknowledged(&compiled, &[ack("a", 7, None), ack("b", 6, None), ack("c", 9, Some("bad CA"))])
+        .unwrap();
+    assert_eq!(stage.message, "b is at revision 6; c refused it: bad CA");
+    assert_eq!((stage.ok, stage.seen_by), (false, vec!["a".to_owned()]));
+    assert!(acknowledged(&compiled, &[]).is_none());
+}

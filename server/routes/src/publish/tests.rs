@@ -1,0 +1,78 @@
+//! Snapshots, deltas, resuming and falling behind.
+
+use super::*;
+use futures::FutureExt;
+
+fn route(name: &str, revision: i64) -> (EntryKey, Option<Entry>) {
+    let route = Route { name: name.into(), revision, ..Route::default() };
+    (EntryKey::Route(name.into()), Some(Entry::Route(Arc::new(route))))
+}
+
+fn gone(name: &str) -> (EntryKey, Option<Entry>) {
+    (EntryKey::Route(name.into()), None)
+}
+
+fn keys(update: &Update) -> (bool, i64, Vec<String>) {
+    let name = |key: &EntryKey| match key {
+        EntryKey::Route(name) | EntryKey::Bundle(name) => name.to_string(),
+    };
+    match update {
+        Update::Snapshot(s) => (true, s.revision, s.entries.iter().map(|(k, _)| name(k)).collect()),
+        Update::Delta(d) => {
+            let changes = d.changes.iter();
+            (
+                false,
+                d.revision,
+                changes.map(|(k, e)| format!("{}{}", if e.is_some() { "" } else { "-" }, name(k))).collect(),
+            )
+        }
+    }
+}
+
+#[test]
+fn a_new_reader_gets_a_snapshot_and_then_what_changes() {
+    let publisher = Publisher::new(100);
+    publisher.publish(5, vec![route("a", 5), route("b", 5)]);
+    let mut reader = publisher.subscribe(None);
+    assert_eq!(keys(&reader.try_next().unwrap()), (true, 5, vec!["a".into(), "b".into()]));
+    assert!(reader.next().now_or_never().is_none());
+    publisher.publish(6, vec![route("a", 6)]);
+    publisher.publish(7, vec![gone("b"), route("a", 7)]);
+    assert_eq!(keys(&reader.next().now_or_never().unwrap()), (false, 7, vec!["-b".into(), "a".into()]));
+    publisher.publish(9, Vec::new());
+    assert_eq!(keys(&reader.next().now_or_never().unwrap()), (false, 9, Vec::new()), "progress");
+    publisher.publish(9, Vec::new());
+    assert!(reader.try_next().is_none());
+}
+
+#[test]
+fn a_reader_resumes_after_its_version_and_misses_nothing_that_came_late() {
+    let publisher = Publisher::new(100);
+    publisher.publish(5, vec![route("a", 5)]);
+    publisher.publish(8, vec![route("b", 8)]);
+    // An event of revision 7 that another stream delivered late.
+    publisher.publish(7, vec![route("c", 7)]);
+    let mut reader = publisher.subscribe(Some(8));
+    assert_eq!(keys(&reader.try_next().unwrap()), (false, 8, vec!["b".into(), "c".into()]));
+    let mut reader = publisher.subscribe(Some(6));
+    assert_eq!(keys(&reader.try_next().unwrap()), (false, 8, vec!["b".into(), "c".into()]));
+    for unknown in [3, 9] {
+        let mut reader = publisher.subscribe(Some(unknown));
+        assert!(keys(&reader.try_next().unwrap()).0, "{unknown} gets a snapshot");
+    }
+}
+
+#[test]
+fn a_reader_that_is_too_far_behind_gets_a_snapshot_and_never_a_gap() {
+    let publisher = Publisher::new(3);
+    publisher.publish(1, vec![route("a", 1)]);
+    let mut slow = publisher.subscribe(None);
+    slow.try_next();
+    for revision in 2..10 {
+        publisher.publish(revision, vec![route("b", revision)]);
+    }
+    assert_eq!(keys(&slow.try_next().unwrap()), (true, 9, vec!["a".into(), "b".into()]));
+    assert!(keys(&publisher.subscribe(Some(6)).try_next().unwrap()).0);
+    assert!(keys(&publisher.subscribe(Some(7)).try_next().unwrap()).0, "the oldest label may be incomplete");
+    assert!(!keys(&publisher.subscribe(Some(8)).try_next().unwrap()).0);
+}
