@@ -1,0 +1,204 @@
+//! Bodies on their way through. Chunks are handed on as they come; nothing is collected.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use tokio::time::{Instant, Sleep};
+
+use crate::headers;
+use crate::transport::{Http1Body, Http2Body};
+
+/// Why a body ended early.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A request's body: as our listener reads it, or as a filter has wrapped it.
+#[derive(Debug)]
+pub struct RequestBody {
+    kind: RequestKind,
+}
+
+#[derive(Debug)]
+enum RequestKind {
+    Empty,
+    Incoming(Incoming),
+    Boxed(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+impl RequestBody {
+    /// No body.
+    pub fn empty() -> Self {
+        Self { kind: RequestKind::Empty }
+    }
+
+    /// A body that some filter has wrapped. [`RequestBody::from`] an [`Incoming`] costs less.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        Self { kind: RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()) }
+    }
+}
+
+impl From<Incoming> for RequestBody {
+    fn from(body: Incoming) -> Self {
+        if body.is_end_stream() { Self::empty() } else { Self { kind: RequestKind::Incoming(body) } }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = match &mut self.get_mut().kind {
+            RequestKind::Empty => None,
+            RequestKind::Incoming(body) => {
+                ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Into::into))
+            }
+            RequestKind::Boxed(body) => ready!(Pin::new(body).poll_frame(cx)),
+        };
+        Poll::Ready(frame.map(|frame| frame.map(without_identity)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            RequestKind::Empty => true,
+            RequestKind::Incoming(body) => body.is_end_stream(),
+            RequestKind::Boxed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            RequestKind::Empty => SizeHint::with_exact(0),
+            RequestKind::Incoming(body) => body.size_hint(),
+            RequestKind::Boxed(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Some servers merge trailers into headers: an identity must not come in that way either.
+fn without_identity(mut frame: Frame<Bytes>) -> Frame<Bytes> {
+    if let Some(trailers) = frame.trailers_mut() {
+        headers::strip_request(trailers);
+    }
+    frame
+}
+
+/// A response's body. Dropping it before its end closes the connection to the backend: an aborted client
+/// cancels the request there.
+#[derive(Debug)]
+pub struct ProxyBody {
+    kind: Kind,
+    deadline: Option<Deadline>,
+}
+
+/// The timer is made when the body first makes its reader wait.
+#[derive(Debug)]
+enum Deadline {
+    At(Instant),
+    Running(Pin<Box<Sleep>>),
+}
+
+#[derive(Debug)]
+enum Kind {
+    Full(Option<Bytes>),
+    Http1(Http1Body),
+    Http2(Http2Body),
+}
+
+impl Deadline {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::At(at) = self {
+            *self = Self::Running(Box::pin(tokio::time::sleep_until(*at)));
+        }
+        match self {
+            Self::At(_) => Poll::Pending,
+            Self::Running(sleep) => sleep.as_mut().poll(cx),
+        }
+    }
+}
+
+impl ProxyBody {
+    /// Bytes that are there already.
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { kind: Kind::Full(Some(bytes).filter(|bytes| !bytes.is_empty())), deadline: None }
+    }
+
+    /// No bytes.
+    pub fn empty() -> Self {
+        Self { kind: Kind::Full(None), deadline: None }
+    }
+
+    pub(crate) fn http1(body: Http1Body) -> Self {
+        Self { kind: Kind::Http1(body), deadline: None }
+    }
+
+    pub(crate) fn http2(body: Http2Body) -> Self {
+        Self { kind: Kind::Http2(body), deadline: None }
+    }
+
+    /// The same, broken off when this time has passed.
+    pub(crate) fn until(mut self, deadline: Instant) -> Self {
+        if !self.is_end_stream() {
+            self.deadline = Some(Deadline::At(deadline));
+        }
+        self
+    }
+}
+
+impl Body for ProxyBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let frame = match &mut this.kind {
+            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Http1(body) => body.poll_frame(cx),
+            Kind::Http2(body) => body.poll_frame(cx),
+        };
+        if frame.is_pending()
+            && let Some(deadline) = &mut this.deadline
+            && deadline.poll(cx).is_ready()
+        {
+            this.kind = Kind::Full(None);
+            return Poll::Ready(Some(Err(
+                "the deadline passed before the backend's answer was complete".into()
+            )));
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Full(bytes) => bytes.is_none(),
+            Kind::Http1(body) => body.is_end_stream(),
+            Kind::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Kind::Http1(body) => body.size_hint(),
+            Kind::Http2(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What becomes of headers on the way to a backend and back.
+//!
+//! The order matters for safety: first everything that a client must not say is taken out (hop-by-hop headers
+//! and whatever `Connection` names, credentials, identities), then our own words are put in, so that nothing a
+//! client names can remove or fake them.
+
+mod forwarded;
+mod hop;
+mod identity;
+mod response;
+
+pub(crate) use forwarded::{forward, set_target};
+pub(crate) use hop::{Upgrade, requested_upgrade};
+pub(crate) use identity::{is_private, set_identity};
+pub(crate) use response::clean_response;
+
+use http::HeaderMap;
+use http::header::{CONNECTION, HeaderName};
+
+/// Takes out of a request what must not reach a backend.
+pub(crate) fn strip_request(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        hop::remove_named_by_connection(headers);
+    }
+    let doomed: Vec<HeaderName> =
+        headers.keys().filter(|name| is_private(name) || hop::is_hop_by_hop(name)).cloned().collect();
+    for name in doomed {
+        hop::remove(headers, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Headers that concern one connection only, and the one request that changes the protocol on it.
+
+use http::header::{CONNECTION, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+
+/// Protocols that are passed on as raw bytes.
+const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
+
+/// What a request wants to become.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Upgrade {
+    /// It is an ordinary request.
+    No,
+    /// To this protocol, which is passed on.
+    To(HeaderValue),
+    /// To something that is not passed on.
+    Refused(String),
+}
+
+/// `Connection` has the token `upgrade`: which protocol? Upstream looks for a substring and passes on anything.
+pub(crate) fn requested_upgrade(headers: &HeaderMap) -> Upgrade {
+    if !headers.contains_key(CONNECTION)
+        || !tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case("upgrade"))
+    {
+        return Upgrade::No;
+    }
+    let mut values = headers.get_all(UPGRADE).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) if is_known(value) => Upgrade::To(value.clone()),
+        (Some(value), _) => Upgrade::Refused(format!(
+            "an upgrade to {:?} is not passed on: only {} are",
+            String::from_utf8_lossy(value.as_bytes()),
+            PROTOCOLS.join(" and ")
+        )),
+        (None, _) => Upgrade::Refused("Connection asks for an upgrade, but no protocol is named".to_owned()),
+    }
+}
+
+fn is_known(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|text| PROTOCOLS.iter().any(|known| known.eq_ignore_ascii_case(text.trim())))
+}
+
+/// `Trailer` is kept: the trailers themselves are passed on. `Expect` is answered by our own listener.
+pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    *name == CONNECTION
+        || *name == TRANSFER_ENCODING
+        || *name == UPGRADE
+        || *name == TE
+        || *name == EXPECT
+        || matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
+        )
+        || name.as_str() == "http2-settings"
+}
+
+/// Removes one header; of `TE` the word `trailers` stays.
+pub(super) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
+    let trailers = *name == TE && tokens(headers, &TE).any(|token| token.eq_ignore_ascii_case("trailers"));
+    headers.remove(name);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+pub(super) fn remove_named_by_connection(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> =
+        tokens(headers, &CONNECTION).filter_map(|token| token.parse().ok()).collect();
+    for name in named {
+        remove(headers, &name);
+    }
+}
+
+/// The comma-separated words of all values of a header.
+fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|token| !token.is_empty())
+}

@@ -1,0 +1,68 @@
+//! Who calls, as a backend reads it; and what only the front proxy may say.
+
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use portico_machinery::UserInfo;
+
+use crate::refusal::Refusal;
+
+const USER: HeaderName = HeaderName::from_static("x-remote-user");
+const UID: HeaderName = HeaderName::from_static("x-remote-uid");
+const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
+const EXTRA: &str = "x-remote-extra-";
+
+/// Credentials, claims of identity and requests for impersonation: never passed on, whoever sent them.
+/// The chain removes them too; this is the last door.
+pub(crate) fn is_private(name: &HeaderName) -> bool {
+    if *name == AUTHORIZATION {
+        return true;
+    }
+    let text = name.as_str();
+    match text.as_bytes().first() {
+        Some(b'x') => text.starts_with("x-remote-"),
+        Some(b'i') => text.starts_with("impersonate-"),
+        _ => false,
+    }
+}
+
+/// Puts the caller in. What stood there before must be gone already.
+pub(crate) fn set_identity(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), Refusal> {
+    headers.insert(USER, value(&user.name, "name")?);
+    if !user.uid.is_empty() {
+        headers.insert(UID, value(&user.uid, "uid")?);
+    }
+    for group in &user.groups {
+        headers.append(GROUP, value(group, "group")?);
+    }
+    for (key, values) in &user.extra {
+        let name = extra_name(key)?;
+        for text in values {
+            headers.append(&name, value(text, "extra")?);
+        }
+    }
+    Ok(())
+}
+
+fn value(text: &str, what: &'static str) -> Result<HeaderValue, Refusal> {
+    HeaderValue::from_str(text)
+        .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
+        .map_err(|_| Refusal::Identity(what))
+}
+
+/// Bytes that a header name cannot carry, and `%`, become `%XX`; the name is in lower case on the wire.
+fn extra_name(key: &str) -> Result<HeaderName, Refusal> {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut name = Vec::with_capacity(EXTRA.len() + key.len() + 8);
+    name.extend_from_slice(EXTRA.as_bytes());
+    for byte in key.bytes() {
+        if is_token(byte) && byte != b'%' {
+            name.push(byte.to_ascii_lowercase());
+        } else {
+            name.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+    HeaderName::from_bytes(&name).map_err(|_| Refusal::Identity("extra"))
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}

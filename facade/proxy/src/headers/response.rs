@@ -1,0 +1,47 @@
+//! What a client sees of a backend's headers.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, HeaderMap, HeaderName, HeaderValue, LOCATION,
+};
+
+use super::forwarded::AUDIT_ID;
+use super::hop;
+
+/// Our own CORS filter and audit speak for us; hop-by-hop headers end here; `Location` is made absolute.
+pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
+    if headers.contains_key(CONNECTION) {
+        hop::remove_named_by_connection(headers);
+    }
+    let doomed: Vec<HeaderName> =
+        headers.keys().filter(|name| is_ours(name) || hop::is_hop_by_hop(name)).cloned().collect();
+    for name in doomed {
+        headers.remove(name);
+    }
+    if let Some(location) = headers.get(LOCATION)
+        && let Some(absolute) = absolute(location, authority)
+    {
+        headers.insert(LOCATION, absolute);
+    }
+}
+
+fn is_ours(name: &HeaderName) -> bool {
+    *name == ACCESS_CONTROL_ALLOW_CREDENTIALS
+        || *name == ACCESS_CONTROL_ALLOW_HEADERS
+        || *name == ACCESS_CONTROL_ALLOW_METHODS
+        || *name == ACCESS_CONTROL_ALLOW_ORIGIN
+        || *name == AUDIT_ID
+}
+
+/// An absolute path, or a URL of the same host, as `https://<backend>/...`; another host stays as it is.
+fn absolute(location: &HeaderValue, authority: &HeaderValue) -> Option<HeaderValue> {
+    let (text, authority) = (location.to_str().ok()?, authority.to_str().ok()?);
+    let path = match text.split_once("://") {
+        Some((_, rest)) => {
+            rest.strip_prefix(authority).filter(|rest| rest.is_empty() || rest.starts_with('/'))?
+        }
+        None if text.starts_with('/') && !text.starts_with("//") => text,
+        None => return None,
+    };
+    HeaderValue::try_from(format!("https://{authority}{path}")).ok()
+}

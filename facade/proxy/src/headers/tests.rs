@@ -1,0 +1,197 @@
+//! Headers in, headers out.
+
+use std::collections::BTreeMap;
+
+use http::header::HeaderValue;
+use http::{HeaderMap, HeaderName};
+use portico_machinery::UserInfo;
+
+use super::*;
+
+fn map(pairs: &[(&str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&str, &str)| {
+        (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn list(headers: &HeaderMap) -> Vec<String> {
+    let mut all: Vec<String> =
+        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_a_client_must_not_say_is_gone_in_any_case_of_letters() {
+    let mut headers = map(&[
+        ("X-Remote-User", "root"),
+        ("x-REMOTE-group", "system:masters"),
+        ("X-Remote-Uid", "0"),
+        ("X-Remote-Extra-Scope", "all"),
+        ("Authorization", "Bearer t"),
+        ("Impersonate-User", "zoe"),
+        ("impersonate-extra-a", "b"),
+        ("Accept", "a/b"),
+    ]);
+    strip_request(&mut headers);
+    assert_eq!(list(&headers), ["accept: a/b"]);
+}
+
+#[test]
+fn hop_by_hop_headers_and_those_that_connection_names_are_gone() {
+    let mut headers = map(&[
+        ("Connection", "close, X-Secret"),
+        ("Connection", "keep-alive"),
+        ("X-Secret", "1"),
+        ("Keep-Alive", "timeout=5"),
+        ("Proxy-Authorization", "x"),
+        ("TE", "gzip, trailers"),
+        ("Transfer-Encoding", "chunked"),
+        ("Upgrade", "h2c"),
+        ("Expect", "100-continue"),
+        ("Trailer", "X-Sum"),
+        ("X-Other", "2"),
+    ]);
+    strip_request(&mut headers);
+    assert_eq!(list(&headers), ["te: trailers", "trailer: X-Sum", "x-other: 2"]);
+}
+
+#[test]
+fn naming_identity_headers_in_connection_does_not_remove_the_real_ones() {
+    let mut headers = map(&[("Connection", "X-Remote-User, X-Remote-Group, Audit-ID, X-Forwarded-For")]);
+    strip_request(&mut headers);
+    set_identity(&mut headers, &UserInfo::new("alice", ["dev"])).unwrap();
+    forward(&mut headers, "10.0.0.1".parse().ok(), "/x", "id");
+    assert_eq!(
+        list(&headers),
+        [
+            "audit-id: id",
+            "x-forwarded-for: 10.0.0.1",
+            "x-forwarded-proto: https",
+            "x-forwarded-uri: /x",
+            "x-remote-group: dev",
+            "x-remote-user: alice"
+        ]
+    );
+}
+
+#[test]
+fn an_identity_is_one_header_for_each_fact() {
+    let mut user = UserInfo::new("alice", ["a", "b"]);
+    user.uid = "u-1".into();
+    user.extra = BTreeMap::from([
+        ("authentication.kubernetes.io/credential-id".into(), vec!["X=1".into()]),
+        ("scopes".into(), vec!["r".into(), "w".into()]),
+        ("100%".into(), vec!["x".into()]),
+    ]);
+    let mut headers = HeaderMap::new();
+    set_identity(&mut headers, &user).unwrap();
+    assert_eq!(
+        list(&headers),
+        [
+            "x-remote-extra-100%25: x",
+            "x-remote-extra-authentication.kubernetes.io%2fcredential-id: X=1",
+            "x-remote-extra-scopes: r",
+            "x-remote-extra-scopes: w",
+            "x-remote-group: a",
+            "x-remote-group: b",
+            "x-remote-uid: u-1",
+            "x-remote-user: alice"
+        ]
+    );
+    user.uid.clear();
+    let mut headers = HeaderMap::new();
+    set_identity(&mut headers, &user).unwrap();
+    assert!(!headers.contains_key("x-remote-uid"));
+}
+
+#[test]
+fn a_name_with_a_line_break_is_refused_and_never_sent() {
+    let user = UserInfo::new("alice\r\nX-Remote-Group: system:masters", ["dev"]);
+    assert!(set_identity(&mut HeaderMap::new(), &user).is_err());
+    let mut headers = HeaderMap::new();
+    set_identity(&mut headers, &UserInfo::new("jürgen", ["dev"])).unwrap();
+    assert_eq!(headers["x-remote-user"].as_bytes(), "jürgen".as_bytes());
+}
+
+#[test]
+fn the_client_is_appended_to_the_forwarding_list_and_the_rest_is_overwritten() {
+    let mut headers = map(&[
+        ("X-Forwarded-For", "1.1.1.1"),
+        ("X-Forwarded-For", "2.2.2.2"),
+        ("X-Forwarded-Proto", "gopher"),
+        ("X-Forwarded-Uri", "/lie"),
+        ("X-Forwarded-Host", "lie"),
+        ("Host", "front"),
+    ]);
+    forward(&mut headers, "::ffff:10.0.0.1".parse().ok(), "/apis/g/v/", "");
+    set_target(&mut headers, &HeaderValue::from_static("b:8443"), true);
+    assert_eq!(
+        list(&headers),
+        [
+            "host: b:8443",
+            "x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.1",
+            "x-forwarded-host: b:8443",
+            "x-forwarded-proto: https",
+            "x-forwarded-uri: /apis/g/v/"
+        ]
+    );
+}
+
+#[test]
+fn an_upgrade_is_a_token_of_connection_and_a_known_protocol() {
+    let to = |text| Upgrade::To(HeaderValue::from_static(text));
+    let table = [
+        (vec![("Connection", "keep-alive, Upgrade"), ("Upgrade", "websocket")], Some(to("websocket"))),
+        (vec![("Connection", "UPGRADE"), ("Upgrade", "SPDY/3.1")], Some(to("SPDY/3.1"))),
+        (vec![("Connection", "keep-alive")], Some(Upgrade::No)),
+        (vec![("Upgrade", "websocket")], Some(Upgrade::No)),
+        (vec![("Connection", "not-upgrade"), ("Upgrade", "websocket")], Some(Upgrade::No)),
+        (vec![("Connection", "Upgrade"), ("Upgrade", "h2c")], None),
+        (vec![("Connection", "Upgrade")], None),
+        (vec![("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Upgrade", "h2c")], None),
+    ];
+    for (given, want) in table {
+        let got = requested_upgrade(&map(&given));
+        match want {
+            Some(want) => assert_eq!(got, want, "{given:?}"),
+            None => assert!(matches!(got, Upgrade::Refused(_)), "{given:?}"),
+        }
+    }
+}
+
+#[test]
+fn answers_lose_cors_audit_and_hop_by_hop_headers() {
+    let mut headers = map(&[
+        ("Access-Control-Allow-Origin", "*"),
+        ("Access-Control-Allow-Methods", "*"),
+        ("Access-Control-Allow-Headers", "*"),
+        ("Access-Control-Allow-Credentials", "true"),
+        ("Access-Control-Expose-Headers", "x"),
+        ("Audit-ID", "theirs"),
+        ("Connection", "close, x-hop"),
+        ("X-Hop", "1"),
+        ("Keep-Alive", "x"),
+        ("Warning", "299 - \"w\""),
+    ]);
+    clean_response(&mut headers, &HeaderValue::from_static("b:1"));
+    assert_eq!(list(&headers), ["access-control-expose-headers: x", "warning: 299 - \"w\""]);
+}
+
+#[test]
+fn a_location_on_the_same_host_becomes_absolute() {
+    let table = [
+        ("/x/y", "https://b:1/x/y"),
+        ("http://b:1/x", "https://b:1/x"),
+        ("https://elsewhere/x", "https://elsewhere/x"),
+        ("https://b:11/x", "https://b:11/x"),
+        ("relative", "relative"),
+        ("//elsewhere/x", "//elsewhere/x"),
+    ];
+    for (given, want) in table {
+        let mut headers = map(&[("Location", given)]);
+        clean_response(&mut headers, &HeaderValue::from_static("b:1"));
+        assert_eq!(headers["location"], want, "{given}");
+    }
+}

@@ -1,0 +1,225 @@
+//! The path and query that a backend is asked for. Pure.
+//!
+//! Upstream's rule: the path is decoded and encoded again (so an encoded slash becomes a slash, which is what
+//! authorization saw), the query is parsed and encoded again with sorted keys. Most requests already are in
+//! that form and are passed on without a copy.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::Uri;
+use http::uri::PathAndQuery;
+
+use crate::refusal::Refusal;
+
+/// The request target for the backend.
+pub(crate) fn path_and_query(uri: &Uri) -> Result<PathAndQuery, Refusal> {
+    let (path, query) = (uri.path(), uri.query());
+    if is_canonical_path(path.as_bytes())
+        && query.is_none_or(|query| is_canonical_query(query.as_bytes()))
+        && let Some(same) = uri.path_and_query()
+    {
+        return Ok(same.clone());
+    }
+    let mut out = Vec::with_capacity(path.len() + query.map_or(0, str::len) + 16);
+    let decoded = unescape(path.as_bytes(), false)
+        .ok_or_else(|| Refusal::BadRequest(format!("invalid URL escape in {path:?}")))?;
+    escape_into(&mut out, &decoded, keeps_in_path);
+    if let Some(query) = query {
+        encode_query(&mut out, query.as_bytes());
+    }
+    PathAndQuery::from_maybe_shared(Bytes::from(out))
+        .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
+}
+
+fn keeps_in_path(byte: u8) -> bool {
+    is_unreserved(byte) || matches!(byte, b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@')
+}
+
+fn is_canonical_path(path: &[u8]) -> bool {
+    is_canonical(path, keeps_in_path)
+}
+
+/// Whether escaping what these bytes decode to gives these bytes again.
+fn is_canonical(bytes: &[u8], keeps: fn(u8) -> bool) -> bool {
+    let mut rest = bytes;
+    loop {
+        match rest {
+            [] => return true,
+            [b'%', high, low, tail @ ..] => {
+                let upper = !high.is_ascii_lowercase() && !low.is_ascii_lowercase();
+                match hex_pair(*high, *low) {
+                    Some(byte) if upper && !keeps(byte) => rest = tail,
+                    _ => return false,
+                }
+            }
+            [byte, tail @ ..] if keeps(*byte) => rest = tail,
+            _ => return false,
+        }
+    }
+}
+
+/// `a=1&b=x%2Cy`: keys plain and in order, each with `=`, values escaped as upstream would.
+fn is_canonical_query(query: &[u8]) -> bool {
+    let mut last: &[u8] = b"";
+    query.split(|byte| *byte == b'&').all(|pair| {
+        let Some(at) = pair.iter().position(|byte| *byte == b'=') else { return false };
+        let (key, value) = (&pair[..at], &pair[at + 1..]);
+        let ordered = last <= key;
+        last = key;
+        ordered && key.iter().all(|byte| is_unreserved(*byte)) && is_canonical(value, keeps_in_value)
+    })
+}
+
+/// A space is written `+`, so `%20` is not canonical in a value.
+fn keeps_in_value(byte: u8) -> bool {
+    is_unreserved(byte) || byte == b'+' || byte == b' '
+}
+
+fn encode_query(out: &mut Vec<u8>, query: &[u8]) {
+    let mut pairs: Vec<(Cow<'_, [u8]>, Cow<'_, [u8]>)> = query
+        .split(|byte| *byte == b'&')
+        .filter(|pair| !pair.is_empty() && !pair.contains(&b';'))
+        .filter_map(|pair| {
+            let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+            let value = pair.get(at + 1..).unwrap_or_default();
+            Some((unescape(&pair[..at], true)?, unescape(value, true)?))
+        })
+        .collect();
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        out.push(if index == 0 { b'?' } else { b'&' });
+        escape_query(out, key);
+        out.push(b'=');
+        escape_query(out, value);
+    }
+}
+
+fn escape_query(out: &mut Vec<u8>, bytes: &[u8]) {
+    for run in bytes.split_inclusive(|byte| *byte == b' ') {
+        match run.split_last() {
+            Some((b' ', head)) => {
+                escape_into(out, head, is_unreserved);
+                out.push(b'+');
+            }
+            _ => escape_into(out, run, is_unreserved),
+        }
+    }
+}
+
+fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: fn(u8) -> bool) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in bytes {
+        if keeps(*byte) {
+            out.push(*byte);
+        } else {
+            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+}
+
+/// Nothing when an escape is malformed.
+fn unescape(bytes: &[u8], plus_is_space: bool) -> Option<Cow<'_, [u8]>> {
+    if !bytes.iter().any(|byte| *byte == b'%' || (plus_is_space && *byte == b'+')) {
+        return Some(Cow::Borrowed(bytes));
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        match first {
+            b'%' => {
+                let (pair, tail) = rest.split_at_checked(2)?;
+                out.push(hex_pair(pair[0], pair[1])?);
+                rest = tail;
+            }
+            b'+' if plus_is_space => out.push(b' '),
+            byte => out.push(*byte),
+        }
+    }
+    Some(Cow::Owned(out))
+}
+
+fn hex_pair(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn located(uri: &str) -> String {
+        path_and_query(&uri.parse().unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn paths_are_decoded_and_encoded_again() {
+        let table = [
+            ("/apis/g/v/x", "/apis/g/v/x"),
+            ("/apis/g/v/x/", "/apis/g/v/x/"),
+            ("/apis/g/v//x", "/apis/g/v//x"),
+            ("/apis/g/v/a%2Fb", "/apis/g/v/a/b"),
+            ("/apis/g/v/a%2fb", "/apis/g/v/a/b"),
+            ("/apis/g/v/a%20b", "/apis/g/v/a%20b"),
+            ("/apis/g/v/%c3%a4", "/apis/g/v/%C3%A4"),
+            ("/apis/g/v/%61:b", "/apis/g/v/a:b"),
+            ("/apis/g/v/a!b", "/apis/g/v/a%21b"),
+            ("/apis/g/v/a%3Fb", "/apis/g/v/a%3Fb"),
+            ("/apis/g/v/a%25b", "/apis/g/v/a%25b"),
+        ];
+        for (given, want) in table {
+            assert_eq!(located(given), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn queries_are_sorted_by_key_and_normalized() {
+        let table = [
+            ("/x?limit=5", "/x?limit=5"),
+            ("/x?b=1&a=2", "/x?a=2&b=1"),
+            ("/x?a", "/x?a="),
+            ("/x?", "/x"),
+            ("/x?x=2&x=1&a=0", "/x?a=0&x=2&x=1"),
+            (
+                "/x?limit=5&labelSelector=a%3Db%2Cc&empty=&x=1&x=2",
+                "/x?empty=&labelSelector=a%3Db%2Cc&limit=5&x=1&x=2",
+            ),
+            ("/x?a=b=c", "/x?a=b%3Dc"),
+            ("/x?a=1;b=2&c=3", "/x?c=3"),
+            ("/x?a=%zz&c=3", "/x?c=3"),
+            ("/x?a=1+2&b=1%202", "/x?a=1+2&b=1+2"),
+            ("/x?&&a=1", "/x?a=1"),
+            ("/x?a=%2f", "/x?a=%2F"),
+        ];
+        for (given, want) in table {
+            assert_eq!(located(given), want, "{given}");
+        }
+    }
+
+    #[test]
+    fn a_broken_escape_in_the_path_is_a_bad_request() {
+        assert!(matches!(path_and_query(&"/a%zz".parse().unwrap()), Err(Refusal::BadRequest(_))));
+        assert!(matches!(path_and_query(&"/a%2".parse().unwrap()), Err(Refusal::BadRequest(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_located_once_is_passed_on_unchanged(path in "/[a-z%2Ff0-9!*/ü]{0,12}", query in "[a-z&=+%25;A-F]{0,16}") {
+            let mut text: String = path.chars().filter(char::is_ascii).collect();
+            text.push('?');
+            text.push_str(&query);
+            if let Ok(uri) = text.parse::<Uri>() && let Ok(once) = path_and_query(&uri) {
+                let again = path_and_query(&Uri::from(once.clone())).unwrap();
+                prop_assert_eq!(&again, &once);
+                prop_assert!(is_canonical_path(once.path().as_bytes()));
+            }
+        }
+    }
+}

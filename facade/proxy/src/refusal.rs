@@ -1,0 +1,213 @@
+//! Every way in which a request is not served, as a Status, and the one place that turns it into a response.
+//!
+//! Codes are upstream's; bodies are a Status where upstream writes plain text. `retryAfterSeconds` stands in the
+//! details only: client-go repeats a 5xx that carries a `Retry-After` header up to ten times, which would make
+//! kubectl hang before every dead backend.
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::{Response, StatusCode};
+use portico_machinery::route::Route;
+use portico_machinery::status::{Cause, Details, Reason, Status};
+
+use crate::body::ProxyBody;
+
+/// Where on the way to a backend something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Service to targets, or a host name to addresses.
+    Resolve,
+    /// TCP, or the egress proxy.
+    Dial,
+    /// The TLS handshake: which name or CA.
+    Tls,
+    /// The exchange itself: the connection ended, or what came is not HTTP.
+    Http,
+}
+
+impl Stage {
+    /// As in conditions, causes and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Dial => "dial",
+            Self::Tls => "tls",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// Marks a response that this room made up itself, for `apiserver_request_terminations_total`
+/// (component `aggregator`). It stands in the response's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Termination;
+
+/// Why a request was not served.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The Available condition is not true.
+    #[error("service unavailable: {reason}: {message}")]
+    Unavailable {
+        /// The condition's reason.
+        reason: String,
+        /// The condition's message.
+        message: String,
+    },
+    /// Nobody has looked at the backend yet.
+    #[error("service unavailable: its availability is not known yet")]
+    Unknown,
+    /// The transport cannot be built.
+    #[error("{0}")]
+    Transport(String),
+    /// The chain forgot to authenticate.
+    #[error("missing user")]
+    MissingUser,
+    /// A fact about the caller cannot be sent as a header.
+    #[error("the caller's {0} cannot be sent as a header")]
+    Identity(&'static str),
+    /// The Service does not resolve.
+    #[error("service unavailable: {reason}: {message}")]
+    Unresolved {
+        /// As the condition would say.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// The route has no backend: somebody asked the wrong room.
+    #[error("no backend")]
+    NoBackend,
+    /// The backend was not reached, or the exchange broke.
+    #[error("error trying to reach service: {message}")]
+    Unreachable {
+        /// Where.
+        stage: Stage,
+        /// What.
+        message: String,
+    },
+    /// Every target's circuit is open.
+    #[error("error trying to reach service: {message} (not tried again yet after {failures} failures)")]
+    CircuitOpen {
+        /// Where it failed last.
+        stage: Stage,
+        /// What it said last.
+        message: String,
+        /// In a row.
+        failures: u32,
+    },
+    /// [`crate::Limits::max_requests_per_backend`] is reached.
+    #[error("error trying to reach service: {0} requests are under way to this backend, which is its limit")]
+    Busy(usize),
+    /// The deadline passed before the backend answered. `discovery` tells the 5 s of discovery (503) from the request's (504).
+    #[error("{}", if *discovery { "error trying to reach service: context deadline exceeded" } else { "request did not complete within the allotted timeout" })]
+    Deadline {
+        /// Which of the two deadlines.
+        discovery: bool,
+    },
+    /// 3xx with a Location.
+    #[error("the backend attempted to redirect this request, which is not permitted")]
+    Redirect,
+    /// An upgrade answered with something below 400 that is not 101.
+    #[error("invalid upgrade response: status code {0}")]
+    NotUpgraded(u16),
+    /// An upgrade that is not passed on.
+    #[error("{0}")]
+    UpgradeRefused(String),
+    /// A filter of ours broke off the request's body.
+    #[error("{0}")]
+    Body(Box<Status>),
+    /// What came cannot be forwarded.
+    #[error("{0}")]
+    BadRequest(String),
+}
+
+impl Refusal {
+    /// The Status of this refusal; `route` names the APIService in its details.
+    pub fn status(&self, route: &Route) -> Status {
+        let message = self.to_string();
+        let status = match self {
+            Self::Transport(_) | Self::MissingUser | Self::Identity(_) => {
+                Status::failure(Reason::InternalError, message)
+            }
+            Self::NoBackend => return Status::no_route(),
+            Self::Body(status) => return status.as_ref().clone(),
+            Self::UpgradeRefused(_) | Self::BadRequest(_) => return Status::bad_request(message),
+            Self::Deadline { discovery: false } => return Status::timeout(message),
+            Self::Redirect => {
+                let mut status = Status::failure(Reason::InternalError, message);
+                status.code = StatusCode::BAD_GATEWAY.as_u16();
+                status
+            }
+            _ => Status::unavailable(message),
+        };
+        let cause = self.cause();
+        status.with_details(Details {
+            name: route.name.clone(),
+            group: "apiregistration.k8s.io".to_owned(),
+            kind: "apiservices".to_owned(),
+            causes: cause.into_iter().collect(),
+            retry_after_seconds: self.retry_after(),
+            ..Details::default()
+        })
+    }
+
+    /// The stage that failed, where there is one.
+    pub fn stage(&self) -> Option<Stage> {
+        match self {
+            Self::Unreachable { stage, .. } | Self::CircuitOpen { stage, .. } => Some(*stage),
+            Self::Unresolved { .. } => Some(Stage::Resolve),
+            Self::Deadline { .. } | Self::Redirect | Self::NotUpgraded(_) => Some(Stage::Http),
+            _ => None,
+        }
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        let (reason, message) = match self {
+            Self::Unavailable { reason, message } => (reason.clone(), message.clone()),
+            Self::Unresolved { reason, message } => (reason.clone(), format!("resolve: {message}")),
+            Self::Unreachable { stage, message } => {
+                (reason_of(*stage), format!("{}: {message}", stage.as_str()))
+            }
+            Self::CircuitOpen { stage, message, .. } => {
+                ("CircuitOpen".to_owned(), format!("{}: {message}", stage.as_str()))
+            }
+            Self::Busy(_) => ("TooManyRequests".to_owned(), self.to_string()),
+            Self::Deadline { .. } => {
+                ("DeadlineExceeded".to_owned(), "http: context deadline exceeded".to_owned())
+            }
+            _ => return None,
+        };
+        Some(Cause { reason, message, field: String::new() })
+    }
+
+    fn retry_after(&self) -> u32 {
+        match self {
+            Self::Unavailable { .. } | Self::Unknown | Self::Unresolved { .. } => 5,
+            Self::Unreachable { .. } | Self::CircuitOpen { .. } | Self::Busy(_) => 1,
+            Self::Deadline { discovery: true } => 1,
+            _ => 0,
+        }
+    }
+}
+
+fn reason_of(stage: Stage) -> String {
+    match stage {
+        Stage::Resolve => "ResolveFailed",
+        Stage::Dial => "DialFailed",
+        Stage::Tls => "TLSFailed",
+        Stage::Http => "HTTPFailed",
+    }
+    .to_owned()
+}
+
+/// A Status as a response, marked with [`Termination`].
+pub(crate) fn respond(status: &Status) -> Response<ProxyBody> {
+    let body = status.to_json();
+    let length = body.len();
+    let mut response = Response::new(ProxyBody::full(body));
+    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    response.extensions_mut().insert(Termination);
+    response
+}

@@ -1,0 +1,74 @@
+//! What the proxy is built from, and every limit it has. Parsed and checked elsewhere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::dial::Connector;
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::CertPair;
+use tokio::sync::watch;
+
+/// What a [`crate::Proxy`] needs.
+#[derive(Clone)]
+pub struct ProxySettings {
+    /// Opens connections (directly, or through an egress proxy) and guards what may be dialled.
+    pub connector: Connector,
+    /// The proxy-client certificate as it stands (`FileWatch::pair(..).subscribe()`); a change makes new
+    /// connections and retires old ones. Absent: backends see no client certificate.
+    pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// Owns upgraded connections, HTTP/2 connections and the sweeper.
+    pub tasks: TaskSet,
+    /// The numbers.
+    pub limits: Limits,
+}
+
+/// The proxy's limits. The defaults are what `docs/OPERATIONS.md` states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Idle HTTP/1.1 connections kept for each target; one more is closed when it comes back.
+    pub max_idle_per_target: usize,
+    /// An idle connection older than this is closed; a transport unused for this long lets go of its TLS state.
+    pub idle_timeout: Duration,
+    /// Requests (watches and tunnels included) that may be under way to one backend; one more answers 503 at once.
+    pub max_requests_per_backend: usize,
+    /// Time for resolving, connecting and the TLS handshake, all targets together.
+    pub dial_timeout: Duration,
+    /// A discovery request (`/apis/<group>/<version>`) must be answered within this time.
+    pub discovery_deadline: Duration,
+    /// Whether a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
+    pub reject_redirects: bool,
+    /// Dial failures in a row that open a target's circuit.
+    pub circuit_failures: u32,
+    /// How long a circuit stays open at first; doubled for each failed probe up to `circuit_open_max`.
+    pub circuit_open: Duration,
+    /// The longest time between two probes of a dead target.
+    pub circuit_open_max: Duration,
+    /// A backend that answers an upgrade with an error must send its body within this time.
+    pub refused_upgrade_deadline: Duration,
+    /// An HTTP/2 connection without frames for this long is asked for a sign of life.
+    pub http2_ping_interval: Duration,
+    /// And is closed when none comes within this time.
+    pub http2_ping_timeout: Duration,
+    /// Requests on one HTTP/2 connection; one more opens another connection.
+    pub http2_max_streams: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_idle_per_target: 128,
+            idle_timeout: Duration::from_secs(90),
+            max_requests_per_backend: 4096,
+            dial_timeout: Duration::from_secs(10),
+            discovery_deadline: Duration::from_secs(5),
+            reject_redirects: true,
+            circuit_failures: 3,
+            circuit_open: Duration::from_millis(250),
+            circuit_open_max: Duration::from_secs(5),
+            refused_upgrade_deadline: Duration::from_secs(10),
+            http2_ping_interval: Duration::from_secs(5),
+            http2_ping_timeout: Duration::from_secs(5),
+            http2_max_streams: 100,
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! A request and its answer: which target, which connection, what may be tried again.
+//!
+//! Tried again, on another connection or target, is only what has not left this process.
+
+use std::sync::atomic::Ordering;
+
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
+use portico_kit::tls::Alpn;
+use portico_machinery::Status;
+use tokio::time::{Instant, timeout_at};
+
+use super::http1::{Http1, Http1Error};
+use super::http2::{Http2, Http2Error, Stream};
+use super::registry::Transport;
+use super::target::Target;
+use crate::body::RequestBody;
+use crate::headers::set_target;
+use crate::refusal::Stage;
+
+/// A dial that its request abandoned after this long counts as a failure of the target.
+const TELLING_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// An answer's head, and what carries its body.
+pub(crate) struct Answer {
+    pub(crate) response: Response<Incoming>,
+    pub(crate) carrier: Carrier,
+    /// The number of the target that gave it.
+    pub(crate) target: usize,
+}
+
+pub(crate) enum Carrier {
+    Http1(Box<Http1>),
+    Http2(Stream),
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    #[error("{message}")]
+    Dial { stage: Stage, message: String },
+    #[error("{message}")]
+    Open { stage: Stage, message: String, failures: u32 },
+    #[error("{0}")]
+    Http(String),
+    /// A filter of ours broke off the request's body with this Status.
+    #[error("{0}")]
+    Body(Box<Status>),
+}
+
+enum Attempt {
+    /// Nothing has left; another target may be better.
+    Unsent(Box<Request<RequestBody>>, SendError),
+    Failed(SendError),
+}
+
+impl Transport {
+    /// Sends a request whose URI is a path, to one target after another until one takes it.
+    pub(crate) async fn send(&self, request: Request<RequestBody>) -> Result<Answer, SendError> {
+        let mut request = request;
+        let mut dials = Dials::default();
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut failed = None;
+        for step in 0..self.targets.len() {
+            let index = first.wrapping_add(step) % self.targets.len();
+            let attempt = if self.http2() {
+                self.over_http2(index, request, &mut dials).await
+            } else {
+                self.over_http1(index, request, &mut dials).await
+            };
+            match attempt {
+                Ok(answer) => return Ok(answer),
+                Err(Attempt::Failed(error)) => return Err(error),
+                Err(Attempt::Unsent(back, error)) => {
+                    request = *back;
+                    failed = Some(prefer(failed, error));
+                }
+            }
+        }
+        Err(failed
+            .unwrap_or_else(|| SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }))
+    }
+
+    /// A connection of its own, HTTP/1.1, for a request that wants to change the protocol.
+    pub(crate) async fn dedicated(&self) -> Result<(Box<Http1>, &Target), SendError> {
+        let mut dials = Dials::default();
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut failed = None;
+        for step in 0..self.targets.len() {
+            let target = &self.targets[first.wrapping_add(step) % self.targets.len()];
+            match self.dial(target, Some(Alpn::Http1), &mut dials).await {
+                Ok((io, generation)) => {
+                    let opened = Http1::open(io, generation).await;
+                    return opened.map(|connection| (connection, target)).map_err(|error| http_error(&error));
+                }
+                Err(error) => failed = Some(prefer(failed, error)),
+            }
+        }
+        Err(failed
+            .unwrap_or_else(|| SendError::Dial { stage: Stage::Resolve, message: "no targets".to_owned() }))
+    }
+
+    async fn over_http1(
+        &self,
+        index: usize,
+        mut request: Request<RequestBody>,
+        dials: &mut Dials,
+    ) -> Result<Answer, Attempt> {
+        let target = &self.targets[index];
+        set_target(request.headers_mut(), &target.authority, true);
+        while let Some(mut connection) = target.take(self.shared.generation()) {
+            match connection.send(request).await {
+                Ok(response) => {
+                    return Ok(Answer { response, carrier: Carrier::Http1(connection), target: index });
+                }
+                Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
+                Err(Http1Error::Unsent(back, _)) => {
+                    self.shared.metrics.retries.inc();
+                    request = *back;
+                }
+            }
+        }
+        match self.dial(target, None, dials).await {
+            Ok((io, generation)) => Self::first_on_http1(io, generation, index, request).await,
+            Err(error) => Err(Attempt::Unsent(Box::new(request), error)),
+        }
+    }
+
+    async fn first_on_http1(
+        io: Connection,
+        generation: u64,
+        target: usize,
+        request: Request<RequestBody>,
+    ) -> Result<Answer, Attempt> {
+        let mut connection = match Http1::open(io, generation).await {
+            Ok(connection) => connection,
+            Err(error) => return Err(Attempt::Unsent(Box::new(request), http_error(&error))),
+        };
+        match connection.send(request).await {
+            Ok(response) => Ok(Answer { response, carrier: Carrier::Http1(connection), target }),
+            Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
+            Err(Http1Error::Unsent(back, error)) => Err(Attempt::Unsent(back, error)),
+        }
+    }
+
+    async fn over_http2(
+        &self,
+        index: usize,
+        mut request: Request<RequestBody>,
+        dials: &mut Dials,
+    ) -> Result<Answer, Attempt> {
+        let target = &self.targets[index];
+        // Twice: a connection that goes away hands back what it has not begun.
+        for _ in 0..2 {
+            let stream = match self.stream(target, dials).await {
+                Ok(Opened::Stream(stream)) => stream,
+                Ok(Opened::Http1(io, generation)) => {
+                    set_target(request.headers_mut(), &target.authority, true);
+                    return Self::first_on_http1(io, generation, index, request).await;
+                }
+                Err(error) => return Err(Attempt::Unsent(Box::new(request), error)),
+            };
+            address(&mut request, target);
+            match stream.send(request).await {
+                Ok(response) => {
+                    return Ok(Answer { response, carrier: Carrier::Http2(stream), target: index });
+                }
+                Err(Http2Error::Broken(error)) => return Err(Attempt::Failed(error)),
+                Err(Http2Error::Unsent(back)) => {
+                    self.shared.metrics.retries.inc();
+                    request = *back;
+                    unaddress(&mut request);
+                }
+            }
+        }
+        let message = "the backend's HTTP/2 connections end before they take a request".to_owned();
+        Err(Attempt::Unsent(Box::new(request), SendError::Http(message)))
+    }
+
+    /// A stream on a connection with room, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
+    async fn stream(&self, target: &Target, dials: &mut Dials) -> Result<Opened, SendError> {
+        let limits = &self.shared.limits;
+        let join = || target.join(self.shared.generation(), limits.http2_max_streams);
+        if let Some(stream) = join() {
+            return Ok(Opened::Stream(stream));
+        }
+        // The semaphore is never closed; were it, dialling without it would still be right.
+        let _turn = target.opening.acquire().await.ok();
+        if let Some(stream) = join() {
+            return Ok(Opened::Stream(stream));
+        }
+        let (io, generation) = self.dial(target, None, dials).await?;
+        if io.alpn() == NegotiatedAlpn::Http1 {
+            return Ok(Opened::Http1(io, generation));
+        }
+        let opened = Http2::open(io, generation, &self.shared.tasks, limits).await;
+        let connection = opened.map_err(|error| http_error(&error))?;
+        let stream = connection.join(usize::MAX);
+        target.share(connection);
+        stream.map(Opened::Stream).ok_or_else(|| SendError::Http("no room on a new connection".to_owned()))
+    }
+
+    async fn dial(
+        &self,
+        target: &Target,
+        alpn: Option<Alpn>,
+        dials: &mut Dials,
+    ) -> Result<(Connection, u64), SendError> {
+        if !target.circuit.allows() {
+            return Err(open_circuit(target));
+        }
+        let (generation, tls) =
+            self.tls().map_err(|error| SendError::Dial { stage: Stage::Tls, message: error.to_string() })?;
+        let tls = match alpn {
+            Some(alpn) if self.http2() => tls.with_alpn(alpn),
+            _ => tls,
+        };
+        let timeout = self.shared.limits.dial_timeout;
+        let give_up = *dials.give_up.get_or_insert_with(|| Instant::now() + timeout);
+        let watch = Watch { target, started: Instant::now(), settled: false };
+        match timeout_at(give_up, self.shared.connector.connect_tls(&target.address, &tls)).await {
+            Ok(Ok(io)) => {
+                watch.reached();
+                self.shared.metrics.dialled(Ok(()));
+                Ok((io, generation))
+            }
+            Ok(Err(error)) => {
+                self.shared.metrics.certificate_refused(&error);
+                Err(self.not_reached(watch, stage_of(&error), error.to_string()))
+            }
+            Err(_) => {
+                let message = format!("cannot connect to {}: timed out after {timeout:?}", target.address);
+                Err(self.not_reached(watch, Stage::Dial, message))
+            }
+        }
+    }
+
+    fn not_reached(&self, watch: Watch<'_>, stage: Stage, message: String) -> SendError {
+        self.shared.metrics.dialled(Err(stage));
+        watch.failed(stage, message.clone());
+        SendError::Dial { stage, message }
+    }
+}
+
+enum Opened {
+    Stream(Stream),
+    Http1(Connection, u64),
+}
+
+/// What the dials of one request share.
+#[derive(Default)]
+struct Dials {
+    give_up: Option<Instant>,
+}
+
+/// Tells the circuit how a dial ended, also when its request gave up waiting.
+struct Watch<'a> {
+    target: &'a Target,
+    started: Instant,
+    settled: bool,
+}
+
+impl Watch<'_> {
+    fn reached(mut self) {
+        self.settled = true;
+        self.target.circuit.reached();
+    }
+
+    fn failed(mut self, stage: Stage, message: String) {
+        self.settled = true;
+        if self.target.circuit.failures() == 0 {
+            tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
+        }
+        self.target.circuit.failed(stage, message);
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let waited = self.started.elapsed();
+        if !self.settled && waited >= TELLING_WAIT {
+            let message = format!("no connection to {} within {waited:.1?}", self.target.address);
+            self.target.circuit.failed(Stage::Dial, message);
+        }
+    }
+}
+
+/// A real failure says more than a circuit that was open because of it.
+fn prefer(old: Option<SendError>, new: SendError) -> SendError {
+    match (old, new) {
+        (Some(old @ (SendError::Dial { .. } | SendError::Http(_))), SendError::Open { .. }) => old,
+        (_, new) => new,
+    }
+}
+
+fn open_circuit(target: &Target) -> SendError {
+    let (stage, message) = target
+        .circuit
+        .last()
+        .and_then(|verdict| verdict.failed)
+        .unwrap_or_else(|| (Stage::Dial, format!("cannot connect to {}", target.address)));
+    SendError::Open { stage, message, failures: target.circuit.failures() }
+}
+
+fn stage_of(error: &DialError) -> Stage {
+    match error.stage() {
+        DialStage::Resolve => Stage::Resolve,
+        DialStage::Dial | DialStage::Egress => Stage::Dial,
+        DialStage::Tls => Stage::Tls,
+    }
+}
+
+/// For HTTP/2 the authority is part of the URI.
+fn address(request: &mut Request<RequestBody>, target: &Target) {
+    set_target(request.headers_mut(), &target.authority, false);
+    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    if let Ok(authority) = Authority::try_from(target.authority.as_bytes()) {
+        let mut parts = http::uri::Parts::default();
+        (parts.scheme, parts.authority, parts.path_and_query) =
+            (Some(Scheme::HTTPS), Some(authority), Some(path));
+        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    }
+    *request.version_mut() = Version::HTTP_2;
+}
+
+fn unaddress(request: &mut Request<RequestBody>) {
+    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    *request.uri_mut() = Uri::from(path);
+    *request.version_mut() = Version::HTTP_11;
+}
+
+pub(crate) fn http_error(error: &hyper::Error) -> SendError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    let mut words = String::new();
+    while let Some(error) = cause {
+        if let Some(status) = error.downcast_ref::<Status>() {
+            return SendError::Body(Box::new(status.clone()));
+        }
+        if !words.is_empty() {
+            words.push_str(": ");
+        }
+        words.push_str(&error.to_string());
+        cause = error.source();
+    }
+    if error.is_incomplete_message() {
+        words = "EOF: the backend closed the connection before it answered".to_owned();
+    }
+    SendError::Http(words)
+}

@@ -1,0 +1,191 @@
+//! One HTTP/1.1 connection to a backend, driven by the request that uses it.
+//!
+//! No task stands between a request and its connection: whoever awaits the answer, or reads its body, polls the
+//! connection itself. That saves two wake-ups of other tasks per request. An idle connection is polled when it is
+//! taken out and by the sweeper, which is when its end is noticed.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use portico_kit::dial::Connection;
+use tokio::time::Instant;
+
+use super::exchange::{SendError, http_error};
+use super::registry::Permit;
+use crate::body::{BoxError, RequestBody};
+
+/// Headers that a backend's answer may have in all, in bytes, and in number.
+const MAX_HEADER_BYTES: usize = 1 << 20;
+const MAX_HEADERS: usize = 256;
+
+pub(crate) struct Http1 {
+    sender: http1::SendRequest<RequestBody>,
+    connection: http1::Connection<TokioIo<Connection>, RequestBody>,
+    /// The client certificate's generation that it was opened under.
+    pub(super) generation: u64,
+    pub(super) idle_since: Instant,
+}
+
+/// Why no answer came.
+pub(crate) enum Http1Error {
+    /// Nothing of the request has left: it may be sent elsewhere.
+    Unsent(Box<Request<RequestBody>>, SendError),
+    /// Something has left, or may have.
+    Broken(SendError),
+}
+
+/// What is left of a connection whose protocol was switched.
+pub(crate) struct Switched {
+    pub(crate) io: Connection,
+    /// What the backend sent already in the new protocol.
+    pub(crate) early: Bytes,
+}
+
+impl Http1 {
+    pub(crate) async fn open(io: Connection, generation: u64) -> Result<Box<Self>, hyper::Error> {
+        let (sender, connection) = http1::Builder::new()
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(io))
+            .await?;
+        Ok(Box::new(Self { sender, connection, generation, idle_since: Instant::now() }))
+    }
+
+    /// Whether it can take a request: the peer has not closed it and the last exchange is over.
+    pub(super) fn is_usable(&mut self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        Pin::new(&mut self.connection).poll(&mut cx).is_pending() && self.sender.is_ready()
+    }
+
+    /// Sends a request and waits for the answer's head. Dropping the future, and then the connection, cancels it.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Http1Error> {
+        // Only our own polling of the connection completes the answer, so its waker need not be ours; without
+        // the cooperative budget, which would wake that waker.
+        let mut answer = pin!(tokio::task::unconstrained(self.sender.try_send_request(request)));
+        let connection = &mut self.connection;
+        let outcome = std::future::poll_fn(|cx| {
+            let ended = Pin::new(&mut *connection).poll(cx);
+            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending if ended.is_ready() => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            }
+        });
+        match outcome.await {
+            Some(Ok(response)) => Ok(response),
+            Some(Err(mut error)) => Err(match error.take_message() {
+                Some(request) => Http1Error::Unsent(Box::new(request), http_error(&error.into_error())),
+                None => Http1Error::Broken(http_error(&error.into_error())),
+            }),
+            None => Err(Http1Error::Broken(SendError::Http("the connection ended".to_owned()))),
+        }
+    }
+
+    /// After a 101: lets go of the connection.
+    pub(crate) async fn switch(mut self: Box<Self>) -> Result<Switched, hyper::Error> {
+        std::future::poll_fn(|cx| self.connection.poll_without_shutdown(cx)).await?;
+        let parts = self.connection.into_parts();
+        Ok(Switched { io: parts.io.into_inner(), early: parts.read_buf })
+    }
+}
+
+/// An answer's body with the connection that it comes from.
+pub(crate) struct Http1Body {
+    incoming: Incoming,
+    lease: Option<Lease>,
+}
+
+/// A connection in use. It goes back to its target when the answer is complete, and is closed otherwise.
+struct Lease {
+    connection: Box<Http1>,
+    permit: Permit,
+    /// The target's number, or nothing for a connection that is used once.
+    target: Option<usize>,
+}
+
+impl Http1Body {
+    /// A body over this connection; without a target, the connection is closed after it.
+    pub(crate) fn new(
+        incoming: Incoming,
+        connection: Box<Http1>,
+        permit: Permit,
+        target: Option<usize>,
+    ) -> Self {
+        let mut body = Self { incoming, lease: Some(Lease { connection, permit, target }) };
+        body.release_at_end();
+        body
+    }
+
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut quiet = Context::from_waker(Waker::noop());
+        let mut frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
+        if frame.is_pending()
+            && let Some(lease) = &mut self.lease
+        {
+            // Whatever the connection reads while it is polled here is in the body's channel afterwards.
+            let ended = Pin::new(&mut lease.connection.connection).poll(cx);
+            frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
+            if frame.is_pending() && ended.is_ready() {
+                self.lease = None;
+                return Poll::Ready(Some(Err(
+                    "the backend closed the connection before its answer was complete".into(),
+                )));
+            }
+        }
+        match frame {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                self.release();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.lease = None;
+                Poll::Ready(Some(Err(error.into())))
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                self.release_at_end();
+                Poll::Ready(Some(Ok(frame)))
+            }
+        }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+
+    fn release_at_end(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.release();
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some(Lease { mut connection, permit, target: Some(target) }) = self.lease.take()
+            && connection.is_usable()
+        {
+            permit.transport().put(target, connection);
+        }
+    }
+}
+
+impl std::fmt::Debug for Http1Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http1Body").field("leased", &self.lease.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! HTTP/2 connections to a backend: several requests on each, several connections when one is full.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use portico_kit::dial::Connection;
+use portico_kit::tasks::TaskSet;
+
+use super::exchange::{SendError, http_error};
+use super::registry::Permit;
+use crate::body::{BoxError, RequestBody};
+use crate::settings::Limits;
+
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+const MAX_HEADER_BYTES: u32 = 1 << 20;
+/// Its name in logs.
+const TASK: &str = "proxy-http2-connection";
+
+/// A connection. Its task ends when the last handle and the last stream are gone.
+pub(super) struct Http2 {
+    sender: http2::SendRequest<RequestBody>,
+    streams: AtomicUsize,
+    pub(super) generation: u64,
+}
+
+/// One stream's share of a connection.
+pub(crate) struct Stream {
+    connection: Arc<Http2>,
+}
+
+pub(super) enum Http2Error {
+    /// The backend has not begun to process it (GOAWAY, or a connection that was gone).
+    Unsent(Box<Request<RequestBody>>),
+    Broken(SendError),
+}
+
+impl Http2 {
+    pub(super) async fn open(
+        io: Connection,
+        generation: u64,
+        tasks: &TaskSet,
+        limits: &Limits,
+    ) -> Result<Arc<Self>, hyper::Error> {
+        let (sender, connection) = http2::Builder::new(tasks.executor(TASK))
+            .timer(TokioTimer::new())
+            .keep_alive_interval(limits.http2_ping_interval)
+            .keep_alive_timeout(limits.http2_ping_timeout)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(MAX_HEADER_BYTES)
+            .handshake(TokioIo::new(io))
+            .await?;
+        tasks.spawn_until_cancelled(TASK, async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "an HTTP/2 connection to a backend ended");
+            }
+        });
+        Ok(Arc::new(Self { sender, streams: AtomicUsize::new(0), generation }))
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) == 0
+    }
+
+    /// A share, unless there are `max` already. Called under the pool's lock.
+    pub(super) fn join(self: &Arc<Self>, max: usize) -> Option<Stream> {
+        if self.streams.fetch_add(1, Ordering::AcqRel) >= max {
+            self.streams.fetch_sub(1, Ordering::AcqRel);
+            return None;
+        }
+        Some(Stream { connection: self.clone() })
+    }
+}
+
+impl Stream {
+    pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<Incoming>, Http2Error> {
+        let mut sender = self.connection.sender.clone();
+        match sender.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(mut error) => Err(match error.take_message() {
+                Some(request) => Http2Error::Unsent(Box::new(request)),
+                None => Http2Error::Broken(http_error(&error.into_error())),
+            }),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.connection.streams.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// An answer's body. Dropping it early resets the stream.
+pub(crate) struct Http2Body {
+    incoming: Incoming,
+    _stream: Stream,
+    _permit: Permit,
+}
+
+impl Http2Body {
+    pub(crate) fn new(incoming: Incoming, stream: Stream, permit: Permit) -> Self {
+        Self { incoming, _stream: stream, _permit: permit }
+    }
+
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.incoming).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+impl std::fmt::Debug for Http2Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http2Body").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,305 @@
+//! All transports of a facade, by content; and what one of them consists of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::HeaderValue;
+use parking_lot::Mutex;
+use portico_kit::dial::Connector;
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ClientTls, TlsError};
+use portico_machinery::route::{Backend, ServiceReference, Target as Address, Trust};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::http1::Http1;
+use super::target::Target;
+use super::trust::TrustStore;
+use crate::metrics::ProxyMetrics;
+use crate::observation::Observation;
+use crate::settings::Limits;
+
+/// Why there is no way to a backend at all. Requests answer 500 with this text.
+#[derive(Debug, thiserror::Error)]
+pub enum TransportError {
+    /// The bundle that the route names has not come with it.
+    #[error("the CA bundle {0} is not here")]
+    MissingBundle(String),
+    /// The bundle, or the server name, cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// An address that cannot stand in a header.
+    #[error("the target {0:?} is not a valid address")]
+    Target(String),
+}
+
+/// What all transports need. One for each [`crate::Proxy`].
+pub(crate) struct Shared {
+    pub(crate) connector: Connector,
+    pub(crate) limits: Limits,
+    pub(crate) tasks: TaskSet,
+    pub(crate) metrics: ProxyMetrics,
+    client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// Counts changes of the client certificate.
+    generation: AtomicU64,
+    trust: TrustStore,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        connector: Connector,
+        limits: Limits,
+        tasks: TaskSet,
+        metrics: ProxyMetrics,
+        client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    ) -> Self {
+        let (generation, trust) = (AtomicU64::new(1), TrustStore::default());
+        Self { connector, limits, tasks, metrics, client_cert, generation, trust }
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Counts up for each change of the client certificate; ends when nobody can change it any more.
+    pub(crate) async fn follow_client_cert(self: Arc<Self>) {
+        let Some(mut cert) = self.client_cert.clone() else { return };
+        while cert.changed().await.is_ok() {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+            tracing::info!("the proxy's client certificate changed: backends are dialled anew");
+        }
+    }
+
+    fn pair(&self) -> Option<CertPair> {
+        self.client_cert.as_ref().map(|cert| cert.borrow().as_ref().clone())
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    trust: Trust,
+    server_name: String,
+    targets: Vec<Address>,
+    http2: bool,
+}
+
+struct Tls {
+    generation: u64,
+    settings: ClientTls,
+}
+
+/// The way to one backend.
+pub struct Transport {
+    pub(super) shared: Arc<Shared>,
+    pub(super) targets: Box<[Target]>,
+    pub(super) next: AtomicUsize,
+    key: Key,
+    service: ServiceReference,
+    ca: Option<Bytes>,
+    tls: ArcSwapOption<Tls>,
+    in_flight: AtomicUsize,
+    /// Set by each request, taken back by each sweep.
+    used: AtomicBool,
+    /// When a sweep last found it used.
+    last_used: Mutex<Instant>,
+}
+
+impl Transport {
+    /// Everything is checked here: a bad bundle is refused now, before any request.
+    fn new(
+        shared: Arc<Shared>,
+        key: Key,
+        service: ServiceReference,
+        ca: Option<Bytes>,
+    ) -> Result<Self, TransportError> {
+        if let (Trust::Bundle(hash), None) = (&key.trust, &ca) {
+            return Err(TransportError::MissingBundle(hash.clone()));
+        }
+        let target = |address: &Address| {
+            Target::new(address, &shared.limits).ok_or_else(|| TransportError::Target(address.to_string()))
+        };
+        let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
+        let transport = Self {
+            shared,
+            targets,
+            next: AtomicUsize::new(0),
+            key,
+            service,
+            ca,
+            tls: ArcSwapOption::empty(),
+            in_flight: AtomicUsize::new(0),
+            used: AtomicBool::new(true),
+            last_used: Mutex::new(Instant::now()),
+        };
+        transport.tls()?;
+        Ok(transport)
+    }
+
+    /// Where it goes.
+    pub fn targets(&self) -> &[Address] {
+        &self.key.targets
+    }
+
+    /// Requests under way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// `host:port` of a target, as its `Host` header.
+    pub(crate) fn authority(&self, target: usize) -> &HeaderValue {
+        &self.targets[target].authority
+    }
+
+    pub(super) fn http2(&self) -> bool {
+        self.key.http2
+    }
+
+    /// What was last seen, of the target with the newest verdict.
+    pub(crate) fn observation(&self) -> Option<Observation> {
+        let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
+        let (target, verdict) = newest.max_by_key(|(_, verdict)| verdict.at_ms)?;
+        let (failed, message) =
+            verdict.failed.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
+        Some(Observation {
+            service: self.service.clone(),
+            server_name: self.key.server_name.clone(),
+            target: target.address.to_string(),
+            failed,
+            message,
+            at_ms: verdict.at_ms,
+            failures: target.circuit.failures(),
+        })
+    }
+
+    /// Room for one more request, or the limit that is reached.
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
+        let limit = self.shared.limits.max_requests_per_backend;
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            return Err(limit);
+        }
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        Ok(Permit { transport: self.clone() })
+    }
+
+    pub(super) fn put(&self, target: usize, connection: Box<Http1>) {
+        if connection.generation == self.shared.generation()
+            && let Some(target) = self.targets.get(target)
+        {
+            target.put(connection, self.shared.limits.max_idle_per_target);
+        }
+    }
+
+    /// The TLS settings under the present client certificate, with their generation.
+    pub(super) fn tls(&self) -> Result<(u64, ClientTls), TlsError> {
+        let generation = self.shared.generation();
+        if let Some(tls) = &*self.tls.load()
+            && tls.generation == generation
+        {
+            return Ok((generation, tls.settings.clone()));
+        }
+        let (shared, Key { trust, http2, server_name, .. }) = (&self.shared, &self.key);
+        let settings = shared.trust.settings(trust, self.ca.as_ref(), *http2, generation, shared.pair())?;
+        let settings = settings.for_server_name(server_name)?;
+        self.tls.store(Some(Arc::new(Tls { generation, settings: settings.clone() })));
+        Ok((generation, settings))
+    }
+
+    /// Closes what is dead or too old; a transport at rest lets go of its TLS settings. Tells its idle connections.
+    fn sweep(&self, now: Instant) -> usize {
+        let mut last_used = self.last_used.lock();
+        if self.used.swap(false, Ordering::Relaxed) || self.in_flight() > 0 {
+            *last_used = now;
+        }
+        let timeout = self.shared.limits.idle_timeout;
+        let rest = now.duration_since(*last_used) > timeout;
+        if rest {
+            self.tls.store(None);
+        }
+        let (generation, oldest) = (self.shared.generation(), now.checked_sub(timeout));
+        self.targets.iter().map(|target| target.sweep(generation, oldest, rest)).sum()
+    }
+
+    fn rests(&self) -> bool {
+        self.tls.load().is_none() && self.in_flight() == 0
+    }
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transport")
+            .field("server_name", &self.key.server_name)
+            .field("targets", &self.key.targets)
+            .field("in_flight", &self.in_flight())
+            .finish_non_exhaustive()
+    }
+}
+
+/// One request's place at a backend; dropping it gives the place back.
+pub(crate) struct Permit {
+    transport: Arc<Transport>,
+}
+
+impl Permit {
+    pub(crate) fn transport(&self) -> &Arc<Transport> {
+        &self.transport
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.transport.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The transports, by content.
+#[derive(Default)]
+pub(crate) struct Transports {
+    known: Mutex<HashMap<Key, Arc<Transport>>>,
+}
+
+impl Transports {
+    /// The transport for this backend: the one that is there already, or a new one.
+    pub(crate) fn get(
+        &self,
+        shared: &Arc<Shared>,
+        backend: &Backend,
+        ca: Option<&Bytes>,
+    ) -> Result<Arc<Transport>, TransportError> {
+        let key = Key {
+            trust: backend.trust.clone(),
+            server_name: backend.server_name.clone(),
+            targets: backend.targets.clone(),
+            http2: backend.http2,
+        };
+        if let Some(found) = self.known.lock().get(&key) {
+            return Ok(found.clone());
+        }
+        let made = Transport::new(shared.clone(), key.clone(), backend.service.clone(), ca.cloned())?;
+        let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
+        Ok(kept)
+    }
+
+    pub(crate) fn observations(&self) -> Vec<Observation> {
+        self.known.lock().values().filter_map(|transport| transport.observation()).collect()
+    }
+
+    /// Lets go of what is idle: connections, TLS settings, and transports that no route names any more.
+    pub(crate) fn sweep(&self, shared: &Shared) {
+        let now = Instant::now();
+        let all: Vec<Arc<Transport>> = self.known.lock().values().cloned().collect();
+        let idle: usize = all.iter().map(|transport| transport.sweep(now)).sum();
+        drop(all);
+        let mut known = self.known.lock();
+        known.retain(|_, transport| Arc::strong_count(transport) > 1 || !transport.rests());
+        shared.metrics.transports.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
+        shared.metrics.connections.set(i64::try_from(idle).unwrap_or(i64::MAX));
+        drop(known);
+        shared.trust.sweep();
+    }
+}

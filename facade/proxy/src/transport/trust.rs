@@ -1,0 +1,55 @@
+//! TLS settings by what they are made of: equal trust shares one parsed bundle and one session cache.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots, TlsError};
+use portico_machinery::route::Trust;
+
+type Key = (Trust, bool);
+
+/// The settings in use. Bounded by the number of distinct bundles; let go when unused.
+#[derive(Default)]
+pub(super) struct TrustStore {
+    known: Mutex<HashMap<Key, (u64, ClientTls)>>,
+}
+
+impl TrustStore {
+    /// Settings without a server name, made at first ask under each generation of the client certificate.
+    pub(super) fn settings(
+        &self,
+        trust: &Trust,
+        ca: Option<&Bytes>,
+        http2: bool,
+        generation: u64,
+        pair: Option<CertPair>,
+    ) -> Result<ClientTls, TlsError> {
+        let key = (trust.clone(), http2);
+        if let Some((made, tls)) = self.known.lock().get(&key)
+            && *made == generation
+        {
+            return Ok(tls.clone());
+        }
+        // Parsed outside the lock: two askers at the same moment do it twice, and the later one is kept.
+        let roots = match trust {
+            Trust::System => Roots::System,
+            Trust::Insecure => Roots::Insecure,
+            Trust::Bundle(_) => Roots::Pem {
+                what: "caBundle".to_owned(),
+                pem: Arc::from(ca.map_or(&[][..], |pem| pem.as_ref())),
+            },
+        };
+        let alpn = if http2 { Alpn::Both } else { Alpn::Http1 };
+        let tls = ClientTls::builder().roots(roots).alpn(alpn).client_cert(pair).build()?;
+        self.known.lock().insert(key, (generation, tls.clone()));
+        Ok(tls)
+    }
+
+    /// Lets go of settings that no transport holds.
+    pub(super) fn sweep(&self) {
+        // Two: the one here, and the one that `config()` hands out for the question.
+        self.known.lock().retain(|_, (_, tls)| Arc::strong_count(&tls.config()) > 2);
+    }
+}

@@ -1,0 +1,165 @@
+//! Requests that change the protocol (WebSocket, SPDY/3.1): a connection of their own, and then raw bytes.
+//!
+//! The history of this path is a list of holes (spec section 10), so: the answer must be a 101 for the protocol
+//! that was asked for, anything below 400 becomes a local 503, an error is passed on whole and then both
+//! connections are closed, and the identity stands in the request itself.
+
+use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::request::Parts;
+use http::{Request, Response, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncWriteExt, copy, split};
+use tokio::time::{Instant, timeout_at};
+
+use crate::body::{ProxyBody, RequestBody};
+use crate::headers::{clean_response, set_target};
+use crate::refusal::{Refusal, Stage};
+use crate::transport::{Http1, Http1Body, Http1Error, Permit, Shared, Switched, http_error};
+
+/// How a WebSocket client says a bearer token; it is a credential and stays here.
+const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// Passes an upgrade on. The headers are complete but for what makes it an upgrade.
+pub(crate) async fn upgrade(
+    shared: &Shared,
+    permit: Permit,
+    mut parts: Parts,
+    body: RequestBody,
+    protocol: HeaderValue,
+    deadline: Option<Instant>,
+) -> Result<Response<ProxyBody>, Refusal> {
+    let client = parts.extensions.remove::<OnUpgrade>().ok_or_else(|| Refusal::Unreachable {
+        stage: Stage::Http,
+        message: "the client's connection cannot be upgraded".to_owned(),
+    })?;
+    parts.extensions.clear();
+    remove_bearer_protocol(&mut parts.headers);
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    parts.headers.insert(UPGRADE, protocol.clone());
+    let ask = ask(&permit, Request::from_parts(parts, body));
+    let (connection, response, authority) = match deadline {
+        Some(at) => timeout_at(at, ask).await.map_err(|_| Refusal::Deadline { discovery: false })??,
+        None => ask.await?,
+    };
+    match response.status() {
+        StatusCode::SWITCHING_PROTOCOLS => {
+            switched(shared, permit, client, connection, response, &protocol, &authority).await
+        }
+        status if status.as_u16() < 400 => Err(Refusal::NotUpgraded(status.as_u16())),
+        _ => Ok(refused(shared, permit, connection, response, &authority)),
+    }
+}
+
+type Asked = (Box<Http1>, Response<hyper::body::Incoming>, HeaderValue);
+
+async fn ask(permit: &Permit, mut request: Request<RequestBody>) -> Result<Asked, Refusal> {
+    let (mut connection, target) = permit.transport().dedicated().await?;
+    set_target(request.headers_mut(), &target.authority, true);
+    match connection.send(request).await {
+        Ok(response) => Ok((connection, response, target.authority.clone())),
+        Err(Http1Error::Unsent(_, error) | Http1Error::Broken(error)) => Err(error.into()),
+    }
+}
+
+async fn switched(
+    shared: &Shared,
+    permit: Permit,
+    client: OnUpgrade,
+    connection: Box<Http1>,
+    response: Response<hyper::body::Incoming>,
+    protocol: &HeaderValue,
+    authority: &HeaderValue,
+) -> Result<Response<ProxyBody>, Refusal> {
+    let (mut parts, _) = response.into_parts();
+    let agreed = parts.headers.get(UPGRADE).cloned();
+    let agreed = agreed.filter(|agreed| agreed.as_bytes().eq_ignore_ascii_case(protocol.as_bytes()));
+    let Some(agreed) = agreed else { return Err(Refusal::NotUpgraded(101)) };
+    let backend = connection.switch().await.map_err(|error| Refusal::from(http_error(&error)))?;
+    clean_response(&mut parts.headers, authority);
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    parts.headers.insert(UPGRADE, agreed);
+    parts.extensions.clear();
+    let gauge = shared.metrics.upgrades.clone();
+    shared.tasks.spawn_until_cancelled("proxy-tunnel", async move {
+        gauge.inc();
+        let _open = Gauged(gauge);
+        if let Err(error) = tunnel(client, backend).await {
+            tracing::debug!(%error, "an upgraded connection broke");
+        }
+        drop(permit);
+    });
+    Ok(Response::from_parts(parts, ProxyBody::empty()))
+}
+
+struct Gauged(prometheus_client::metrics::gauge::Gauge);
+
+impl Drop for Gauged {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum TunnelError {
+    #[error("the client's side was not upgraded: {0}")]
+    Client(#[from] hyper::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Bytes both ways until one side ends; then both end.
+async fn tunnel(client: OnUpgrade, backend: Switched) -> Result<(), TunnelError> {
+    let (mut from_client, mut to_client) = split(TokioIo::new(client.await?));
+    let (mut from_backend, mut to_backend) = split(backend.io);
+    if !backend.early.is_empty() {
+        to_client.write_all(&backend.early).await?;
+        to_client.flush().await?;
+    }
+    let copied = tokio::select! {
+        copied = copy(&mut from_client, &mut to_backend) => copied,
+        copied = copy(&mut from_backend, &mut to_client) => copied,
+    };
+    // The side that ended may be gone already: what counts is that the other one learns of it.
+    let (client, backend) = tokio::join!(to_client.shutdown(), to_backend.shutdown());
+    copied?;
+    client.and(backend)?;
+    Ok(())
+}
+
+/// The backend says no: the client gets all of it, and then the end of its connection.
+fn refused(
+    shared: &Shared,
+    permit: Permit,
+    connection: Box<Http1>,
+    response: Response<hyper::body::Incoming>,
+    authority: &HeaderValue,
+) -> Response<ProxyBody> {
+    let (mut parts, incoming) = response.into_parts();
+    clean_response(&mut parts.headers, authority);
+    parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    parts.extensions.clear();
+    let body = ProxyBody::http1(Http1Body::new(incoming, connection, permit, None));
+    Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
+}
+
+fn remove_bearer_protocol(headers: &mut HeaderMap) {
+    let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL);
+    if !offered.iter().any(|value| value.to_str().is_ok_and(|text| text.contains(BEARER_PROTOCOL))) {
+        return;
+    }
+    let kept: Vec<&str> = offered
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .filter(|protocol| !protocol.starts_with(BEARER_PROTOCOL))
+        .collect();
+    let kept = HeaderValue::try_from(kept.join(", "));
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
+    if let Ok(kept) = kept
+        && !kept.is_empty()
+    {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
+    }
+}

@@ -1,0 +1,48 @@
+//! One entry of the route table as the proxy sees it: the route, its trust, and the transport once it is needed.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use portico_machinery::route::{Backend, Route, Trust};
+
+use crate::observation::Observation;
+use crate::transport::{Transport, TransportError};
+
+/// A route to a backend. Cheap to make for every entry: CA bundles are parsed and transports looked up at first use.
+#[derive(Debug)]
+pub struct Upstream {
+    route: Arc<Route>,
+    ca: Option<Bytes>,
+    slot: OnceLock<Result<Arc<Transport>, Arc<TransportError>>>,
+}
+
+impl Upstream {
+    /// An entry for this route. `bundles` finds a CA bundle (PEM) by its hash; one that is missing makes
+    /// requests answer 500 with that reason, and nothing else.
+    pub fn new(route: Arc<Route>, bundles: &dyn Fn(&str) -> Option<Bytes>) -> Self {
+        let ca = match route.backend.as_ref().map(|backend| &backend.trust) {
+            Some(Trust::Bundle(hash)) => bundles(hash),
+            _ => None,
+        };
+        Self { route, ca, slot: OnceLock::new() }
+    }
+
+    /// The route.
+    pub fn route(&self) -> &Route {
+        &self.route
+    }
+
+    /// What this facade last saw of the backend; nothing before the first request.
+    pub fn observation(&self) -> Option<Observation> {
+        self.slot.get()?.as_ref().ok()?.observation()
+    }
+
+    /// The transport, looked up by `find` at first use. The answer (also a refusal) stays until the route changes.
+    pub(crate) fn transport(
+        &self,
+        find: impl FnOnce(&Backend, Option<&Bytes>) -> Result<Arc<Transport>, TransportError>,
+    ) -> Option<Result<&Arc<Transport>, &Arc<TransportError>>> {
+        let backend = self.route.backend.as_ref()?;
+        Some(self.slot.get_or_init(|| find(backend, self.ca.as_ref()).map_err(Arc::new)).as_ref())
+    }
+}
