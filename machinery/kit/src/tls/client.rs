@@ -97,6 +97,12 @@ impl ClientTls {
         Self { config: Arc::new(config), server_name: self.server_name.clone(), id: next_id() }
     }
 
+    /// The same trust, identity, protocols and sessions under another server name, with an own id.
+    pub fn for_server_name(&self, name: &str) -> Result<Self, TlsError> {
+        let server_name = Some(server_name(name.to_owned())?);
+        Ok(Self { config: self.config.clone(), server_name, id: next_id() })
+    }
+
     /// Unique per built value; clones have the same. Pools use it as a key.
     pub fn id(&self) -> u64 {
         self.id
