@@ -103,6 +103,13 @@ impl ClientTls {
         Ok(Self { config: self.config.clone(), server_name, id: next_id() })
     }
 
+    /// The same trust, identity and protocols for another server name, with an own id: thousands of backends under one
+    /// CA share one configuration.
+    pub fn with_server_name(&self, name: impl Into<String>) -> Result<Self, TlsError> {
+        let server_name = Some(server_name(name.into())?);
+        Ok(Self { config: self.config.clone(), server_name, id: next_id() })
+    }
+
     /// Unique per built value; clones have the same. Pools use it as a key.
     pub fn id(&self) -> u64 {
         self.id
