@@ -10,7 +10,7 @@ mod index;
 mod service;
 mod slice;
 
-pub use api_service::{ApiServiceFacts, BackendFacts, Bundle, BundlePool, CaBundle};
+pub use api_service::{AUTOMANAGED_LABEL, ApiServiceFacts, BackendFacts, Bundle, BundlePool, CaBundle};
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };

@@ -14,6 +14,9 @@ use crate::gvk::GroupVersion;
 use crate::object::{Cursor, Object};
 use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
 
+/// Says that the auto-register controller manages an APIService: `onstart` or `true` (aggregator 5.1).
+pub const AUTOMANAGED_LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
+
 /// A CA bundle under the hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
@@ -70,6 +73,8 @@ pub struct ApiServiceFacts {
     pub revision: i64,
     /// A hash of all that people say (spec, labels, annotations): a status write does not change it, a touch does.
     pub fingerprint: u64,
+    /// The label [`AUTOMANAGED_LABEL`].
+    pub automanaged: Option<Box<str>>,
     /// `spec.group`, `spec.version`
     pub group_version: GroupVersion,
     /// `spec.groupPriorityMinimum`
@@ -121,6 +126,7 @@ impl ApiServiceFacts {
             uid: object.uid().to_owned(),
             revision: object.resource_version().parse().unwrap_or(0),
             fingerprint: fingerprint(object),
+            automanaged: object.label(AUTOMANAGED_LABEL).map(Into::into),
             group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
             group_priority_minimum: number("groupPriorityMinimum"),
             version_priority: number("versionPriority"),

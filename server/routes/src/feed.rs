@@ -37,7 +37,7 @@ pub(crate) fn follow(registry: &Registry, index: &mut Index) -> Result<(u64, Bat
         let resource = watched.resource();
         let followed = registry.follow(&resource).map_err(|status| FeedError::Follow {
             resource: resource.to_string(),
-            status: status.into(),
+            status,
         })?;
         index.replace(watched, followed.initial.iter().filter_map(decode), &mut touched);
         revision = revision.max(followed.revision);
