@@ -1,0 +1,186 @@
+//! One set of settings for both halves: flag, then `PORTICO_…` variable, then the YAML file, then the default.
+//!
+//! Every setting is parsed and checked before anything binds; what only the other half uses is checked and left.
+
+mod authentication;
+mod authorization;
+mod control;
+mod core_api;
+mod file;
+mod process;
+mod proxying;
+mod serving;
+mod store;
+mod values;
+
+pub(crate) use authentication::Authentication;
+pub(crate) use authorization::{Authorization, Mode};
+pub(crate) use control::Control;
+pub(crate) use core_api::CoreApi;
+pub(crate) use process::Process;
+pub(crate) use proxying::Proxying;
+pub(crate) use serving::Serving;
+pub(crate) use store::StoreSettings;
+
+use std::ffi::OsString;
+
+use clap::builder::Str;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// The prefix of environment variables: `--data-dir` is `PORTICO_DATA_DIR`.
+const ENV_PREFIX: &str = "PORTICO_";
+
+/// The Kubernetes API without a Kubernetes cluster.
+#[derive(Parser)]
+#[command(name = "portico", disable_version_flag = true, args_conflicts_with_subcommands = false)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Role>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// What this process is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
+pub(crate) enum Role {
+    /// Control service and facade in one process (the default).
+    #[default]
+    #[command(skip)]
+    AllInOne,
+    /// The control service alone: owns state, speaks gRPC.
+    Server,
+    /// A facade alone: speaks HTTPS, follows a control service (--control-kubeconfig).
+    Facade,
+    /// Print the version.
+    Version,
+}
+
+/// Every setting.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Settings {
+    #[command(flatten)]
+    pub(crate) process: Process,
+    #[command(flatten)]
+    pub(crate) serving: Serving,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    #[command(flatten)]
+    pub(crate) authentication: Authentication,
+    #[command(flatten)]
+    pub(crate) authorization: Authorization,
+    #[command(flatten)]
+    pub(crate) proxying: Proxying,
+    #[command(flatten)]
+    pub(crate) store: StoreSettings,
+    #[command(flatten)]
+    pub(crate) core_api: CoreApi,
+}
+
+/// A setting that cannot be used; printed as one line, exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}: {message}")]
+pub(crate) struct SettingError {
+    setting: String,
+    message: String,
+}
+
+impl SettingError {
+    pub(crate) fn new(setting: &str, message: impl std::fmt::Display) -> Self {
+        Self { setting: setting.to_owned(), message: message.to_string() }
+    }
+}
+
+/// What reading the command line comes to.
+pub(crate) enum Parsed {
+    /// Run as this.
+    Run(Role, Box<Settings>),
+    /// Print this (help) and end well.
+    Print(String),
+}
+
+/// Reads flags, environment and file.
+///
+/// # Errors
+/// [`SettingError`] names the first setting that is wrong.
+pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
+    let command = with_environment(Cli::command());
+    let first = match command.clone().try_get_matches_from(&argv) {
+        Ok(matches) => matches,
+        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
+        Err(e) => return Err(one_line(&e)),
+    };
+    let matches = match first.get_one::<std::path::PathBuf>("config") {
+        None => first,
+        Some(path) => {
+            let from_file = file::arguments(path, &command, &first)?;
+            let mut argv = argv.into_iter();
+            let all = argv.next().into_iter().chain(from_file).chain(argv);
+            command.try_get_matches_from(all).map_err(|e| one_line(&e))?
+        }
+    };
+    let cli = Cli::from_arg_matches(&matches).map_err(|e| one_line(&e))?;
+    let role = cli.command.unwrap_or_default();
+    cli.settings.check(role)?;
+    Ok(Parsed::Run(role, Box::new(cli.settings)))
+}
+
+impl Settings {
+    fn check(&self, role: Role) -> Result<(), SettingError> {
+        self.serving.check()?;
+        self.control.check(role)?;
+        self.authentication.check()?;
+        self.proxying.check()?;
+        self.core_api.check()
+    }
+}
+
+/// Gives every flag its variable and makes all of them valid before and after the role.
+fn with_environment(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| match arg.get_long() {
+        None | Some("help") => arg,
+        Some(long) => {
+            let variable = format!("{ENV_PREFIX}{}", long.to_uppercase().replace('-', "_"));
+            arg.env(clap::builder::OsStr::from(variable)).hide_env_values(true).global(true)
+        }
+    })
+}
+
+fn one_line(error: &clap::Error) -> SettingError {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(s)) => Some(s.clone()),
+        Some(ContextValue::Strings(s)) => Some(s.join(", ")),
+        _ => None,
+    };
+    let setting = text(ContextKind::InvalidArg).or_else(|| text(ContextKind::InvalidSubcommand));
+    let setting = setting.unwrap_or_default();
+    let setting = setting.split_once([' ', '=', '[']).map_or(setting.as_str(), |(flag, _)| flag).to_owned();
+    let reason = std::error::Error::source(error).map(ToString::to_string);
+    let message = match (error.kind(), text(ContextKind::InvalidValue)) {
+        (ErrorKind::UnknownArgument, _) => "no such setting".to_owned(),
+        (ErrorKind::InvalidSubcommand, _) => "no such command".to_owned(),
+        (_, Some(value)) => match reason.or_else(|| supported(error)) {
+            Some(reason) => format!("invalid value {value:?}: {reason}"),
+            None => format!("invalid value {value:?}"),
+        },
+        (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
+    };
+    SettingError { setting, message }
+}
+
+fn supported(error: &clap::Error) -> Option<String> {
+    match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(values)) if !values.is_empty() => {
+            Some(format!("must be one of {}", values.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+/// The heading under which a group of settings stands in --help.
+fn heading(text: &'static str) -> Str {
+    Str::from(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Who is believed: client certificates, tokens, front proxies, anonymous callers.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use super::SettingError;
+
+/// Settings of authentication.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Authentication"))]
+pub(crate) struct Authentication {
+    /// CAs whose client certificates name users (CN) and groups (O). The internal CA is always trusted besides.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_ca_file: Option<PathBuf>,
+    /// A CSV file of bearer tokens: token,user,uid[,"group1,group2"].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_auth_file: Option<PathBuf>,
+    /// Let callers without credentials in as system:anonymous. Off when everything is allowed anyway.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) anonymous_auth: Option<bool>,
+    /// CAs of front proxies, which name users in headers.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) requestheader_client_ca_file: Option<PathBuf>,
+    /// Common names that a front proxy's certificate may have; empty = any.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) requestheader_allowed_names: Vec<String>,
+    /// Headers with the user's name, in order of preference.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub(crate) requestheader_username_headers: Vec<String>,
+    /// Headers with the user's uid.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub(crate) requestheader_uid_headers: Vec<String>,
+    /// Headers with the user's groups.
+    #[arg(long, value_name = "HEADERS", value_delimiter = ',')]
+    pub(crate) requestheader_group_headers: Vec<String>,
+    /// Prefixes of headers with extra facts.
+    #[arg(long, value_name = "PREFIXES", value_delimiter = ',')]
+    pub(crate) requestheader_extra_headers_prefix: Vec<String>,
+}
+
+impl Authentication {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        let lists = [
+            ("--requestheader-username-headers", &self.requestheader_username_headers),
+            ("--requestheader-uid-headers", &self.requestheader_uid_headers),
+            ("--requestheader-group-headers", &self.requestheader_group_headers),
+            ("--requestheader-extra-headers-prefix", &self.requestheader_extra_headers_prefix),
+        ];
+        for (setting, names) in lists {
+            for name in names {
+                if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
+                    return Err(SettingError::new(setting, format!("{name:?} is no header name")));
+                }
+            }
+        }
+        if self.requestheader_client_ca_file.is_some() && self.requestheader_username_headers.is_empty() {
+            let message = "is required with --requestheader-client-ca-file";
+            return Err(SettingError::new("--requestheader-username-headers", message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! The control service's address, and how a facade finds and outlives it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::duration;
+use super::{Role, SettingError};
+
+/// Settings of the control service and of the way to it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Control service (gRPC)"))]
+pub(crate) struct Control {
+    /// The address on which the control service serves gRPC over TLS; port 0 = any free one.
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:6444")]
+    pub(crate) control_address: SocketAddr,
+    /// HOST:PORT under which others reach the control service; goes into its certificate and kubeconfigs.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) control_external_address: Option<String>,
+    /// The kubeconfig with which a facade reaches its control service (facade.kubeconfig of the server).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) control_kubeconfig: Option<PathBuf>,
+    /// How long a facade serves from its last good state while the control service is away.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
+    pub(crate) fail_static_max_age: Duration,
+    /// gRPC connections at a time.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) control_max_connections: usize,
+    /// gRPC calls at a time in one connection.
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub(crate) control_max_streams_per_connection: u32,
+    /// Controllers of kube-controller-manager to run: its names, * for all that there are, -NAME to leave one out,
+    /// empty for none. What kube-apiserver itself runs is not governed by it.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "*")]
+    pub(crate) controllers: Vec<String>,
+}
+
+/// kube-controller-manager's controllers, by the names that --controllers takes.
+const CONTROLLER_NAMES: &[&str] = &[
+    "bootstrap-signer-controller",
+    "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-cleaner-controller",
+    "certificatesigningrequest-signing-controller",
+    "clusterrole-aggregation-controller",
+    "cronjob-controller",
+    "daemonset-controller",
+    "deployment-controller",
+    "device-taint-eviction-controller",
+    "disruption-controller",
+    "endpoints-controller",
+    "endpointslice-controller",
+    "endpointslice-mirroring-controller",
+    "ephemeral-volume-controller",
+    "garbage-collector-controller",
+    "horizontal-pod-autoscaler-controller",
+    "job-controller",
+    "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+    "legacy-serviceaccount-token-cleaner-controller",
+    "namespace-controller",
+    "node-ipam-controller",
+    "node-lifecycle-controller",
+    "persistentvolume-attach-detach-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-expander-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+    "pod-garbage-collector-controller",
+    "podcertificaterequest-cleaner-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+    "resourceclaim-controller",
+    "resourcequota-controller",
+    "root-ca-certificate-publisher-controller",
+    "selinux-warning-controller",
+    "service-cidr-controller",
+    "serviceaccount-controller",
+    "serviceaccount-token-controller",
+    "statefulset-controller",
+    "storage-version-migrator-controller",
+    "storageversion-garbage-collector-controller",
+    "taint-eviction-controller",
+    "token-cleaner-controller",
+    "ttl-after-finished-controller",
+    "ttl-controller",
+    "validatingadmissionpolicy-status-controller",
+    "volumeattributesclass-protection-controller",
+];
+
+impl Control {
+    pub(super) fn check(&self, role: Role) -> Result<(), SettingError> {
+        for name in self.controllers.iter().filter(|n| !n.is_empty() && *n != "*") {
+            let bare = name.strip_prefix('-').unwrap_or(name);
+            if !CONTROLLER_NAMES.contains(&bare) {
+                return Err(SettingError::new("--controllers", format!("{bare:?} is not in the list of known controllers")));
+            }
+        }
+        if let Some(address) = &self.control_external_address
+            && address.parse::<http::uri::Authority>().ok().and_then(|a| a.port_u16()).is_none()
+        {
+            return Err(SettingError::new("--control-external-address", format!("{address:?} is not HOST:PORT")));
+        }
+        match (role, &self.control_kubeconfig) {
+            (Role::Facade, None) => {
+                Err(SettingError::new("--control-kubeconfig", "a facade needs it: the server writes facade.kubeconfig"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The YAML file of `--config`: keys are the flags' names, lists as lists; an unknown key is an error.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use serde::Deserialize;
+
+use super::SettingError;
+
+/// A value in the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Value>),
+    Null(()),
+}
+
+impl Value {
+    /// The values as a flag would carry them, one a use of the flag.
+    fn uses(&self) -> Vec<String> {
+        match self {
+            Self::Bool(b) => vec![b.to_string()],
+            Self::Integer(n) => vec![n.to_string()],
+            Self::Float(n) => vec![n.to_string()],
+            Self::Text(text) => vec![text.clone()],
+            Self::List(list) => list.iter().flat_map(Self::uses).collect(),
+            Self::Null(()) => Vec::new(),
+        }
+    }
+}
+
+/// The file as arguments, but for those that a flag or a variable already gives.
+pub(super) fn arguments(
+    path: &Path,
+    command: &clap::Command,
+    given: &ArgMatches,
+) -> Result<Vec<OsString>, SettingError> {
+    let wrong = |message: String| SettingError::new("--config", format!("{}: {message}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let values: BTreeMap<String, Value> =
+        if text.trim().is_empty() { BTreeMap::new() } else { parse(&text).map_err(wrong)? };
+    let mut arguments = Vec::new();
+    for (key, value) in &values {
+        let argument = command.get_arguments().find(|a| a.get_long() == Some(key));
+        let Some(argument) = argument.filter(|_| !matches!(key.as_str(), "config" | "help")) else {
+            return Err(wrong(format!("unknown key {key:?}")));
+        };
+        let stronger =
+            matches!(source(given, argument.get_id().as_str()), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
+        if !stronger {
+            arguments.extend(value.uses().into_iter().map(|v| OsString::from(format!("--{key}={v}"))));
+        }
+    }
+    Ok(arguments)
+}
+
+fn parse(text: &str) -> Result<BTreeMap<String, Value>, String> {
+    serde_saphyr::from_str(text).map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
+/// Where a value comes from: a flag behind the role counts as one before it.
+fn source(given: &ArgMatches, id: &str) -> Option<ValueSource> {
+    let own = given.value_source(id);
+    let below = given.subcommand().and_then(|(_, matches)| matches.value_source(id));
+    [own, below].into_iter().flatten().find(|s| *s != ValueSource::DefaultValue)
+}

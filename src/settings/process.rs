@@ -1,0 +1,41 @@
+//! The process: where its data lies, what it logs, where it says that it is ready.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+
+/// Settings of the process.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Process"))]
+pub(crate) struct Process {
+    /// A YAML file of settings: keys are the flags' names, lists as lists. Flags and variables win over it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The folder of the database, certificates and kubeconfigs; made with mode 0700.
+    #[arg(long, value_name = "DIR", default_value = "./portico-data")]
+    pub(crate) data_dir: PathBuf,
+    /// Write the bound addresses here as JSON ({"https", "grpc", "pid"}) once ready; removed on a clean exit.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) addresses_file: Option<PathBuf>,
+    /// What to log: a level (error, warn, info, debug, trace), a filter such as portico_store=debug, or a klog number.
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value = "info")]
+    pub(crate) verbosity: String,
+    /// How to log: text or json.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) logging_format: LoggingFormat,
+    /// Serve /debug/pprof (when built with it) and /debug/flags.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) profiling: bool,
+    /// Worker threads; 0 = one per core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) worker_threads: usize,
+}
+
+/// How to log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoggingFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}

@@ -1,0 +1,60 @@
+//! Backends: the proxy's identity towards them, how they are resolved, dialled and probed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use ipnet::IpNet;
+
+use super::SettingError;
+use super::values::duration;
+
+/// Settings of proxying to backends.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Backends"))]
+pub(crate) struct Proxying {
+    /// The client certificate that backends see.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proxy_client_cert_file: Option<PathBuf>,
+    /// The key of --proxy-client-cert-file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proxy_client_key_file: Option<PathBuf>,
+    /// Dial endpoints instead of cluster addresses.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) enable_aggregator_routing: bool,
+    /// Answer 502 when a backend redirects.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) aggregator_reject_forwarding_redirect: bool,
+    /// An EgressSelectorConfiguration: dial backends through an HTTP CONNECT proxy.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) egress_selector_config_file: Option<PathBuf>,
+    /// Ranges that backends may lie in, checked after resolution; empty = all but link-local, multicast and ourselves.
+    #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
+    pub(crate) backend_allow_cidr: Vec<IpNet>,
+    /// How long a connection to a backend may take to stand.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    pub(crate) backend_dial_timeout: Duration,
+    /// Requests at a time to one backend; further ones are answered with 503.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) backend_max_requests: usize,
+    /// Idle connections kept to one backend address.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) backend_max_idle_connections: usize,
+    /// How often a backend is probed when nothing changes.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    pub(crate) backend_probe_period: Duration,
+    /// Backends probed at a time.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) backend_max_concurrent_probes: usize,
+}
+
+impl Proxying {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        if self.proxy_client_cert_file.is_some() == self.proxy_client_key_file.is_some() {
+            return Ok(());
+        }
+        let setting =
+            if self.proxy_client_cert_file.is_some() { "--proxy-client-key-file" } else { "--proxy-client-cert-file" };
+        Err(SettingError::new(setting, "--proxy-client-cert-file and --proxy-client-key-file go together"))
+    }
+}

@@ -1,0 +1,109 @@
+//! The facade's HTTPS: address, certificates, limits, shutdown.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+
+use super::SettingError;
+use super::values::{cors_origin, duration, goaway_chance, hsts_directive};
+
+/// Settings of HTTPS serving.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("HTTPS serving (facade)"))]
+pub(crate) struct Serving {
+    /// The address on which the facade serves HTTPS.
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub(crate) bind_address: IpAddr,
+    /// The port on which the facade serves HTTPS; 0 = any free one.
+    #[arg(long, value_name = "PORT", default_value_t = 6443)]
+    pub(crate) secure_port: u16,
+    /// The folder of self-made certificates; default: certs in the data folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cert_dir: Option<PathBuf>,
+    /// The serving certificate, intermediates appended. Without it one is made and renewed.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The key of --tls-cert-file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_private_key_file: Option<PathBuf>,
+    /// A further certificate for a server name: CERTFILE,KEYFILE (repeat for more); its own names choose it.
+    #[arg(long, value_name = "CERT,KEY")]
+    pub(crate) tls_sni_cert_key: Vec<String>,
+    /// The name under which clients reach the facade; goes into certificates and kubeconfigs.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) external_hostname: Option<String>,
+    /// How long a request may take, unless it is long-running.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
+    pub(crate) request_timeout: Duration,
+    /// The shortest time, in seconds, that a watch lasts; each lasts up to twice as long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub(crate) min_request_timeout: u64,
+    /// Reading requests that run at a time; 0 = no limit.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) max_requests_inflight: usize,
+    /// Changing requests that run at a time; 0 = no limit.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) max_mutating_requests_inflight: usize,
+    /// The largest body of a write to a local object, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 3 * 1024 * 1024)]
+    pub(crate) max_request_body_bytes: usize,
+    /// Connections at a time; further ones wait in the kernel.
+    #[arg(long, value_name = "N", default_value_t = 16_384)]
+    pub(crate) max_connections: usize,
+    /// Streams at a time in one HTTP/2 connection.
+    #[arg(long, value_name = "N", default_value_t = 250)]
+    pub(crate) http2_max_streams_per_connection: u32,
+    /// The largest request head, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
+    pub(crate) max_request_header_bytes: usize,
+    /// The time within which a request's head must have arrived.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
+    pub(crate) request_header_timeout: Duration,
+    /// The time within which a TLS handshake must be done.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10s")]
+    pub(crate) tls_handshake_timeout: Duration,
+    /// Origins that CORS allows, as anchored regular expressions (repeat for more).
+    #[arg(long, value_name = "REGEX", value_parser = cors_origin)]
+    pub(crate) cors_allowed_origins: Vec<String>,
+    /// Directives of the Strict-Transport-Security header (repeat for more).
+    #[arg(long, value_name = "DIRECTIVE", value_parser = hsts_directive)]
+    pub(crate) strict_transport_security_directives: Vec<String>,
+    /// The chance that an HTTP/2 client is asked to connect anew, to spread load (0 to 0.02).
+    #[arg(long, value_name = "CHANCE", value_parser = goaway_chance, default_value = "0")]
+    pub(crate) goaway_chance: f64,
+    /// How long /livez takes checks that have not passed yet for passed.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    pub(crate) livez_grace_period: Duration,
+    /// How long everything is still served after a stop was asked for, while /readyz already fails.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    pub(crate) shutdown_delay_duration: Duration,
+    /// Keep listening while requests drain and answer new ones with 429 and Retry-After.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) shutdown_send_retry_after: bool,
+    /// How long watches may take to end when the facade stops.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0s")]
+    pub(crate) shutdown_watch_termination_grace_period: Duration,
+}
+
+impl Serving {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        if self.tls_cert_file.is_some() != self.tls_private_key_file.is_some() {
+            let setting = if self.tls_cert_file.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
+            return Err(SettingError::new(setting, "--tls-cert-file and --tls-private-key-file go together"));
+        }
+        self.sni_pairs().map(drop)
+    }
+
+    /// Certificate and key files of `--tls-sni-cert-key`.
+    pub(crate) fn sni_pairs(&self) -> Result<Vec<(PathBuf, PathBuf)>, SettingError> {
+        let pair = |text: &String| {
+            let (cert, key) = text
+                .split_once(',')
+                .ok_or_else(|| SettingError::new("--tls-sni-cert-key", format!("{text:?} is not CERTFILE,KEYFILE")))?;
+            Ok((PathBuf::from(cert), PathBuf::from(key)))
+        };
+        self.tls_sni_cert_key.iter().map(pair).collect()
+    }
+}

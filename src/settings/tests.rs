@@ -1,0 +1,74 @@
+//! Precedence and refusals, as a user at a shell meets them.
+
+use super::*;
+
+fn settings(arguments: &[&str]) -> Result<(Role, Settings), String> {
+    let argv = std::iter::once("portico").chain(arguments.iter().copied()).map(OsString::from).collect();
+    match parse(argv) {
+        Ok(Parsed::Run(role, settings)) => Ok((role, *settings)),
+        Ok(Parsed::Print(text)) => Err(text),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn refusal(arguments: &[&str]) -> String {
+    settings(arguments).err().unwrap()
+}
+
+fn file(text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("portico.yaml");
+    std::fs::write(&path, text).unwrap();
+    let flag = format!("--config={}", path.display());
+    (dir, flag)
+}
+
+#[test]
+fn flags_may_stand_before_and_after_the_role() {
+    for arguments in [["--secure-port=0", "server"], ["server", "--secure-port=0"]] {
+        let (role, settings) = settings(&arguments).unwrap();
+        assert_eq!((role, settings.serving.secure_port), (Role::Server, 0));
+    }
+    assert_eq!(settings(&[]).unwrap().0, Role::AllInOne);
+}
+
+#[test]
+fn a_flag_wins_over_the_file_wherever_it_stands() {
+    let (_dir, config) = file("secure-port: 1\nrequest-timeout: 5s\ncontrollers: []\nrequestheader-allowed-names: [a, b]\n");
+    for arguments in [vec!["--secure-port=2", &config], vec!["server", &config, "--secure-port=2"]] {
+        let (_, settings) = settings(&arguments).unwrap();
+        assert_eq!(settings.serving.secure_port, 2);
+        assert_eq!(settings.serving.request_timeout.as_secs(), 5);
+        assert_eq!(settings.authentication.requestheader_allowed_names, ["a", "b"]);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_one_line_that_names_the_setting() {
+    let (_dir, unknown) = file("no-such-thing: 1\n");
+    let (_dir2, bad) = file("secure-port: many\n");
+    let rows: [(&[&str], &str); 9] = [
+        (&["--secure-port=70000"], "--secure-port"),
+        (&["--goaway-chance=0.5"], "--goaway-chance"),
+        (&["--request-timeout=60"], "--request-timeout"),
+        (&["--authorization-mode=ABAC"], "--authorization-mode"),
+        (&["--tls-cert-file=x"], "--tls-private-key-file"),
+        (&["--controllers=no-such"], "--controllers"),
+        (&["--nonsense"], "--nonsense"),
+        (&[&unknown], "no-such-thing"),
+        (&[&bad], "--secure-port"),
+    ];
+    for (arguments, word) in rows {
+        let text = refusal(arguments);
+        assert!(text.contains(word) && !text.contains('\n'), "{arguments:?}: {text}");
+    }
+    assert!(refusal(&["facade"]).starts_with("--control-kubeconfig"));
+}
+
+#[test]
+fn every_flag_has_its_variable() {
+    let command = with_environment(Cli::command());
+    for argument in command.get_arguments().filter(|a| a.get_long().is_some_and(|l| l != "help")) {
+        assert!(argument.get_env().is_some(), "{argument:?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! Values as flags carry them: durations, address ranges, booleans in kube-apiserver's manner.
+
+use std::time::Duration;
+
+/// A Go duration such as `1m30s`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    portico_kit::duration::parse(text).map_err(|e| e.to_string())
+}
+
+/// A chance between 0 and 0.02, upstream's bounds for GOAWAY.
+pub(super) fn goaway_chance(text: &str) -> Result<f64, String> {
+    let chance: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=0.02).contains(&chance) { Ok(chance) } else { Err("must lie between 0 and 0.02".to_owned()) }
+}
+
+/// An HSTS directive.
+pub(super) fn hsts_directive(text: &str) -> Result<String, String> {
+    let age = text.strip_prefix("max-age=").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    if age || matches!(text, "includeSubDomains" | "preload") {
+        Ok(text.to_owned())
+    } else {
+        Err("must be max-age=N, includeSubDomains or preload".to_owned())
+    }
+}
+
+/// A CORS origin pattern, anchored as upstream asks.
+pub(super) fn cors_origin(text: &str) -> Result<String, String> {
+    let starts = text.contains('^') || text.contains("//");
+    let ends = text.contains('$') || text.contains(':');
+    if text.is_empty() || !starts || !ends {
+        return Err("must begin with ^ or hold //, and hold $ or :, so that it cannot match by accident".to_owned());
+    }
+    regex::Regex::new(text).map(|_| text.to_owned()).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_outside_their_bounds_are_refused_with_a_reason() {
+        assert!(goaway_chance("0.02").is_ok() && goaway_chance("0.021").is_err() && goaway_chance("x").is_err());
+        assert!(hsts_directive("max-age=5").is_ok() && hsts_directive("max-age=").is_err());
+        assert!(cors_origin("^https://a$").is_ok() && cors_origin("a").is_err() && cors_origin("^($").is_err());
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(duration("90").is_err());
+    }
+}
