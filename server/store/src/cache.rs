@@ -1,1 +1,153 @@
-//! placeholder
+//! The current state of every loaded resource, published as immutable snapshots: readers never block the writer.
+//!
+//! A write is queued only after its resources are loaded, so nothing of a resource changes while it is being loaded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::RwLock;
+
+use crate::event::{Event, EventType};
+use crate::key::{Key, Resource};
+use crate::record::Record;
+use crate::snapshot::{Objects, Snapshot};
+
+/// All resources that were ever written or asked for.
+#[derive(Default)]
+pub(crate) struct Cache {
+    slots: RwLock<HashMap<Resource, Arc<Slot>>>,
+    next_id: AtomicI64,
+    bytes: AtomicI64,
+}
+
+/// One resource.
+pub(crate) struct Slot {
+    /// Its number in the database.
+    pub(crate) id: i64,
+    /// Whether the database knows the number.
+    pub(crate) stored: AtomicBool,
+    pub(crate) resource: Resource,
+    /// Held while loading, so that one caller loads and the others wait.
+    pub(crate) loading: tokio::sync::Mutex<()>,
+    state: ArcSwapOption<Loaded>,
+}
+
+#[derive(Clone)]
+struct Loaded {
+    objects: Arc<Objects>,
+    /// The objects are the state at every revision from here to the current one.
+    changed: i64,
+}
+
+impl Cache {
+    /// A resource that the database knows by this number.
+    pub(crate) fn stored(&self, id: i64, resource: Resource) {
+        self.next_id.fetch_max(id, Ordering::Relaxed);
+        let slot = Arc::new(Slot::new(id, true, resource.clone()));
+        self.slots.write().insert(resource, slot);
+    }
+
+    /// The slot of a resource, made if it is new.
+    pub(crate) fn slot(&self, resource: &Resource) -> Arc<Slot> {
+        if let Some(slot) = self.slots.read().get(resource) {
+            return slot.clone();
+        }
+        let mut slots = self.slots.write();
+        let made = slots.entry(resource.clone()).or_insert_with(|| {
+            let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+            Arc::new(Slot::new(id, false, resource.clone()))
+        });
+        made.clone()
+    }
+
+    /// The slot that has this number in the database.
+    pub(crate) fn by_id(&self, id: i64) -> Option<Arc<Slot>> {
+        self.slots.read().values().find(|slot| slot.id == id).cloned()
+    }
+
+    /// All resources that the database knows, by number.
+    pub(crate) fn resources(&self) -> HashMap<i64, Resource> {
+        self.slots.read().values().map(|slot| (slot.id, slot.resource.clone())).collect()
+    }
+
+    /// An object's current state; None also when its resource is not loaded.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Record>> {
+        let slots = self.slots.read();
+        slots.get(key.resource())?.state.load().as_ref()?.objects.get(key.path()).cloned()
+    }
+
+    /// Publishes what the database holds of a resource; `records` are in key order.
+    pub(crate) fn load(&self, slot: &Slot, records: &[Arc<Record>], revision: i64) {
+        self.add_bytes(records.iter().map(|record| weight(record)).sum());
+        let objects = Arc::new(Objects::from_sorted(records));
+        slot.state.store(Some(Arc::new(Loaded { objects, changed: revision })));
+    }
+
+    /// Applies a committed group: each resource gets one new snapshot. The writer alone calls this.
+    pub(crate) fn apply(&self, events: &[Arc<Event>]) {
+        let mut changed: Vec<(Arc<Slot>, Loaded, Objects)> = Vec::new();
+        for event in events {
+            let resource = event.record.key.resource();
+            let index = match changed.iter().position(|(slot, ..)| slot.resource == *resource) {
+                Some(index) => index,
+                None => {
+                    let slot = self.slot(resource);
+                    let Some(loaded) = slot.state.load_full() else { continue };
+                    changed.push((slot, (*loaded).clone(), (*loaded.objects).clone()));
+                    changed.len() - 1
+                }
+            };
+            let (_, loaded, objects) = &mut changed[index];
+            loaded.changed = event.revision();
+            self.apply_one(objects, event);
+        }
+        for (slot, loaded, objects) in changed {
+            let loaded = Loaded { objects: Arc::new(objects), ..loaded };
+            slot.state.store(Some(Arc::new(loaded)));
+        }
+    }
+
+    fn apply_one(&self, objects: &mut Objects, event: &Event) {
+        let before = match event.event_type {
+            EventType::Deleted => objects.remove(event.record.key.path()),
+            EventType::Added | EventType::Modified => {
+                self.add_bytes(weight(&event.record));
+                objects.insert(event.record.clone())
+            }
+        };
+        self.add_bytes(-before.map_or(0, |record| weight(&record)));
+    }
+
+    fn add_bytes(&self, bytes: i64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// About how much memory the current state takes.
+    pub(crate) fn bytes(&self) -> i64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Slot {
+    fn new(id: i64, stored: bool, resource: Resource) -> Self {
+        let (stored, loading) = (AtomicBool::new(stored), tokio::sync::Mutex::default());
+        Self { id, stored, resource, loading, state: ArcSwapOption::empty() }
+    }
+
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.state.load().is_some()
+    }
+
+    /// The current state, if loaded. `current` is the store's revision, read before this call.
+    pub(crate) fn snapshot(&self, current: i64) -> Option<Snapshot> {
+        let loaded = self.state.load();
+        let loaded = loaded.as_ref()?;
+        Some(Snapshot::new(self.resource.clone(), loaded.objects.clone(), loaded.changed, current))
+    }
+}
+
+fn weight(record: &Record) -> i64 {
+    i64::try_from(record.weight()).unwrap_or(i64::MAX)
+}

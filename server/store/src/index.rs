@@ -119,7 +119,8 @@ impl Indexer for MetadataIndexer {
 fn splice_offset(json: &[u8], partial: &Partial<'_>, metadata: &Metadata<'_>) -> Result<u32, IndexError> {
     let end_of = |raw: &RawValue| raw.get().as_ptr() as usize + raw.get().len() - json.as_ptr() as usize;
     let start = partial.metadata.get().as_ptr() as usize - json.as_ptr() as usize + 1;
-    let before = [metadata.name, metadata.generate_name, metadata.namespace, metadata.self_link, metadata.uid];
+    let before =
+        [metadata.name, metadata.generate_name, metadata.namespace, metadata.self_link, metadata.uid];
     let at = before.into_iter().flatten().map(end_of).max().unwrap_or(start);
     u32::try_from(at).map_err(|_| IndexError("the object is larger than 4 GiB".to_owned()))
 }
@@ -140,7 +141,10 @@ mod tests {
         );
         let indexed = index(json).unwrap();
         assert_eq!(&*indexed.uid, "u-1");
-        assert_eq!((indexed.label("a"), indexed.label("z"), indexed.label("b")), (Some("2"), Some("1"), None));
+        assert_eq!(
+            (indexed.label("a"), indexed.label("z"), indexed.label("b")),
+            (Some("2"), Some("1"), None)
+        );
         assert_eq!(&*indexed.owners, ["o-1".into()]);
         assert_eq!(indexed.splice as usize, json.find(r#","labels""#).unwrap());
     }

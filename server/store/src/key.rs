@@ -55,7 +55,11 @@ impl Key {
     pub fn new(resource: &Resource, namespace: &str, name: &str) -> Self {
         let path = if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() };
         // Namespaces are DNS labels; a length beyond u32 cannot be held in memory with its copy.
-        Self { resource: resource.clone(), path, namespace: u32::try_from(namespace.len()).unwrap_or(u32::MAX) }
+        Self {
+            resource: resource.clone(),
+            path,
+            namespace: u32::try_from(namespace.len()).unwrap_or(u32::MAX),
+        }
     }
 
     /// The storage resource.

@@ -9,6 +9,7 @@
 
 mod cache;
 mod event;
+mod group;
 mod hub;
 mod index;
 mod key;

@@ -79,7 +79,8 @@ impl Objects {
 
     /// The chunk in which a path is, or would be.
     fn chunk_of(&self, path: &str) -> usize {
-        let after = self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.key.path() <= path));
+        let after =
+            self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.key.path() <= path));
         after.saturating_sub(1)
     }
 
@@ -88,7 +89,9 @@ impl Objects {
         let index = self.chunk_of(path);
         let before: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
         let within = self.chunks.get(index).map_or(0, |chunk| {
-            chunk.partition_point(|record| record.key.path() < path || (inclusive && record.key.path() == path))
+            chunk.partition_point(|record| {
+                record.key.path() < path || (inclusive && record.key.path() == path)
+            })
         });
         before + within
     }

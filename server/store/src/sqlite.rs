@@ -1,12 +1,30 @@
 //! The store in a SQLite file: one writer, few readers, everything current in memory.
+//!
+//! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read` everything else's SQL,
+//! `compaction` the history's end.
 
-use std::path::PathBuf;
+mod codec;
+mod compaction;
+mod lock;
+mod open;
+mod persist;
+mod read;
+mod statement;
+mod writer;
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_kit::tasks::TaskSet;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
+pub use self::open::OpenError;
+
+use self::compaction::{Compactor, History};
+use self::read::Reader;
+use self::writer::{CommitRequest, Request, Results, Writer};
+use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
@@ -14,59 +32,18 @@ use crate::record::Record;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
-use crate::subscription::{Subscription, WatchError};
-use crate::txn::{Committed, Txn, TxnError};
-
-/// Why a database could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process holds it.
-    #[error("{path} is in use by process {pid}")]
-    InUse {
-        /// The database file.
-        path: PathBuf,
-        /// The process that holds it, as it noted itself; `?` if it has not yet.
-        pid: String,
-    },
-    /// It was written by a newer Portico.
-    #[error("{path} has schema version {found}, this portico knows up to {known}: use a newer portico")]
-    TooNew {
-        /// The database file.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The newest version that this program knows.
-        known: i64,
-    },
-    /// A file or folder could not be made, locked or protected.
-    #[error("{path}: {error}")]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// SQLite refused it: no database, damaged, not readable.
-    #[error("{path}: {error}")]
-    Database {
-        /// The database file.
-        path: PathBuf,
-        /// What SQLite said.
-        error: sqlx::Error,
-    },
-    /// A migration failed.
-    #[error("{path}: {error}")]
-    Migration {
-        /// The database file.
-        path: PathBuf,
-        /// Which migration, and why.
-        error: sqlx::migrate::MigrateError,
-    },
-}
+use crate::subscription::{Selection, Subscription, WatchError};
+use crate::txn::{Change, Committed, Txn, TxnError};
 
 /// A [`Store`] in a SQLite file.
 pub struct SqliteStore {
     identity: Identity,
+    reader: Arc<Reader>,
+    requests: mpsc::Sender<Request>,
+    compactor: Arc<Compactor>,
+    group_operations: usize,
+    closing: CancellationToken,
+    closed: CancellationToken,
 }
 
 impl SqliteStore {
@@ -83,7 +60,243 @@ impl SqliteStore {
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
-        let _ = (settings, indexer, metrics, tasks);
-        Ok(Self { identity: Identity { store_id: String::new(), epoch: 1 } })
+        let opened = open::open(&settings).await?;
+        let hub = Arc::new(Hub::new(opened.revision, opened.compacted, &settings));
+        let history = Arc::new(History::default());
+        let cache = Arc::new(opened.cache);
+        let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
+        let reader = Reader { pool: opened.readers, indexer, cache: cache.clone(), hub: hub.clone() };
+        let reader = Arc::new(reader);
+        let compactor = Arc::new(Compactor {
+            reader: reader.clone(),
+            requests: requests.clone(),
+            history: history.clone(),
+            metrics: metrics.clone(),
+            retention: settings.history_retention,
+            max_bytes: settings.history_max_bytes,
+            interval: settings.compaction_interval,
+            path: settings.path.clone(),
+        });
+        let closing = tasks.token().child_token();
+        let writer = Writer {
+            connection: opened.writer,
+            requests: queue,
+            cache,
+            hub,
+            history,
+            metrics,
+            revision: opened.revision,
+            compacted: opened.compacted,
+            group_operations: settings.group_operations.max(1),
+            closing: closing.clone(),
+            lock: opened.lock,
+        };
+        let store = Self {
+            identity: opened.identity,
+            reader,
+            requests,
+            compactor,
+            group_operations: settings.group_operations.max(1),
+            closing,
+            closed: CancellationToken::new(),
+        };
+        store.start(writer, tasks);
+        Ok(store)
+    }
+
+    fn start(&self, writer: Writer, tasks: &TaskSet) {
+        let (closed, closing, pool) = (self.closed.clone(), self.closing.clone(), self.reader.pool.clone());
+        let failing = tasks.clone();
+        tasks.spawn("store-writer", async move {
+            // However the writer ends, panics included, whoever waits for the end learns of it.
+            let _closed = closed.drop_guard();
+            let ended = writer.run().await;
+            pool.close().await;
+            match ended {
+                Ok(()) if closing.is_cancelled() => {}
+                Ok(()) => tracing::info!("the store is closed"),
+                Err(error) => failing.fail("store-writer", &error.to_string()),
+            }
+        });
+        tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
+    }
+
+    async fn write(&self, txns: Vec<Txn>) -> Results {
+        let mut results: Vec<Option<Result<Committed, TxnError>>> = Vec::with_capacity(txns.len());
+        let mut accepted = Vec::with_capacity(txns.len());
+        for txn in txns {
+            match self.admit(&txn).await {
+                Ok(()) => {
+                    accepted.push(txn);
+                    results.push(None);
+                }
+                Err(error) => results.push(Some(Err(error))),
+            }
+        }
+        let mut written = self.queue(accepted).await.into_iter();
+        let lost = || Err(TxnError::Unknown("the writer gave no answer".to_owned()));
+        results.into_iter().map(|result| result.or_else(|| written.next()).unwrap_or_else(lost)).collect()
+    }
+
+    /// Refuses what is too large; sees to it that the cache holds what the Txn is judged by.
+    async fn admit(&self, txn: &Txn) -> Result<(), TxnError> {
+        too_large(txn)?;
+        for operation in &txn.operations {
+            let slot = self.reader.cache.slot(operation.key.resource());
+            self.reader.ensure_loaded(&slot).await.map_err(|error| match error {
+                StoreError::Closed => TxnError::Closed,
+                error => TxnError::Unavailable(error.to_string()),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Queues Txns in requests of at most a group's worth, then awaits the answers.
+    async fn queue(&self, txns: Vec<Txn>) -> Results {
+        let mut answers = Vec::new();
+        let mut txns = txns.into_iter().peekable();
+        while txns.peek().is_some() {
+            let mut operations = 0;
+            let mut chunk = Vec::new();
+            while let Some(txn) = txns.next_if(|_| operations < self.group_operations) {
+                operations += txn.operations.len().max(1);
+                chunk.push(txn);
+            }
+            let count = chunk.len();
+            let (reply, answer) = oneshot::channel();
+            let sent = self.requests.send(Request::Commit(CommitRequest { txns: chunk, reply })).await;
+            answers.push((count, sent.is_ok().then_some(answer)));
+        }
+        let mut results = Vec::new();
+        for (count, answer) in answers {
+            let failure = match answer {
+                None => TxnError::Closed,
+                Some(answer) => match answer.await {
+                    Ok(answered) => {
+                        results.extend(answered);
+                        continue;
+                    }
+                    Err(_) => TxnError::Unknown("the writer ended".to_owned()),
+                },
+            };
+            results.extend(std::iter::repeat_n(Err(failure), count));
+        }
+        results
+    }
+
+    fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
+        self.reader.hub.subscribe(selection, from, self.reader.clone())
+    }
+}
+
+fn too_large(txn: &Txn) -> Result<(), TxnError> {
+    if txn.operations.len() > Txn::MAX_OPERATIONS {
+        let text = format!("{} operations, at most {}", txn.operations.len(), Txn::MAX_OPERATIONS);
+        return Err(TxnError::TooLarge(text));
+    }
+    for operation in &txn.operations {
+        let (Change::Put(value) | Change::Delete(value)) = &operation.change else { continue };
+        let bytes = value.json().len();
+        if bytes > Txn::MAX_VALUE_BYTES {
+            let text = format!("{}: {bytes} bytes, at most {}", operation.key, Txn::MAX_VALUE_BYTES);
+            return Err(TxnError::TooLarge(text));
+        }
+    }
+    Ok(())
+}
+
+impl Store for SqliteStore {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+        Box::pin(self.write(txns))
+    }
+
+    fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
+        Box::pin(async move {
+            let slot = self.reader.cache.slot(resource);
+            self.reader.ensure_loaded(&slot).await?;
+            slot.snapshot(self.revision()).ok_or(StoreError::Closed)
+        })
+    }
+
+    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+        let current = self.revision();
+        self.reader.cache.slot(resource).snapshot(current)
+    }
+
+    fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        Box::pin(self.reader.list_at(query))
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
+        Box::pin(self.reader.get_at(key, revision))
+    }
+
+    fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Scope(scope), from)
+    }
+
+    fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError> {
+        self.subscribe(Selection::Filter(filter), from)
+    }
+
+    fn revision(&self) -> i64 {
+        self.reader.hub.revision()
+    }
+
+    fn revisions(&self) -> watch::Receiver<i64> {
+        self.reader.hub.revisions()
+    }
+
+    fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        // Nobody else writes to the file: what is visible is what is committed.
+        let closed = self.closing.is_cancelled();
+        let revision = self.revision();
+        Box::pin(async move { if closed { Err(StoreError::Closed) } else { Ok(revision) } })
+    }
+
+    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut revisions = self.revisions();
+        let closed = self.closed.clone();
+        Box::pin(async move {
+            let reached =
+                closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
+            reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
+        })
+    }
+
+    fn compacted(&self) -> i64 {
+        self.reader.hub.compacted()
+    }
+
+    fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.compactor.compact(revision))
+    }
+
+    fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.dependents(owner_uid))
+    }
+
+    fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
+        Box::pin(self.reader.resources_in(namespace))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.closing.cancel();
+        Box::pin(self.closed.cancelled())
+    }
+}
+
+impl Drop for SqliteStore {
+    /// A store that nobody holds any more closes; its tasks end by themselves.
+    fn drop(&mut self) {
+        self.closing.cancel();
     }
 }

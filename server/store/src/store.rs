@@ -49,7 +49,7 @@ pub struct ListAt {
     pub scope: Scope,
     /// As of exactly this revision.
     pub revision: i64,
-    /// Only keys whose [`Key::path`] is greater than this; the text after a continue token's start key.
+    /// Only keys whose [`Key::path`] is greater than this path.
     pub after: Option<String>,
     /// At most so many; None: all.
     pub limit: Option<usize>,

@@ -1,0 +1,109 @@
+//! Judges the Txns of one group, in order, each seeing what the accepted ones before it did. Pure: no clock, no IO.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::event::{Event, EventType};
+use crate::key::Key;
+use crate::record::{Record, Value};
+use crate::txn::{Change, Committed, Expect, Operation, Txn, TxnError};
+
+/// The Txns that one database transaction makes durable.
+pub(crate) struct Group<'a> {
+    cache: &'a Cache,
+    /// The revision after the operations accepted so far.
+    pub(crate) revision: i64,
+    /// What the accepted operations did, in revision order.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// The keys that were written: their state before the group and after it.
+    pub(crate) touched: HashMap<Key, Touched>,
+}
+
+pub(crate) struct Touched {
+    pub(crate) before: Option<Arc<Record>>,
+    pub(crate) after: Option<Arc<Record>>,
+}
+
+/// What one Txn has done so far, dropped when it is refused.
+#[derive(Default)]
+struct Staged {
+    states: Vec<(Key, Option<Arc<Record>>)>,
+    events: Vec<Arc<Event>>,
+}
+
+impl<'a> Group<'a> {
+    /// A group that starts after `revision`. The cache holds the resources of all keys.
+    pub(crate) fn new(cache: &'a Cache, revision: i64) -> Self {
+        Self { cache, revision, events: Vec::new(), touched: HashMap::new() }
+    }
+
+    /// Accepts a Txn whole, or refuses it whole.
+    pub(crate) fn judge(&mut self, txn: Txn) -> Result<Committed, TxnError> {
+        let mut staged = Staged::default();
+        let mut records = Vec::with_capacity(txn.operations.len());
+        for Operation { key, expect, change } in txn.operations {
+            let current = self.current(&staged, &key);
+            check(&key, expect, current.as_ref())?;
+            let revision = self.revision + 1 + staged.events.len() as i64;
+            let event = event_of(&key, change, current, revision);
+            records.push(event.as_ref().map(|event| event.record.clone()));
+            staged.events.extend(event.map(|event| {
+                let exists = event.event_type != EventType::Deleted;
+                staged.states.push((key, exists.then(|| event.record.clone())));
+                Arc::new(event)
+            }));
+        }
+        self.accept(staged);
+        Ok(Committed { revision: self.revision, records })
+    }
+
+    fn current(&self, staged: &Staged, key: &Key) -> Option<Arc<Record>> {
+        if let Some((_, state)) = staged.states.iter().rev().find(|(other, _)| other == key) {
+            return state.clone();
+        }
+        match self.touched.get(key) {
+            Some(touched) => touched.after.clone(),
+            None => self.cache.get(key),
+        }
+    }
+
+    fn accept(&mut self, staged: Staged) {
+        self.revision += staged.events.len() as i64;
+        self.events.extend(staged.events);
+        for (key, after) in staged.states {
+            match self.touched.get_mut(&key) {
+                Some(touched) => touched.after = after,
+                None => {
+                    let before = self.cache.get(&key);
+                    self.touched.insert(key, Touched { before, after });
+                }
+            }
+        }
+    }
+}
+
+fn check(key: &Key, expect: Expect, current: Option<&Arc<Record>>) -> Result<(), TxnError> {
+    match (expect, current) {
+        (Expect::Any, _) | (Expect::Absent, None) | (Expect::Exists, Some(_)) => Ok(()),
+        (Expect::Revision(revision), Some(current)) if current.revision == revision => Ok(()),
+        (Expect::Revision(_), Some(current)) => {
+            Err(TxnError::Conflict { key: key.clone(), current: current.clone() })
+        }
+        (Expect::Absent, Some(current)) => {
+            Err(TxnError::Exists { key: key.clone(), current: current.clone() })
+        }
+        (Expect::Revision(_) | Expect::Exists, None) => Err(TxnError::NotFound { key: key.clone() }),
+    }
+}
+
+fn event_of(key: &Key, change: Change, previous: Option<Arc<Record>>, revision: i64) -> Option<Event> {
+    let (event_type, value): (EventType, Value) = match (change, &previous) {
+        (Change::Check, _) | (Change::Delete(_), None) => return None,
+        (Change::Put(value), None) => (EventType::Added, value),
+        (Change::Put(value), Some(_)) => (EventType::Modified, value),
+        (Change::Delete(value), Some(_)) => (EventType::Deleted, value),
+    };
+    let record = Arc::new(Record { key: key.clone(), revision, value });
+    Some(Event { event_type, record, previous })
+}

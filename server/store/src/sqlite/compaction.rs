@@ -1,0 +1,268 @@
+//! Forgets history by age and size, and gives the file's free pages back: small steps, done by the writer between commits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sqlx::{Row, SqliteConnection};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::persist;
+use super::read::{Reader, failed};
+use super::statement::Batch as Statements;
+use super::writer::Request;
+use crate::event::{Event, EventType};
+use crate::hub::Hub;
+use crate::metrics::Metrics;
+use crate::store::StoreError;
+
+/// Revisions that one step looks at.
+const STEP_REVISIONS: i64 = 1_000;
+/// Pages that one step gives back.
+const STEP_PAGES: i64 = 500;
+/// Free pages that are kept for the next writes (1 MiB).
+const SPARE_PAGES: i64 = 256;
+
+/// How many bytes of superseded values the database holds.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) bytes: AtomicI64,
+}
+
+impl History {
+    /// Counts what a group has superseded.
+    pub(crate) fn superseded(&self, events: &[Arc<Event>]) {
+        let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
+        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn superseded_bytes(event: &Event) -> usize {
+    let tombstone = if event.event_type == EventType::Deleted { event.record.value.json().len() } else { 0 };
+    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.json().len())
+}
+
+/// A small piece of work for the writer.
+pub(crate) struct Maintenance {
+    pub(crate) step: Step,
+    pub(crate) reply: oneshot::Sender<Result<i64, StoreError>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// Forget history, at most up to this revision. Answers the new compaction point.
+    Compact(i64),
+    /// Give free pages back. Answers how many are left to give.
+    Vacuum,
+    /// Copy the log into the file and cut it. Answers 0.
+    Checkpoint,
+    /// Note that the revision stands here at this time (Unix seconds). Answers 0.
+    Mark(i64),
+}
+
+impl Maintenance {
+    pub(crate) async fn run(
+        self,
+        connection: &mut SqliteConnection,
+        compacted: &mut i64,
+        revision: i64,
+        hub: &Hub,
+        history: &History,
+    ) {
+        let done = match self.step {
+            Step::Compact(until) => {
+                let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
+                compact(connection, compacted, until, hub, history).await
+            }
+            Step::Vacuum => vacuum(connection).await,
+            Step::Checkpoint => {
+                sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(connection).await.map(|_| 0)
+            }
+            Step::Mark(at) => mark(connection, revision, at).await,
+        };
+        // A caller that has gone away does not stop the work.
+        let _gone = self.reply.send(done.map_err(failed));
+    }
+}
+
+/// A state is forgotten when it was superseded up to `until`, a tombstone when it was written up to there. The point moves
+/// first, so that a reader that finds it unmoved after reading has read everything.
+async fn compact(
+    connection: &mut SqliteConnection,
+    compacted: &mut i64,
+    until: i64,
+    hub: &Hub,
+    history: &History,
+) -> Result<i64, sqlx::Error> {
+    if until <= *compacted {
+        return Ok(*compacted);
+    }
+    hub.set_compacted(until);
+    let mut batch = Statements::default();
+    batch.statement("BEGIN IMMEDIATE");
+    batch.statement(
+        "DELETE FROM log WHERE revision IN \
+         (SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0) RETURNING length(value)",
+    );
+    batch.statement(
+        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 RETURNING length(value)",
+    );
+    for _ in 0..2 {
+        batch.bind(*compacted)?;
+        batch.bind(until)?;
+    }
+    batch.statement("UPDATE meta SET compacted = ? WHERE id = 1");
+    batch.statement("DELETE FROM mark WHERE revision < ?");
+    batch.bind(until)?;
+    batch.bind(until)?;
+    batch.statement("COMMIT");
+    let rows = match batch.fetch(connection).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            persist::rollback(connection).await;
+            return Err(error);
+        }
+    };
+    *compacted = until;
+    // Less the format byte, which the count of what is superseded leaves out.
+    let freed =
+        rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
+    history.bytes.fetch_sub(freed, Ordering::Relaxed);
+    Ok(until)
+}
+
+async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
+    if free <= SPARE_PAGES {
+        return Ok(0);
+    }
+    let pages = (free - SPARE_PAGES).min(STEP_PAGES);
+    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({pages})"));
+    sqlx::query(pragma).fetch_all(connection).await?;
+    Ok(free - SPARE_PAGES - pages)
+}
+
+async fn mark(connection: &mut SqliteConnection, revision: i64, at: i64) -> Result<i64, sqlx::Error> {
+    let insert = sqlx::query("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
+    insert.bind(revision).bind(at).execute(connection).await.map(|_| 0)
+}
+
+/// Decides what to forget, on a period.
+pub(crate) struct Compactor {
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) requests: mpsc::Sender<Request>,
+    pub(crate) history: Arc<History>,
+    pub(crate) metrics: Metrics,
+    pub(crate) retention: Duration,
+    pub(crate) max_bytes: u64,
+    pub(crate) interval: Duration,
+    pub(crate) path: std::path::PathBuf,
+}
+
+impl Compactor {
+    pub(crate) async fn run(self: Arc<Self>, closing: CancellationToken) {
+        let opened_at = self.reader.hub.revision();
+        let mut ticks = interval_at(Instant::now() + self.interval, self.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut counted, mut marked) = (false, 0);
+        let work = async {
+            loop {
+                ticks.tick().await;
+                match self.tick(&mut counted, &mut marked, opened_at).await {
+                    Ok(()) => {}
+                    Err(StoreError::Closed) => return,
+                    Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
+                }
+            }
+        };
+        closing.run_until_cancelled(work).await;
+    }
+
+    async fn tick(&self, counted: &mut bool, marked: &mut i64, opened_at: i64) -> Result<(), StoreError> {
+        if !*counted {
+            let stored = self.stored_bytes(opened_at).await?;
+            self.history.bytes.fetch_add(stored, Ordering::Relaxed);
+            *counted = true;
+        }
+        let now = unix_seconds();
+        let until = self.aged(now).await?;
+        self.compact(until).await?;
+        let limit = i64::try_from(self.max_bytes).unwrap_or(i64::MAX);
+        if self.history.bytes.load(Ordering::Relaxed) > limit {
+            self.shrink_history(limit / 4 * 3).await?;
+        }
+        let revision = self.reader.hub.revision();
+        if revision != *marked {
+            self.step(Step::Mark(now)).await?;
+            *marked = revision;
+        }
+        if let Ok(file) = tokio::fs::metadata(&self.path).await {
+            self.metrics.file_bytes.set(i64::try_from(file.len()).unwrap_or(i64::MAX));
+        }
+        Ok(())
+    }
+
+    /// Superseded values that were there when the store was opened.
+    async fn stored_bytes(&self, opened_at: i64) -> Result<i64, StoreError> {
+        const SELECT: &str = "SELECT coalesce(sum(length(p.value) - 1), 0) + coalesce(sum(l.deleted * (length(l.value) - 1)), 0) \
+            FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+            WHERE l.revision > ? AND l.revision <= ?";
+        let select = sqlx::query_scalar(SELECT).bind(self.reader.hub.compacted()).bind(opened_at);
+        select.fetch_one(&self.reader.pool).await.map_err(failed)
+    }
+
+    /// The newest revision that is older than the retention.
+    async fn aged(&self, now: i64) -> Result<i64, StoreError> {
+        let retention = i64::try_from(self.retention.as_secs()).unwrap_or(i64::MAX);
+        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+        select.bind(now.saturating_sub(retention)).fetch_one(&self.reader.pool).await.map_err(failed)
+    }
+
+    async fn shrink_history(&self, bytes: i64) -> Result<(), StoreError> {
+        let revision = self.reader.hub.revision();
+        let mut reached = self.reader.hub.compacted();
+        while reached < revision && self.history.bytes.load(Ordering::Relaxed) > bytes {
+            reached = self.step(Step::Compact(reached.saturating_add(STEP_REVISIONS).min(revision))).await?;
+        }
+        self.give_back().await
+    }
+
+    /// Forgets everything before `until`, in steps, then shrinks the file.
+    pub(crate) async fn compact(&self, until: i64) -> Result<i64, StoreError> {
+        let until = until.min(self.reader.hub.revision());
+        let mut reached = self.reader.hub.compacted();
+        if until <= reached {
+            return Ok(reached);
+        }
+        while reached < until {
+            reached = self.step(Step::Compact(until)).await?;
+        }
+        self.give_back().await?;
+        Ok(reached)
+    }
+
+    async fn give_back(&self) -> Result<(), StoreError> {
+        let mut gave = false;
+        while self.step(Step::Vacuum).await? > 0 {
+            gave = true;
+        }
+        if gave {
+            self.step(Step::Checkpoint).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&self, step: Step) -> Result<i64, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Maintain(Maintenance { step, reply });
+        self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+fn unix_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,49 @@
+//! One process per database file: an OS lock on a file beside it, which names its holder.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::open::OpenError;
+
+/// Held while the database is open; the system lets go of it when the process dies, however it dies.
+#[derive(Debug)]
+pub(crate) struct FileLock {
+    _file: File,
+}
+
+/// Makes the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
+pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
+    if let Some(folder) = database.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| OpenError::File { path: folder.to_owned(), error })?;
+    }
+    let mut name = database.as_os_str().to_owned();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let failed = |error| OpenError::File { path: path.clone(), error };
+    let mut file = private().open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // Who holds it is a courtesy: an unreadable note still means "in use".
+            let _unreadable = file.read_to_string(&mut pid);
+            let pid = if pid.trim().is_empty() { "?".to_owned() } else { pid.trim().to_owned() };
+            return Err(OpenError::InUse { path: database.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
+    writeln!(file, "{}", std::process::id()).map_err(failed)?;
+    // SQLite would make the file with the mode of the umask; its WAL gets the mode of the file.
+    private().open(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    Ok(FileLock { _file: file })
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+}

@@ -1,0 +1,179 @@
+//! Opens a database file: lock, connection, schema, identity. Knows nothing of transactions.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
+
+use super::lock::{self, FileLock};
+use crate::cache::Cache;
+use crate::key::Resource;
+use crate::settings::Settings;
+use crate::store::Identity;
+
+/// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
+const MIGRATIONS: [(i64, &str, &str); 1] =
+    [(1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql"))];
+
+/// Bytes of a database page; also what the size limit is counted in.
+const PAGE_BYTES: u64 = 4_096;
+
+/// Why a database could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process, or another store of this one, holds it.
+    #[error("{path} is in use by process {pid}")]
+    InUse {
+        /// The database file.
+        path: PathBuf,
+        /// The process that holds it, as it noted itself; `?` if it has not yet.
+        pid: String,
+    },
+    /// It was written by a newer Portico.
+    #[error("{path} has schema version {found}, this portico knows up to {known}: use a newer portico")]
+    TooNew {
+        /// The database file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// A file or folder could not be made, locked or protected.
+    #[error("{path}: {error}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// SQLite refused it: no database, damaged, not readable.
+    #[error("{path}: {error}")]
+    Database {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite said.
+        error: sqlx::Error,
+    },
+    /// A migration failed.
+    #[error("{path}: {error}")]
+    Migration {
+        /// The database file.
+        path: PathBuf,
+        /// Which migration, and why.
+        error: Box<MigrateError>,
+    },
+}
+
+/// An open database.
+pub(crate) struct Opened {
+    pub(crate) lock: FileLock,
+    pub(crate) writer: SqliteConnection,
+    pub(crate) readers: SqlitePool,
+    pub(crate) identity: Identity,
+    pub(crate) revision: i64,
+    pub(crate) compacted: i64,
+    pub(crate) cache: Cache,
+}
+
+/// Opens the database, making or migrating it first.
+pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
+    let path = settings.path.clone();
+    let lock = lock::acquire(&path)?;
+    let failed = |error| OpenError::Database { path: path.clone(), error };
+    let mut writer = writer_options(settings).connect().await.map_err(failed)?;
+    migrate(&mut writer, &path).await?;
+    let (identity, revision, compacted) = meta(&mut writer).await.map_err(failed)?;
+    let cache = resources(&mut writer).await.map_err(failed)?;
+    let readers = SqlitePoolOptions::new()
+        .min_connections(0)
+        .max_connections(settings.read_connections.max(1))
+        .test_before_acquire(false)
+        .connect_lazy_with(base_options(&path).read_only(true));
+    Ok(Opened { lock, writer, readers, identity, revision, compacted, cache })
+}
+
+fn base_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(Duration::from_secs(5))
+        .pragma("temp_store", "memory")
+        .disable_statement_logging()
+}
+
+fn writer_options(settings: &Settings) -> SqliteConnectOptions {
+    let mut options = base_options(&settings.path)
+        .create_if_missing(true)
+        // Before the first table, or it has no effect.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("cache_size", "-8000")
+        .pragma("wal_autocheckpoint", "4000")
+        .pragma("journal_size_limit", "67108864");
+    if let Some(bytes) = settings.max_file_bytes {
+        options = options.pragma("max_page_count", (bytes / PAGE_BYTES).max(1).to_string());
+    }
+    options
+}
+
+async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
+    let found = schema_version(writer).await;
+    let found = found.map_err(|error| OpenError::Database { path: path.to_owned(), error })?;
+    if found > known {
+        return Err(OpenError::TooNew { path: path.to_owned(), found, known });
+    }
+    let migrations = MIGRATIONS.map(|(version, description, sql)| {
+        Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    let migrator = Migrator::with_migrations(migrations.to_vec());
+    let failed = |error| OpenError::Migration { path: path.to_owned(), error: Box::new(error) };
+    migrator.run(writer).await.map_err(failed)
+}
+
+/// The newest migration that was applied; 0 for a new file.
+async fn schema_version(writer: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'";
+    let tables: i64 = sqlx::query_scalar(tables).fetch_one(&mut *writer).await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations").fetch_one(writer).await
+}
+
+/// Who the store is and how far it has come; a new store gets its identity here. Its first write is revision 2, as upstream's.
+async fn meta(writer: &mut SqliteConnection) -> Result<(Identity, i64, i64), sqlx::Error> {
+    const SELECT: &str = "SELECT store_id, epoch, revision, compacted FROM meta WHERE id = 1";
+    let row = match sqlx::query(SELECT).fetch_optional(&mut *writer).await? {
+        Some(row) => row,
+        None => {
+            let insert = "INSERT INTO meta (id, store_id, epoch, revision, compacted) VALUES (1, ?, 1, 1, 0)";
+            sqlx::query(insert).bind(uuid::Uuid::new_v4().to_string()).execute(&mut *writer).await?;
+            sqlx::query(SELECT).fetch_one(&mut *writer).await?
+        }
+    };
+    let identity = Identity { store_id: row.try_get(0)?, epoch: row.try_get(1)? };
+    Ok((identity, row.try_get(2)?, row.try_get(3)?))
+}
+
+async fn resources(writer: &mut SqliteConnection) -> Result<Cache, sqlx::Error> {
+    let cache = Cache::default();
+    for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(writer).await? {
+        let (group, resource): (String, String) = (row.try_get(1)?, row.try_get(2)?);
+        cache.stored(row.try_get(0)?, Resource::new(group, resource));
+    }
+    Ok(cache)
+}
+
+/// Closes the writing connection, which moves the WAL into the file.
+pub(crate) async fn close(writer: SqliteConnection) {
+    if let Err(error) = writer.close().await {
+        tracing::warn!(%error, "the database did not close cleanly; its log is replayed at the next start");
+    }
+}

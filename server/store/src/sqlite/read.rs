@@ -1,0 +1,257 @@
+//! Reads from the database: loading a resource, exact reads, history, owners. Uses read connections only.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::{AssertSqlSafe, Row};
+
+use super::codec;
+use crate::cache::{Cache, Slot};
+use crate::event::{Event, EventType};
+use crate::hub::Hub;
+use crate::index::Indexer;
+use crate::key::{Key, Resource};
+use crate::record::{Record, Value};
+use crate::store::{ListAt, Page, StoreError};
+use crate::subscription::{History, Selection};
+
+/// What reading needs; shared by the store and its subscriptions.
+pub(crate) struct Reader {
+    pub(crate) pool: SqlitePool,
+    pub(crate) indexer: Arc<dyn Indexer>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) hub: Arc<Hub>,
+}
+
+/// The last state of each key up to a revision (`?2`), greater than a key (`?3`, `?4`), up to a namespace (`?5`).
+/// The bare column `deleted` is that of the row with the greatest revision.
+const STATES: &str = "SELECT namespace, name, max(revision) AS revision, deleted FROM log \
+    WHERE resource = ?1 AND revision <= ?2 AND (namespace, name) > (?3, ?4) AND namespace <= ?5 \
+    GROUP BY namespace, name HAVING deleted = 0";
+
+impl Reader {
+    /// Loads a resource into the cache unless it is there.
+    pub(crate) async fn ensure_loaded(&self, slot: &Slot) -> Result<(), StoreError> {
+        if slot.is_loaded() {
+            return Ok(());
+        }
+        let _one_loads = slot.loading.lock().await;
+        if slot.is_loaded() {
+            return Ok(());
+        }
+        // Nothing of this resource is written before it is loaded: any revision read now is good.
+        let revision = self.hub.revision();
+        let records = if slot.stored.load(std::sync::atomic::Ordering::Acquire) {
+            self.current(slot).await?
+        } else {
+            Vec::new()
+        };
+        self.cache.load(slot, &records, revision);
+        Ok(())
+    }
+
+    async fn current(&self, slot: &Slot) -> Result<Vec<Arc<Record>>, StoreError> {
+        const SELECT: &str = "SELECT o.namespace, o.name, o.revision, l.value FROM object o \
+            CROSS JOIN log l ON l.revision = o.revision WHERE o.resource = ? ORDER BY o.namespace, o.name";
+        let mut rows = sqlx::query(SELECT).bind(slot.id).fetch(&self.pool);
+        let mut records = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            records.push(self.record(&slot.resource, &row, 0)?);
+        }
+        Ok(records)
+    }
+
+    /// A record from the columns namespace, name, revision, value.
+    fn record(&self, resource: &Resource, row: &SqliteRow, at: usize) -> Result<Arc<Record>, StoreError> {
+        let namespace: &str = row.try_get(at).map_err(failed)?;
+        let name: &str = row.try_get(at + 1).map_err(failed)?;
+        let key = Key::new(resource, namespace.trim_end_matches('/'), name);
+        let (revision, value) = (row.try_get(at + 2).map_err(failed)?, row.try_get(at + 3).map_err(failed)?);
+        self.decode(key, revision, value).map(Arc::new)
+    }
+
+    fn decode(&self, key: Key, revision: i64, stored: &[u8]) -> Result<Record, StoreError> {
+        let json = match codec::decode(stored) {
+            Ok(json) => json,
+            Err(reason) => return Err(StoreError::Corrupt { key, reason }),
+        };
+        match self.indexer.index(key.resource(), json) {
+            Ok(indexed) => Ok(Record { key, revision, value: Value::new(json, indexed) }),
+            Err(error) => Err(StoreError::Corrupt { key, reason: error.0 }),
+        }
+    }
+
+    /// Refuses revisions that do not exist yet, or no more.
+    fn check(&self, revision: i64) -> Result<(), StoreError> {
+        let (oldest, current) = (self.hub.compacted(), self.hub.revision());
+        match revision {
+            _ if revision < oldest => Err(StoreError::Compacted { oldest }),
+            _ if revision > current => Err(StoreError::Future { current }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer to an exact read: from memory when nothing has changed since, else from the log.
+    pub(crate) async fn list_at(&self, query: ListAt) -> Result<Page, StoreError> {
+        self.check(query.revision)?;
+        let slot = self.cache.slot(&query.scope.resource);
+        let snapshot = slot.snapshot(self.hub.revision());
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.changed() <= query.revision) {
+            let range = snapshot.range(query.scope.namespace.as_deref(), query.after.as_deref());
+            let (total, limit) = (range.len(), query.limit.unwrap_or(usize::MAX));
+            let records: Vec<_> = range.take(limit).cloned().collect();
+            let remaining = (total - records.len()) as u64;
+            return Ok(Page { records, remaining });
+        }
+        let page = self.list_from_log(&slot, &query).await;
+        // Rows are deleted only after the compaction point has moved: what was read before is whole.
+        self.check(query.revision)?;
+        page
+    }
+
+    async fn list_from_log(&self, slot: &Slot, query: &ListAt) -> Result<Page, StoreError> {
+        let (first, last_namespace) = match query.scope.namespace.as_ref().map(|name| format!("{name}/")) {
+            Some(namespace) => (namespace.clone(), namespace),
+            None => (String::new(), char::MAX.to_string()),
+        };
+        let after = query.after.as_deref().unwrap_or("").max(&first);
+        let limit = query.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let select = format!(
+            "SELECT k.namespace, k.name, k.revision, l.value FROM ({STATES} ORDER BY namespace, name LIMIT ?6) k \
+             CROSS JOIN log l ON l.revision = k.revision ORDER BY k.namespace, k.name"
+        );
+        let query_of = |sql: String, after: &str| {
+            let (namespace, name) = split_path(after);
+            let query = sqlx::query(AssertSqlSafe(sql)).bind(slot.id).bind(query.revision);
+            query.bind(namespace.to_owned()).bind(name.to_owned()).bind(last_namespace.clone())
+        };
+        let select = query_of(select, after).bind(limit);
+        let rows = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let records: Vec<_> =
+            rows.iter().map(|row| self.record(&slot.resource, row, 0)).collect::<Result<_, _>>()?;
+        let Some(last) = records.last().filter(|_| query.limit == Some(records.len())) else {
+            return Ok(Page { records, remaining: 0 });
+        };
+        let count = format!("SELECT count(*) FROM ({STATES})");
+        let row = query_of(count, last.key.path()).fetch_one(&self.pool).await.map_err(failed)?;
+        let remaining: i64 = row.try_get(0).map_err(failed)?;
+        Ok(Page { records, remaining: u64::try_from(remaining).unwrap_or(0) })
+    }
+
+    pub(crate) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
+        const SELECT: &str = "SELECT namespace, name, revision, value, deleted FROM log \
+            WHERE resource = ? AND namespace = ? AND name = ? AND revision <= ? ORDER BY revision DESC LIMIT 1";
+        self.check(revision)?;
+        let slot = self.cache.slot(key.resource());
+        let (namespace, name) = split_path(key.path());
+        let select = sqlx::query(SELECT).bind(slot.id).bind(namespace).bind(name).bind(revision);
+        let row = select.fetch_optional(&self.pool).await.map_err(failed)?;
+        self.check(revision)?;
+        let Some(row) = row else { return Ok(None) };
+        let deleted: i64 = row.try_get(4).map_err(failed)?;
+        if deleted == 1 { Ok(None) } else { self.record(&slot.resource, &row, 0).map(Some) }
+    }
+
+    pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
+        const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name FROM owner o \
+            JOIN resource r ON r.id = o.resource WHERE o.owner_uid = ?";
+        let rows = sqlx::query(SELECT).bind(owner_uid).fetch_all(&self.pool).await.map_err(failed)?;
+        let mut keys = rows
+            .iter()
+            .map(|row| {
+                let resource = Resource::new(row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?);
+                let namespace: &str = row.try_get(2)?;
+                let slot = self.cache.slot(&resource);
+                Ok(Key::new(&slot.resource, namespace.trim_end_matches('/'), row.try_get(3)?))
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(failed)?;
+        keys.sort();
+        Ok(keys)
+    }
+
+    pub(crate) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
+        const SELECT: &str = "SELECT DISTINCT resource FROM object WHERE namespace = ?";
+        let select = sqlx::query_scalar(SELECT).bind(format!("{namespace}/"));
+        let ids: Vec<i64> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let mut resources: Vec<_> =
+            ids.into_iter().filter_map(|id| self.cache.by_id(id)).map(|slot| slot.resource.clone()).collect();
+        resources.sort();
+        Ok(resources)
+    }
+
+    async fn past(
+        &self,
+        selection: Selection,
+        after: i64,
+        until: i64,
+        limit: usize,
+    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        const SELECT: &str = "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, p.revision, p.value \
+            FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
+            WHERE l.revision > ?1 AND l.revision <= ?2 AND (?3 = 0 OR l.resource = ?3) ORDER BY l.revision";
+        let only = match &selection {
+            Selection::Scope(scope) => self.cache.slot(&scope.resource).id,
+            Selection::Filter(_) => 0,
+        };
+        let resources = self.cache.resources();
+        let mut rows = sqlx::query(SELECT).bind(after).bind(until).bind(only).fetch(&self.pool);
+        let mut events = Vec::new();
+        while events.len() < limit {
+            let Some(row) = rows.try_next().await.map_err(failed)? else { break };
+            let id: i64 = row.try_get(0).map_err(failed)?;
+            // A resource that is written has a slot: the writer made it.
+            let Some(resource) = resources.get(&id) else { continue };
+            if selection.takes_resource(resource) {
+                events.push(Arc::new(self.event(resource, &row)?));
+            }
+        }
+        Ok(events)
+    }
+
+    fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
+        let record = self.record(resource, row, 1)?;
+        let deleted: i64 = row.try_get(5).map_err(failed)?;
+        let revision: Option<i64> = row.try_get(6).map_err(failed)?;
+        let previous = match revision {
+            Some(revision) => {
+                let value = row.try_get(7).map_err(failed)?;
+                Some(Arc::new(self.decode(record.key.clone(), revision, value)?))
+            }
+            None => None,
+        };
+        let event_type = match (deleted, &previous) {
+            (1, _) => EventType::Deleted,
+            (_, Some(_)) => EventType::Modified,
+            (_, None) => EventType::Added,
+        };
+        Ok(Event { event_type, record, previous })
+    }
+}
+
+impl History for Reader {
+    fn events(
+        &self,
+        selection: Selection,
+        after: i64,
+        until: i64,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>> {
+        Box::pin(self.past(selection, after, until, limit))
+    }
+}
+
+/// The columns namespace (with its closing '/') and name of a path.
+pub(crate) fn split_path(path: &str) -> (&str, &str) {
+    path.split_at(path.find('/').map_or(0, |slash| slash + 1))
+}
+
+/// What a failed read is to the caller.
+pub(crate) fn failed(error: sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::PoolClosed => StoreError::Closed,
+        error => StoreError::Unavailable(error.to_string()),
+    }
+}

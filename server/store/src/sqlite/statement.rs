@@ -1,0 +1,68 @@
+//! Builds one text of several multi-row statements with their arguments: one hop to SQLite's thread for a whole group.
+
+use std::fmt::Write;
+
+use sqlx::encode::Encode;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Arguments, AssertSqlSafe, Sqlite, SqliteConnection};
+
+/// Rows in one VALUES list at most: far below SQLite's 32,766 parameters of a statement.
+const ROWS: usize = 1_000;
+
+/// Statements that run in order, their arguments numbered through.
+#[derive(Default)]
+pub(crate) struct Batch {
+    sql: String,
+    arguments: SqliteArguments,
+    rows: usize,
+}
+
+impl Batch {
+    /// Appends a statement without arguments, or one whose `?` are bound by the next calls of [`Batch::bind`].
+    pub(crate) fn statement(&mut self, sql: &str) {
+        self.sql.push_str(sql);
+        self.sql.push(';');
+    }
+
+    /// Appends `head VALUES (row), (row) ... tail` with each item's arguments, in as many statements as are needed. `row` is
+    /// the placeholder text, such as `(?,?)`. Nothing for no items.
+    pub(crate) fn rows<T>(
+        &mut self,
+        head: &str,
+        row: &str,
+        tail: &str,
+        items: &[T],
+        bind: impl Fn(&mut Self, &T) -> Result<(), sqlx::Error>,
+    ) -> Result<(), sqlx::Error> {
+        for chunk in items.chunks(ROWS) {
+            self.sql.push_str(head);
+            for (index, item) in chunk.iter().enumerate() {
+                let comma = if index == 0 { "" } else { "," };
+                // Writing into a String cannot fail.
+                let _infallible = write!(self.sql, "{comma}{row}");
+                bind(self, item)?;
+            }
+            self.statement(tail);
+        }
+        self.rows += items.len();
+        Ok(())
+    }
+
+    /// Binds the next `?`.
+    pub(crate) fn bind<'t, T: Encode<'t, Sqlite> + sqlx::Type<Sqlite>>(
+        &mut self,
+        value: T,
+    ) -> Result<(), sqlx::Error> {
+        self.arguments.add(value).map_err(sqlx::Error::Encode)
+    }
+
+    /// Runs all statements and gives the rows that they return. Small batches stay prepared.
+    pub(crate) async fn fetch(
+        self,
+        connection: &mut SqliteConnection,
+    ) -> Result<Vec<sqlx::sqlite::SqliteRow>, sqlx::Error> {
+        let small = self.rows <= 4;
+        let query = sqlx::query_with(AssertSqlSafe(self.sql), self.arguments).persistent(small);
+        query.fetch_all(connection).await
+    }
+}

@@ -1,0 +1,231 @@
+//! The one task that writes: takes what is queued as a group, judges it, makes it durable, makes it visible, answers.
+//!
+//! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use sqlx::SqliteConnection;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::compaction::{History, Maintenance};
+use super::lock::FileLock;
+use super::{open, persist};
+use crate::cache::Cache;
+use crate::group::Group;
+use crate::hub::Hub;
+use crate::key::Key;
+use crate::metrics::Metrics;
+use crate::subscription::Batch;
+use crate::txn::{Committed, Txn, TxnError};
+
+/// The results of a request's Txns, in their order.
+pub(crate) type Results = Vec<Result<Committed, TxnError>>;
+
+/// What the writer is asked to do.
+pub(crate) enum Request {
+    /// Transactions, at most a group's worth.
+    Commit(CommitRequest),
+    /// A small step of compaction or of giving back pages; between two of them commits have their turn.
+    Maintain(Maintenance),
+}
+
+pub(crate) struct CommitRequest {
+    pub(crate) txns: Vec<Txn>,
+    pub(crate) reply: oneshot::Sender<Results>,
+}
+
+/// The database can no longer be trusted or reached: the process must end, and start again from the disk.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fatal {
+    #[error("the cache and the database disagree about {0}")]
+    Disagree(Key),
+    #[error("the database is lost: {0}")]
+    Lost(sqlx::Error),
+}
+
+pub(crate) struct Writer {
+    pub(crate) connection: SqliteConnection,
+    pub(crate) requests: mpsc::Receiver<Request>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) history: Arc<History>,
+    pub(crate) metrics: Metrics,
+    pub(crate) revision: i64,
+    /// The compaction point in the database; the hub's may be ahead of it.
+    pub(crate) compacted: i64,
+    pub(crate) group_operations: usize,
+    pub(crate) closing: CancellationToken,
+    /// Let go of when the connection is closed.
+    pub(crate) lock: FileLock,
+}
+
+impl Writer {
+    /// Serves requests until the store closes, then those that are queued, then closes the database.
+    pub(crate) async fn run(mut self) -> Result<(), Fatal> {
+        while let Some(request) = self.next().await {
+            match request {
+                Request::Commit(first) => {
+                    let (group, other) = self.take_group(first);
+                    self.commit(group).await?;
+                    if let Some(maintenance) = other {
+                        self.maintain(maintenance).await;
+                    }
+                }
+                Request::Maintain(maintenance) => self.maintain(maintenance).await,
+            }
+            self.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
+        }
+        self.hub.close();
+        open::close(self.connection).await;
+        drop(self.lock);
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Option<Request> {
+        if !self.requests.is_closed() {
+            tokio::select! {
+                biased;
+                request = self.requests.recv() => return request,
+                () = self.closing.cancelled() => self.requests.close(),
+            }
+        }
+        self.requests.recv().await
+    }
+
+    /// What is queued now, up to a group's worth of operations, or up to a request that is no commit.
+    fn take_group(&mut self, first: CommitRequest) -> (Vec<CommitRequest>, Option<Maintenance>) {
+        let mut operations = operations(&first.txns);
+        let mut group = vec![first];
+        while operations < self.group_operations {
+            match self.requests.try_recv() {
+                Ok(Request::Commit(next)) => {
+                    operations += self::operations(&next.txns);
+                    group.push(next);
+                }
+                Ok(Request::Maintain(maintenance)) => return (group, Some(maintenance)),
+                Err(_) => break,
+            }
+        }
+        (group, None)
+    }
+
+    async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
+        let started = Instant::now();
+        let mut txns: Vec<Vec<Txn>> =
+            requests.iter_mut().map(|request| std::mem::take(&mut request.txns)).collect();
+        let begun = persist::begin(&mut self.connection, &self.cache, &distinct_keys(&txns)).await;
+        match begun {
+            Ok(None) => {}
+            Ok(Some(key)) => return Err(Fatal::Disagree(key)),
+            Err(error) => return self.refuse(requests, &txns, error).await,
+        }
+        let cache = self.cache.clone();
+        let mut group = Group::new(&cache, self.revision);
+        let mut results: Vec<Results> = Vec::with_capacity(txns.len());
+        for txns in &mut txns {
+            results.push(std::mem::take(txns).into_iter().map(|txn| group.judge(txn)).collect());
+        }
+        if group.events.is_empty() {
+            persist::rollback(&mut self.connection).await;
+        } else if let Err(error) = persist::commit(&mut self.connection, &self.cache, &group).await {
+            let failure = self.failed(error).await?;
+            self.metrics.failures.inc();
+            for results in &mut results {
+                results.iter_mut().for_each(|result| *result = Err(failure.clone()));
+            }
+            answer(requests, results);
+            return Ok(());
+        }
+        self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+        self.visible(group, requests, results);
+        Ok(())
+    }
+
+    /// The group is durable: cache, revision, answers, subscriptions, in this order.
+    fn visible(&mut self, group: Group<'_>, requests: Vec<CommitRequest>, results: Vec<Results>) {
+        let refused = results.iter().flatten().filter(|result| result.is_err()).count();
+        self.metrics.refused.inc_by(refused as u64);
+        if group.events.is_empty() {
+            return answer(requests, results);
+        }
+        let revision = group.revision;
+        let events: Batch = group.events.into();
+        self.revision = revision;
+        self.cache.apply(&events);
+        self.hub.publish(&events, revision);
+        answer(requests, results);
+        self.hub.dispatch(&events, revision);
+        self.history.superseded(&events);
+        self.metrics.group_operations.observe(events.len() as f64);
+        self.metrics.revision.set(revision);
+        self.metrics.cache_bytes.set(self.cache.bytes());
+    }
+
+    /// Nothing could be begun: everybody gets the reason.
+    async fn refuse(
+        &mut self,
+        requests: Vec<CommitRequest>,
+        txns: &[Vec<Txn>],
+        error: sqlx::Error,
+    ) -> Result<(), Fatal> {
+        let failure = self.failed(error).await?;
+        self.metrics.failures.inc();
+        let results = txns.iter().map(|txns| txns.iter().map(|_| Err(failure.clone())).collect()).collect();
+        answer(requests, results);
+        Ok(())
+    }
+
+    /// Rolls back after an error and makes sure that nothing of the group is there.
+    async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
+        tracing::error!(%error, "the database refused a group of writes");
+        persist::rollback(&mut self.connection).await;
+        let revision = sqlx::query_scalar("SELECT revision FROM meta WHERE id = 1");
+        let revision: i64 = match revision.fetch_one(&mut self.connection).await {
+            Ok(revision) => revision,
+            Err(error) => return Err(Fatal::Lost(error)),
+        };
+        if revision != self.revision {
+            // It says that it failed, and it is there: only a fresh start tells what holds.
+            return Err(Fatal::Lost(error));
+        }
+        Ok(txn_error(&error))
+    }
+
+    async fn maintain(&mut self, maintenance: Maintenance) {
+        let (history, hub) = (self.history.clone(), self.hub.clone());
+        maintenance.run(&mut self.connection, &mut self.compacted, self.revision, &hub, &history).await;
+        self.metrics.compacted.set(self.hub.compacted());
+        self.metrics.history_bytes.set(self.history.bytes.load(Ordering::Relaxed));
+        self.metrics.subscriptions.set(i64::try_from(self.hub.subscriptions()).unwrap_or(i64::MAX));
+    }
+}
+
+fn operations(txns: &[Txn]) -> usize {
+    txns.iter().map(|txn| txn.operations.len()).sum()
+}
+
+fn distinct_keys(txns: &[Vec<Txn>]) -> Vec<&Key> {
+    let all = txns.iter().flatten().flat_map(|txn| txn.operations.iter().map(|operation| &operation.key));
+    let mut seen = HashSet::new();
+    all.filter(|key| seen.insert(*key)).collect()
+}
+
+fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
+    for (request, results) in requests.into_iter().zip(results) {
+        // A caller that has gone away does not take its write back.
+        let _gone = request.reply.send(results);
+    }
+}
+
+/// Which of the refusals an error of the database is.
+fn txn_error(error: &sqlx::Error) -> TxnError {
+    const SQLITE_FULL: &str = "13";
+    match error.as_database_error().and_then(|error| error.code()) {
+        Some(code) if code == SQLITE_FULL => TxnError::Full(error.to_string()),
+        _ => TxnError::Unavailable(error.to_string()),
+    }
+}
