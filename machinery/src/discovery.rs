@@ -180,3 +180,29 @@ pub struct Served {
     /// The backend's own ETag or hash of its v3 document, used in `?hash=`; empty for local ones.
     pub openapi_v3_etag: String,
 }
+
+impl Source {
+    /// The word in keys and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Aggregator => "aggregator",
+            Self::Builtin => "builtin",
+            Self::Crd => "crd",
+        }
+    }
+}
+
+impl Served {
+    /// The key of its stream entry: one group version may have an entry of each source.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}/{}", self.source.as_str(), self.group, self.version)
+    }
+
+    /// The documents that the entry names, without those it does not have.
+    pub fn documents(&self) -> impl Iterator<Item = &str> {
+        let all = [&self.discovery, &self.resource_list, &self.openapi_v3, &self.openapi_v2];
+        all.into_iter().map(String::as_str).filter(|hash| !hash.is_empty())
+    }
+}

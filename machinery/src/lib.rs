@@ -9,6 +9,7 @@ pub mod field;
 pub mod gvk;
 pub mod names;
 pub mod object;
+pub mod openapi;
 pub mod request_info;
 pub mod resolve;
 pub mod route;

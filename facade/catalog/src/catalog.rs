@@ -1,0 +1,118 @@
+//! The catalogue: fed from the stream, asked by the director.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use portico_machinery::GroupVersion;
+
+use crate::discovery;
+use crate::document::DocumentSource;
+use crate::openapi::{self, Compressed};
+use crate::request::{Reply, Request};
+use crate::snapshot::Snapshot;
+use crate::state::{Change, State};
+
+/// What the facade knows of itself and of the control service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `host:port` that `/api` names as this server's address.
+    pub server_address: String,
+    /// The Kubernetes version in OpenAPI's `info`, `1.36`.
+    pub version: String,
+}
+
+/// Discovery and OpenAPI of everything that is served. One per facade; all methods may be called at any time.
+pub struct Catalog {
+    pub(crate) settings: Settings,
+    pub(crate) documents: Arc<dyn DocumentSource>,
+    pub(crate) compressed: Compressed,
+    state: Mutex<State>,
+    /// Nothing after a change: the next request makes the next snapshot.
+    current: ArcSwapOption<Snapshot>,
+}
+
+impl Catalog {
+    /// An empty catalogue.
+    #[must_use]
+    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
+        Self {
+            settings,
+            documents,
+            compressed: Compressed::default(),
+            state: Mutex::new(State::default()),
+            current: ArcSwapOption::empty(),
+        }
+    }
+
+    /// Applies changes of the stream. Cheap: documents are made when they are asked for.
+    pub fn update(&self, changes: impl IntoIterator<Item = Change>) {
+        let mut state = self.state.lock();
+        let mut changed = false;
+        for change in changes {
+            changed |= state.apply(change);
+        }
+        if changed {
+            self.current.store(None);
+        }
+    }
+
+    /// Replaces everything by a snapshot of the stream.
+    pub fn reset(&self, entries: impl IntoIterator<Item = Change>) {
+        let mut next = State::default();
+        for entry in entries {
+            next.apply(entry);
+        }
+        let mut state = self.state.lock();
+        if next.routes != state.routes || next.served != state.served {
+            *state = next;
+            self.current.store(None);
+        }
+    }
+
+    /// The hashes of all documents that entries name: what a facade keeps for times without a control service.
+    #[must_use]
+    pub fn documents(&self) -> std::collections::BTreeSet<String> {
+        let state = self.state.lock();
+        state.served.values().flat_map(|served| served.documents()).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        if let Some(snapshot) = self.current.load_full() {
+            return snapshot;
+        }
+        let state = self.state.lock();
+        // Whoever held the lock before us may have made it.
+        self.current.load_full().unwrap_or_else(|| {
+            let snapshot = Arc::new(Snapshot::new(&state));
+            self.current.store(Some(snapshot.clone()));
+            snapshot
+        })
+    }
+
+    /// Answers a request for discovery or OpenAPI; nothing when the path is none of the catalogue's, or belongs to a
+    /// backend, or names what is not served: the next in the chain answers then.
+    pub async fn respond(&self, request: &Request<'_>) -> Option<Reply> {
+        let segments: Vec<&str> = request.path.strip_prefix('/')?.split('/').collect();
+        let snapshot = self.snapshot();
+        match segments.as_slice() {
+            ["api"] | ["api", ""] => Some(discovery::core(self, &snapshot, request).await),
+            ["apis"] => Some(discovery::groups(self, &snapshot, request).await),
+            ["apis", ""] => Some(discovery::legacy_groups(&snapshot, request)),
+            ["apis", group] | ["apis", group, ""] => discovery::group(&snapshot, group, request),
+            ["api", version] | ["api", version, ""] => {
+                discovery::resources(self, &snapshot, &GroupVersion::new("", *version), request).await
+            }
+            ["apis", group, version] | ["apis", group, version, ""] => {
+                discovery::resources(self, &snapshot, &GroupVersion::new(*group, *version), request).await
+            }
+            ["openapi", "v2"] => Some(openapi::v2(self, &snapshot, request).await),
+            ["openapi", "v3"] => Some(openapi::v3_index(self, &snapshot, request)),
+            ["openapi", "v3", ..] => {
+                let key = request.path.strip_prefix("/openapi/v3/").unwrap_or_default();
+                Some(openapi::v3(self, &snapshot, key, request).await)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Discovery: which form of a document a request gets, and the answers themselves.
+//!
+//! Upstream rules: aggregator 6.1 to 6.4 and 6.6, and what a real server showed beyond them.
+
+mod aggregated;
+mod legacy;
+
+pub(crate) use aggregated::{Aggregated, quoted_sha512};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, header};
+use portico_machinery::accept::{Choice, Encoding, Offer, negotiate};
+use portico_machinery::{GroupVersion, Status};
+
+use crate::catalog::Catalog;
+use crate::document::load;
+use crate::request::{Document, Reply, Request, value};
+use crate::snapshot::Snapshot;
+use aggregated::Wanted;
+
+const OFFER: Offer<'_> = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[] };
+/// What a 406 names.
+const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// `/api` and `/api/`: aggregated or `APIVersions`.
+pub(crate) async fn core(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    if let Err(refusal) = only_get(request) {
+        return refusal;
+    }
+    if let Some(wanted) = aggregated::wanted(&request.accept()) {
+        let document = aggregated::core(catalog, snapshot).await;
+        return aggregated_reply(&document, wanted, request);
+    }
+    strict(request, || legacy::versions(&catalog.settings.server_address))
+}
+
+/// `/apis`: aggregated or the list of groups; any method.
+pub(crate) async fn groups(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    match aggregated::wanted(&request.accept()) {
+        Some(wanted) => {
+            let document = aggregated::groups(catalog, snapshot).await;
+            aggregated_reply(&document, wanted, request)
+        }
+        None => legacy_groups(snapshot, request),
+    }
+}
+
+/// `/apis/`, which never gives the aggregated form; any method.
+pub(crate) fn legacy_groups(snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    let json = || snapshot.legacy.get_or_init(|| legacy::group_list(snapshot.groups())).clone();
+    negotiated(request, json)
+}
+
+/// `/apis/<group>`; any method. Nothing when no APIService is of this group.
+pub(crate) fn group(snapshot: &Snapshot, name: &str, request: &Request<'_>) -> Option<Reply> {
+    let group = snapshot.group(name)?;
+    Some(negotiated(request, || legacy::group(group)))
+}
+
+/// The resource list of a group version that is served here; nothing when a backend or nobody serves it.
+pub(crate) async fn resources(
+    catalog: &Catalog,
+    snapshot: &Snapshot,
+    gv: &GroupVersion,
+    request: &Request<'_>,
+) -> Option<Reply> {
+    let hash = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv));
+    let hash = hash.map(|s| s.resource_list.as_str())?;
+    if let Err(refusal) = only_get(request) {
+        return Some(refusal);
+    }
+    let loaded = load(&*catalog.documents, &[hash.into()]).await.pop().flatten()?;
+    Some(match loaded {
+        Ok(json) => strict(request, || legacy::with_newline(&json)),
+        Err(error) => Reply::refused(Status::unavailable(error.to_string())),
+    })
+}
+
+/// Routed like resources upstream: other methods are 405.
+fn only_get(request: &Request<'_>) -> Result<(), Reply> {
+    if request.method == Method::GET { Ok(()) } else { Err(Reply::refused(Status::no_method())) }
+}
+
+/// Routed like resources upstream: `application/*` is not enough.
+fn strict(request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+    let accept = request.accept();
+    let clauses = accept.split(',').map(|c| c.split(';').next().unwrap_or_default().trim());
+    if !accept.is_empty() && clauses.clone().all(|c| c == "application/*") {
+        return Reply::refused(Status::not_acceptable(&ACCEPTED));
+    }
+    negotiated(request, json)
+}
+
+fn negotiated(request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
+    let Some(choice) = negotiate(&request.accept(), OFFER) else {
+        return Reply::refused(Status::not_acceptable(&ACCEPTED));
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, value(choice.encoding.media_type()));
+    document(json(), choice, headers)
+}
+
+fn document(json: Bytes, choice: Choice, headers: HeaderMap) -> Reply {
+    Reply::Document(Document { json, encoding: choice.encoding, pretty: choice.pretty, headers })
+}
+
+/// The aggregated document with its validators; 304 only for exactly the current tag.
+fn aggregated_reply(document: &Aggregated, wanted: Wanted, request: &Request<'_>) -> Reply {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ETAG, value(&document.etag));
+    headers.insert(header::VARY, value("Accept"));
+    headers.insert(header::CACHE_CONTROL, value("public"));
+    if request.header(header::IF_NONE_MATCH) == document.etag {
+        return Reply::empty(StatusCode::NOT_MODIFIED, headers);
+    }
+    let media =
+        format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", wanted.encoding.media_type());
+    headers.insert(header::CONTENT_TYPE, value(&media));
+    Reply::Document(Document {
+        json: document.json.clone(),
+        encoding: wanted.encoding,
+        pretty: wanted.pretty,
+        headers,
+    })
+}

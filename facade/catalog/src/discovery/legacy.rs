@@ -1,0 +1,84 @@
+//! The legacy documents: `APIVersions`, `APIGroupList`, `APIGroup`.
+
+use bytes::Bytes;
+use portico_machinery::discovery::{ApiGroup, GroupVersionForDiscovery};
+use serde::Serialize;
+
+use crate::snapshot::Group;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiVersions<'a> {
+    kind: &'static str,
+    versions: [&'static str; 1],
+    #[serde(rename = "serverAddressByClientCIDRs")]
+    server_addresses: [ServerAddress<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct ServerAddress<'a> {
+    #[serde(rename = "clientCIDR")]
+    client_cidr: &'static str,
+    #[serde(rename = "serverAddress")]
+    server_address: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ApiGroupList {
+    kind: &'static str,
+    api_version: &'static str,
+    groups: Vec<ApiGroup>,
+}
+
+/// `/api`; upstream leaves `apiVersion` out.
+pub(super) fn versions(server_address: &str) -> Bytes {
+    encode(&ApiVersions {
+        kind: "APIVersions",
+        versions: ["v1"],
+        server_addresses: [ServerAddress { client_cidr: "0.0.0.0/0", server_address }],
+    })
+}
+
+/// `/apis`
+pub(super) fn group_list(groups: &[Group]) -> Bytes {
+    let groups = groups.iter().map(|g| api_group(g, false)).collect();
+    encode(&ApiGroupList { kind: "APIGroupList", api_version: "v1", groups })
+}
+
+/// `/apis/<group>`
+pub(super) fn group(group: &Group) -> Bytes {
+    encode(&api_group(group, true))
+}
+
+fn api_group(group: &Group, alone: bool) -> ApiGroup {
+    let version = |v: &String| GroupVersionForDiscovery {
+        group_version: format!("{}/{v}", group.name),
+        version: v.clone(),
+    };
+    let versions: Vec<_> = group.versions.iter().map(version).collect();
+    let preferred_version = versions.first().cloned().unwrap_or_default();
+    let (kind, api_version) = if alone { ("APIGroup", "v1") } else { ("", "") };
+    ApiGroup {
+        kind: kind.to_owned(),
+        api_version: api_version.to_owned(),
+        name: group.name.clone(),
+        versions,
+        preferred_version,
+    }
+}
+
+pub(super) fn encode(value: &impl Serialize) -> Bytes {
+    // Structs of strings always encode.
+    with_newline(&serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// JSON as upstream's encoder ends it.
+pub(super) fn with_newline(json: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(json.len() + 1);
+    bytes.extend_from_slice(json);
+    if json.last() != Some(&b'\n') {
+        bytes.push(b'\n');
+    }
+    bytes.into()
+}

@@ -1,0 +1,136 @@
+//! OpenAPI: the version 3 index and documents, and the merged version 2 document.
+//!
+//! Upstream rules: aggregator 7.1 and 7.2, and what a real server showed. Documents of backends are the ones that the
+//! control service fetched, under our own tags, so that an address of the index always leads to what it promises.
+
+mod general;
+mod serving;
+mod v2;
+
+pub(crate) use serving::Compressed;
+pub(crate) use v2::V2;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use portico_machinery::GroupVersion;
+use portico_machinery::accept::parse_accept;
+use portico_machinery::discovery::Served;
+use serde::Serialize;
+
+use crate::catalog::Catalog;
+use crate::document::load;
+use crate::request::{Reply, Request, value};
+use crate::snapshot::Snapshot;
+use serving::Body;
+
+#[derive(Serialize)]
+struct Index {
+    paths: BTreeMap<String, IndexEntry>,
+}
+
+#[derive(Serialize)]
+struct IndexEntry {
+    #[serde(rename = "serverRelativeURL")]
+    url: String,
+}
+
+/// `/openapi/v3`: every document's address; any Accept.
+pub(crate) fn v3_index(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    let json = snapshot.v3_index.get_or_init(|| index(catalog, snapshot)).clone();
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, value("application/json"));
+    serving::plain(json, headers, request)
+}
+
+fn index(catalog: &Catalog, snapshot: &Snapshot) -> Bytes {
+    let mut paths = BTreeMap::new();
+    let mut add = |key: String, tag: &str| {
+        let url = address(&key, tag);
+        paths.insert(key, IndexEntry { url });
+    };
+    for served in snapshot.all_served().filter(|s| !s.openapi_v3.is_empty()) {
+        add(key_of(served), &tag_of(&served.openapi_v3));
+    }
+    for (key, document) in general::documents(&snapshot.builtin_groups(), &catalog.settings.version) {
+        add(key, &document.tag);
+    }
+    serde_json::to_vec(&Index { paths }).unwrap_or_default().into()
+}
+
+fn address(key: &str, tag: &str) -> String {
+    format!("/openapi/v3/{key}?hash={tag}")
+}
+
+fn key_of(served: &Served) -> String {
+    let root = GroupVersion::new(&served.group, &served.version).root();
+    root.trim_start_matches('/').to_owned()
+}
+
+fn gv_of(key: &str) -> Option<GroupVersion> {
+    match key.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => Some(GroupVersion::new("", *version)),
+        ["apis", group, version] if !group.is_empty() => Some(GroupVersion::new(*group, *version)),
+        _ => None,
+    }
+}
+
+/// The tag of a document by content hash, without quotes.
+fn tag_of(hash: &str) -> String {
+    hash.to_ascii_uppercase()
+}
+
+/// `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.
+pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, request: &Request<'_>) -> Reply {
+    let served = gv_of(key).and_then(|gv| snapshot.served(&gv)).filter(|s| !s.openapi_v3.is_empty());
+    let (tag, body) = match served {
+        Some(served) => (tag_of(&served.openapi_v3), None),
+        None => match general::document(key, &snapshot.builtin_groups(), &catalog.settings.version) {
+            Some(document) => (document.tag, Some(document.json)),
+            None => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
+        },
+    };
+    if !accepts_json(&request.accept()) {
+        return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
+    }
+    let hash = request.query_value("hash");
+    let mut headers = HeaderMap::new();
+    if !hash.is_empty() && hash != tag {
+        headers.insert(header::LOCATION, value(&address(key, &tag)));
+        return Reply::empty(StatusCode::MOVED_PERMANENTLY, headers);
+    }
+    if hash == tag {
+        headers.insert(header::CACHE_CONTROL, value("public, immutable"));
+        headers.insert(header::EXPIRES, value(&serving::in_a_year()));
+    }
+    headers.insert(header::CONTENT_TYPE, value("application/json"));
+    let body = match (body, served) {
+        (Some(json), _) => Body::Whole(json),
+        (None, Some(served)) => Body::Named(&served.openapi_v3),
+        (None, None) => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
+    };
+    serving::conditional(catalog, body, &format!("\"{tag}\""), headers, request).await
+}
+
+/// `/openapi/v2`: everything merged; 406 has no body.
+pub(crate) async fn v2(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    if !accepts_json(&request.accept()) {
+        return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
+    }
+    let merged = v2::document(catalog, snapshot).await;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, value("application/json"));
+    let body = Body::Compressed(merged.gzip.clone());
+    serving::conditional(catalog, body, &merged.etag, headers, request).await
+}
+
+/// Whether JSON will do. Clauses with a type that only protobuf has are not for us.
+fn accepts_json(accept: &str) -> bool {
+    accept.trim().is_empty() || parse_accept(accept).iter().any(|clause| clause.covers("application/json"))
+}
+
+/// A document by hash.
+async fn fetch(catalog: &Catalog, hash: &str) -> Option<Result<Bytes, crate::DocumentError>> {
+    load(&*catalog.documents, &[hash.into()]).await.pop().flatten()
+}

@@ -1,0 +1,287 @@
+//! Documents of the paths that belong to no group version: `/api/`, `/apis/`, `/apis/<group>/`, `/version/`.
+//!
+//! Their types are data (`data/*.json`), the same for every server.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use indexmap::IndexMap;
+use portico_machinery::openapi::{Pieces, SpecV2};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest, Sha256};
+
+const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+const INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
+/// Types that the discovery types contain.
+const PARTS: [&str; 2] = ["GroupVersionForDiscovery", "ServerAddressByClientCIDR"];
+const MEDIA: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// One GET of a path outside all group versions.
+struct Endpoint {
+    key: String,
+    operation: String,
+    tag: String,
+    schema: String,
+    media: &'static [&'static str],
+}
+
+/// A document and its tag.
+pub(super) struct General {
+    pub json: Bytes,
+    pub tag: String,
+}
+
+fn endpoints(groups: &BTreeSet<&str>) -> Vec<Endpoint> {
+    let meta = |key: &str, operation: &str, tag: &str, kind: &str| Endpoint {
+        key: key.to_owned(),
+        operation: operation.to_owned(),
+        tag: tag.to_owned(),
+        schema: format!("{META}{kind}"),
+        media: &MEDIA,
+    };
+    let mut all = vec![
+        meta("api", "getCoreAPIVersions", "core", "APIVersions"),
+        meta("apis", "getAPIVersions", "apis", "APIGroupList"),
+        Endpoint {
+            key: "version".to_owned(),
+            operation: "getCodeVersion".to_owned(),
+            tag: "version".to_owned(),
+            schema: INFO.to_owned(),
+            media: &MEDIA[..1],
+        },
+    ];
+    all.extend(groups.iter().map(|group| {
+        let friendly = friendly_name(group);
+        let tag = uncapitalised(&friendly);
+        meta(&format!("apis/{group}"), &format!("get{friendly}APIGroup"), &tag, "APIGroup")
+    }));
+    all
+}
+
+/// `rbac.authorization.k8s.io` is `RbacAuthorization`, `light.example.org` is `LightExampleOrg`.
+fn friendly_name(group: &str) -> String {
+    let title = |part: &str| {
+        let mut chars = part.chars();
+        chars.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+    };
+    group.trim_end_matches(".k8s.io").split('.').map(title).collect()
+}
+
+fn uncapitalised(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |first| first.to_ascii_lowercase().to_string() + chars.as_str())
+}
+
+/// All documents with their keys, for groups that are built in.
+pub(super) fn documents(groups: &BTreeSet<&str>, version: &str) -> Vec<(String, General)> {
+    endpoints(groups).iter().map(|e| (e.key.clone(), e.document(version))).collect()
+}
+
+/// The document of this key.
+pub(super) fn document(key: &str, groups: &BTreeSet<&str>, version: &str) -> Option<General> {
+    endpoints(groups).iter().find(|e| e.key == key).map(|e| e.document(version))
+}
+
+/// The same paths as a part of version 2.
+pub(super) fn part(groups: &BTreeSet<&str>) -> SpecV2 {
+    let paths = endpoints(groups).iter().map(|e| (format!("/{}/", e.key), raw(&e.path_v2()))).collect();
+    SpecV2 { paths, definitions: types_v2().clone(), parameters: Pieces::default() }
+}
+
+#[derive(Serialize)]
+struct Ref {
+    #[serde(rename = "$ref")]
+    to: String,
+}
+
+#[derive(Serialize)]
+struct PathItem<O> {
+    get: O,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OperationV3<'a> {
+    tags: [&'a str; 1],
+    description: &'static str,
+    operation_id: &'a str,
+    responses: IndexMap<&'static str, ResponseV3<'a>>,
+}
+
+#[derive(Serialize)]
+struct ResponseV3<'a> {
+    description: &'static str,
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    content: IndexMap<&'a str, Content>,
+}
+
+#[derive(Serialize)]
+struct Content {
+    schema: Ref,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OperationV2<'a> {
+    description: &'static str,
+    consumes: &'a [&'static str],
+    produces: &'a [&'static str],
+    schemes: [&'static str; 1],
+    tags: [&'a str; 1],
+    operation_id: &'a str,
+    responses: IndexMap<&'static str, ResponseV2>,
+}
+
+#[derive(Serialize)]
+struct ResponseV2 {
+    description: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Ref>,
+}
+
+#[derive(Serialize)]
+struct DocumentV3<'a> {
+    openapi: &'static str,
+    info: Info<'a>,
+    paths: IndexMap<String, PathItem<OperationV3<'a>>>,
+    components: Components,
+}
+
+#[derive(Serialize)]
+pub(super) struct Info<'a> {
+    pub title: &'static str,
+    pub version: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Components {
+    schemas: Pieces,
+    security_schemes: IndexMap<&'static str, SecurityScheme>,
+}
+
+/// The bearer token, as every document describes it.
+#[derive(Serialize)]
+pub(super) struct SecurityScheme {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    description: &'static str,
+    name: &'static str,
+    #[serde(rename = "in")]
+    place: &'static str,
+}
+
+pub(super) fn security() -> IndexMap<&'static str, SecurityScheme> {
+    let bearer = SecurityScheme {
+        kind: "apiKey",
+        description: "Bearer Token authentication",
+        name: "authorization",
+        place: "header",
+    };
+    IndexMap::from([("BearerToken", bearer)])
+}
+
+impl Endpoint {
+    fn description(&self) -> &'static str {
+        match self.key.as_str() {
+            "api" => "get available API versions",
+            "apis" => "get available API groups",
+            "version" => "get the version of the server",
+            _ => "get information of a group",
+        }
+    }
+
+    fn document(&self, version: &str) -> General {
+        let to = || Ref { to: format!("#/components/schemas/{}", self.schema) };
+        let content = self.media.iter().map(|media| (*media, Content { schema: to() })).collect();
+        let none = ResponseV3 { description: "Unauthorized", content: IndexMap::new() };
+        let get = OperationV3 {
+            tags: [&self.tag],
+            description: self.description(),
+            operation_id: &self.operation,
+            responses: IndexMap::from([("200", ResponseV3 { description: "OK", content }), ("401", none)]),
+        };
+        let document = DocumentV3 {
+            openapi: "3.0.0",
+            info: Info { title: "Kubernetes", version },
+            paths: IndexMap::from([(format!("/{}/", self.key), PathItem { get })]),
+            components: Components { schemas: self.schemas(), security_schemes: security() },
+        };
+        // Structs of strings always encode.
+        let json: Bytes = serde_json::to_vec(&document).unwrap_or_default().into();
+        let tag = Sha256::digest(&json).iter().map(|b| format!("{b:02X}")).collect();
+        General { json, tag }
+    }
+
+    fn path_v2(&self) -> PathItem<OperationV2<'_>> {
+        let schema = Some(Ref { to: format!("#/definitions/{}", self.schema) });
+        let get = OperationV2 {
+            description: self.description(),
+            consumes: self.media,
+            produces: self.media,
+            schemes: ["https"],
+            tags: [&self.tag],
+            operation_id: &self.operation,
+            responses: IndexMap::from([
+                ("200", ResponseV2 { description: "OK", schema }),
+                ("401", ResponseV2 { description: "Unauthorized", schema: None }),
+            ]),
+        };
+        PathItem { get }
+    }
+
+    fn schemas(&self) -> Pieces {
+        let list = self.key == "apis";
+        let wanted = |name: &str| {
+            let short = name.trim_start_matches(META);
+            let part = self.schema != INFO && PARTS.contains(&short);
+            name == self.schema || part || (list && short == "APIGroup")
+        };
+        types_v3().iter().filter(|(name, _)| wanted(name)).map(|(n, p)| (n.clone(), p.clone())).collect()
+    }
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_default()
+}
+
+fn types_v3() -> &'static Pieces {
+    static TYPES: OnceLock<Pieces> = OnceLock::new();
+    TYPES.get_or_init(|| embedded(include_str!("data/schemas_v3.json")))
+}
+
+fn types_v2() -> &'static Pieces {
+    static TYPES: OnceLock<Pieces> = OnceLock::new();
+    TYPES.get_or_init(|| embedded(include_str!("data/definitions_v2.json")))
+}
+
+/// Our own data; a test reads them.
+fn embedded(text: &str) -> Pieces {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_types_can_be_read() {
+        assert_eq!((types_v3().len(), types_v2().len()), (6, 6));
+    }
+
+    #[test]
+    fn groups_have_upstreams_names() {
+        for (group, name, tag) in [
+            ("apps", "Apps", "apps"),
+            ("rbac.authorization.k8s.io", "RbacAuthorization", "rbacAuthorization"),
+            ("light.example.org", "LightExampleOrg", "lightExampleOrg"),
+        ] {
+            assert_eq!(
+                (friendly_name(group).as_str(), uncapitalised(&friendly_name(group)).as_str()),
+                (name, tag)
+            );
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! How OpenAPI documents go out: tags, conditions, compression.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::{HeaderMap, Response, StatusCode, header};
+use indexmap::IndexMap;
+use parking_lot::Mutex;
+use portico_machinery::Status;
+
+use super::fetch;
+use crate::catalog::Catalog;
+use crate::request::{Reply, Request, value};
+
+/// Compressed documents kept; the oldest goes first.
+const KEPT_BYTES: usize = 16 << 20;
+
+/// Compressed documents by content hash, within a bound.
+#[derive(Clone, Default)]
+pub(crate) struct Compressed(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    documents: IndexMap<String, Bytes>,
+    bytes: usize,
+}
+
+impl Compressed {
+    fn get(&self, hash: &str) -> Option<Bytes> {
+        self.0.lock().documents.get(hash).cloned()
+    }
+
+    fn put(&self, hash: &str, gzip: &Bytes) {
+        let mut kept = self.0.lock();
+        if kept.documents.insert(hash.to_owned(), gzip.clone()).is_none() {
+            kept.bytes += gzip.len();
+        }
+        while kept.bytes > KEPT_BYTES {
+            let Some((_, oldest)) = kept.documents.shift_remove_index(0) else { break };
+            kept.bytes -= oldest.len();
+        }
+    }
+}
+
+/// Where a body is.
+pub(super) enum Body<'a> {
+    /// Here.
+    Whole(Bytes),
+    /// Here, compressed.
+    Compressed(Bytes),
+    /// With the document source, under this hash.
+    Named(&'a str),
+}
+
+/// A document with its tag: 304 when the client has it (`*`, lists and weak tags count), compressed when it may be.
+pub(super) async fn conditional(
+    catalog: &Catalog,
+    body: Body<'_>,
+    etag: &str,
+    mut headers: HeaderMap,
+    request: &Request<'_>,
+) -> Reply {
+    headers.insert(header::ETAG, value(etag));
+    headers.append(header::VARY, value("Accept-Encoding"));
+    headers.append(header::VARY, value("Accept"));
+    if matches_tag(request.header(header::IF_NONE_MATCH), etag) {
+        headers.remove(header::CONTENT_TYPE);
+        return Reply::empty(StatusCode::NOT_MODIFIED, headers);
+    }
+    let gzip = accepts_gzip(request);
+    let bytes = match body {
+        Body::Whole(json) => Ok(if gzip { compress(&json) } else { json }),
+        Body::Compressed(packed) if gzip => Ok(packed),
+        Body::Compressed(packed) => decompress(&packed),
+        Body::Named(hash) => named(catalog, hash, gzip).await,
+    };
+    match bytes {
+        Ok(bytes) => finished(bytes, headers, gzip),
+        Err(status) => Reply::Refused(status),
+    }
+}
+
+/// A body without a tag, never compressed.
+pub(super) fn plain(json: Bytes, headers: HeaderMap, _: &Request<'_>) -> Reply {
+    finished(json, headers, false)
+}
+
+fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
+    if gzip {
+        headers.insert(header::CONTENT_ENCODING, value("gzip"));
+    }
+    let mut response = Response::new(bytes);
+    *response.headers_mut() = headers;
+    Reply::Ready(response)
+}
+
+async fn named(catalog: &Catalog, hash: &str, gzip: bool) -> Result<Bytes, Box<Status>> {
+    if gzip && let Some(packed) = catalog.compressed.get(hash) {
+        return Ok(packed);
+    }
+    let unavailable = |why: String| Box::new(Status::unavailable(why));
+    let json = match fetch(catalog, hash).await {
+        Some(Ok(json)) => json,
+        Some(Err(error)) => return Err(unavailable(error.to_string())),
+        None => return Err(unavailable("there is no such document".to_owned())),
+    };
+    if !gzip {
+        return Ok(json);
+    }
+    let packed = compress(&json);
+    catalog.compressed.put(hash, &packed);
+    Ok(packed)
+}
+
+fn accepts_gzip(request: &Request<'_>) -> bool {
+    request.header(header::ACCEPT_ENCODING).split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        parts.next() == Some("gzip") && !parts.any(|p| p == "q=0")
+    })
+}
+
+fn matches_tag(header: &str, etag: &str) -> bool {
+    let plain = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    header.trim() == "*" || header.split(',').any(|tag| plain(tag) == etag)
+}
+
+/// Gzip at a level that pays for documents sent often.
+pub(super) fn compress(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
+    // Writing to memory does not fail; were it ever to, the empty body would show it.
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    packed.unwrap_or_default().into()
+}
+
+fn decompress(packed: &[u8]) -> Result<Bytes, Box<Status>> {
+    let mut bytes = Vec::with_capacity(packed.len() * 10);
+    match GzDecoder::new(packed).read_to_end(&mut bytes) {
+        Ok(_) => Ok(bytes.into()),
+        Err(error) => Err(Box::new(Status::internal(error))),
+    }
+}
+
+/// One year from now, as HTTP writes dates.
+pub(super) fn in_a_year() -> String {
+    httpdate(SystemTime::now() + Duration::from_secs(365 * 24 * 3600))
+}
+
+fn httpdate(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (days, rest) = (seconds / 86400, seconds % 86400);
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7) as usize];
+    let (year, month, day) = civil(days);
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let month = MONTHS[(month - 1) as usize];
+    format!(
+        "{weekday}, {day:02} {month} {year} {:02}:{:02}:{:02} GMT",
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    )
+}
+
+/// Year, month and day of a day since 1970-01-01 in the Gregorian calendar.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let of_era = days % 146_097;
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_http_wants_them() {
+        for (seconds, want) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"),
+        ] {
+            assert_eq!(httpdate(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), want);
+        }
+    }
+
+    #[test]
+    fn tags_match_as_conditional_requests_compare_them() {
+        let etag = "\"A\"";
+        for (header, want) in [
+            ("\"A\"", true),
+            ("W/\"A\"", true),
+            ("\"B\", \"A\"", true),
+            ("*", true),
+            ("", false),
+            ("A", false),
+            ("\"B\"", false),
+        ] {
+            assert_eq!(matches_tag(header, etag), want, "{header}");
+        }
+    }
+
+    #[test]
+    fn compressed_documents_stay_within_their_bound() {
+        let kept = Compressed::default();
+        let big = Bytes::from(vec![0; KEPT_BYTES / 2]);
+        for hash in ["a", "b", "c"] {
+            kept.put(hash, &big);
+        }
+        assert!(kept.get("a").is_none() && kept.get("b").is_some() && kept.get("c").is_some());
+    }
+}

@@ -1,0 +1,120 @@
+//! The merged version 2 document: made at first ask, part by part, and kept compressed.
+
+mod merge;
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::{Served, Source};
+use portico_machinery::openapi::{Pieces, SpecV2};
+use serde::Serialize;
+
+use super::{general, serving};
+use crate::catalog::Catalog;
+use crate::discovery::quoted_sha512;
+use crate::document::load;
+use crate::snapshot::Snapshot;
+use merge::Merger;
+
+/// How many parts are in memory at a time besides the merged document.
+const BATCH: usize = 8;
+
+/// A finished document.
+#[derive(Debug)]
+pub(crate) struct V2 {
+    pub gzip: Bytes,
+    /// Quoted; of the JSON.
+    pub etag: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    swagger: &'static str,
+    info: general::Info<'a>,
+    paths: &'a Pieces,
+    definitions: &'a Pieces,
+    parameters: &'a Pieces,
+    security_definitions: indexmap::IndexMap<&'static str, general::SecurityScheme>,
+    security: [indexmap::IndexMap<&'static str, [&'static str; 0]>; 1],
+}
+
+/// Everything that is served, merged. A part that cannot be had is left out, and the next request tries again.
+pub(super) async fn document(catalog: &Catalog, snapshot: &Snapshot) -> Arc<V2> {
+    let make = || async {
+        let (spec, complete) = merged(catalog, snapshot).await;
+        let document = Arc::new(finish(&spec, &catalog.settings.version));
+        if complete { Ok(document) } else { Err(document) }
+    };
+    snapshot.v2.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
+}
+
+async fn merged(catalog: &Catalog, snapshot: &Snapshot) -> (SpecV2, bool) {
+    let mut merger = Merger::default();
+    merger.add(general::part(&snapshot.builtin_groups()));
+    let mut complete = true;
+    for batch in parts(snapshot).chunks(BATCH) {
+        let hashes: Vec<Arc<str>> = batch.iter().map(|s| s.openapi_v2.as_str().into()).collect();
+        for (served, loaded) in batch.iter().zip(load(&*catalog.documents, &hashes).await) {
+            let part = match loaded {
+                Some(Ok(json)) => SpecV2::parse(&json).map_err(|e| e.to_string()),
+                Some(Err(error)) => Err(error.to_string()),
+                None => continue,
+            };
+            match part {
+                Ok(part) => merger.add(part),
+                Err(error) => {
+                    tracing::warn!(
+                        group = served.group,
+                        version = served.version,
+                        error,
+                        "no OpenAPI v2 part"
+                    );
+                    complete = false;
+                }
+            }
+            // Merging is work without waiting: others get their turn between parts.
+            tokio::task::yield_now().await;
+        }
+    }
+    (merger.finish(), complete)
+}
+
+/// Entries with a part, in upstream's order: local first, then backends by group priority, group and APIService name.
+fn parts(snapshot: &Snapshot) -> Vec<&Arc<Served>> {
+    let gv = |s: &Served| GroupVersion::new(&s.group, &s.version);
+    let mut priorities: HashMap<&str, i32> = HashMap::new();
+    for served in snapshot.all_served().filter(|s| s.source == Source::Aggregator) {
+        let priority = priorities.entry(&served.group).or_insert(i32::MIN);
+        *priority = (*priority).max(snapshot.priority(&gv(served)).0);
+    }
+    let mut parts: Vec<_> = snapshot.all_served().filter(|s| !s.openapi_v2.is_empty()).collect();
+    parts.sort_by_cached_key(|s| {
+        let local = match s.source {
+            Source::Builtin => 0,
+            Source::Crd => 1,
+            Source::Aggregator => 2,
+        };
+        let priority = priorities.get(s.group.as_str()).filter(|_| local == 2).copied().unwrap_or(0);
+        (local, Reverse(priority), s.group.clone(), gv(s).api_service_name())
+    });
+    parts
+}
+
+fn finish(spec: &SpecV2, version: &str) -> V2 {
+    let document = Document {
+        swagger: "2.0",
+        info: general::Info { title: "Kubernetes", version },
+        paths: &spec.paths,
+        definitions: &spec.definitions,
+        parameters: &spec.parameters,
+        security_definitions: general::security(),
+        security: [indexmap::IndexMap::from([("BearerToken", [])])],
+    };
+    // Maps with string keys always encode.
+    let json = serde_json::to_vec(&document).unwrap_or_default();
+    V2 { etag: quoted_sha512(&json), gzip: serving::compress(&json) }
+}

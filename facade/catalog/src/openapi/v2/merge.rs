@@ -1,0 +1,162 @@
+//! Merging version 2 parts: who comes first keeps its paths; types of one name are shared when they are equal and
+//! renamed when they are not.
+//!
+//! Upstream rules: the table of aggregator 7.1. Pure: parts in, one document out.
+
+use std::collections::{BTreeSet, HashMap};
+
+use portico_machinery::Object;
+use portico_machinery::openapi::{Pieces, Section, SpecV2, rename};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// The document so far.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    spec: SpecV2,
+}
+
+/// Ordered as upstream sorts them: by `group/version.kind`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KindRef {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl Merger {
+    /// Merges one part in.
+    pub fn add(&mut self, mut part: SpecV2) {
+        let taken = part.paths.keys().filter(|path| self.spec.paths.contains_key(*path)).count();
+        if taken == part.paths.len() {
+            return;
+        }
+        if taken > 0 {
+            part.retain_paths(|path| !self.spec.paths.contains_key(path));
+        }
+        let definitions = renames(&self.spec.definitions, &part.definitions, same_but_kinds);
+        let parameters = renames(&self.spec.parameters, &part.parameters, |a, b| same(a.get(), b.get()));
+        if !definitions.is_empty() || !parameters.is_empty() {
+            rename_all(&mut part, &definitions, &parameters);
+        }
+        self.spec.paths.extend(part.paths);
+        for (name, piece) in part.parameters {
+            self.spec.parameters.entry(name).or_insert(piece);
+        }
+        for (name, piece) in part.definitions {
+            match self.spec.definitions.get_mut(&name) {
+                None => {
+                    self.spec.definitions.insert(name, piece);
+                }
+                Some(shared) => {
+                    if let Some(united) = unite_kinds(shared, &piece) {
+                        *shared = united;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The merged document, sorted as upstream's encoder sorts maps.
+    pub fn finish(mut self) -> SpecV2 {
+        self.spec.paths.sort_unstable_keys();
+        self.spec.definitions.sort_unstable_keys();
+        self.spec.parameters.sort_unstable_keys();
+        self.spec
+    }
+}
+
+/// New names for pieces of `source` that `target` has differently: `_v2`, `_v3`, ... of which an equal one is used again.
+fn renames(
+    target: &Pieces,
+    source: &Pieces,
+    equal: impl Fn(&RawValue, &RawValue) -> bool,
+) -> HashMap<String, String> {
+    let mut renames = HashMap::new();
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    for (name, piece) in source {
+        let clash = target.get(name).is_some_and(|existing| !equal(existing, piece));
+        if !clash {
+            continue;
+        }
+        let candidates = (2..).map(|n: u32| format!("{name}_v{n}"));
+        let free = |candidate: &String| match target.get(candidate) {
+            Some(existing) => equal(existing, piece),
+            None => !source.contains_key(candidate) && !used.contains(candidate),
+        };
+        // Names never run out.
+        if let Some(new) = candidates.into_iter().find(free) {
+            used.insert(new.clone());
+            renames.insert(name.clone(), new);
+        }
+    }
+    renames
+}
+
+fn rename_all(
+    part: &mut SpecV2,
+    definitions: &HashMap<String, String>,
+    parameters: &HashMap<String, String>,
+) {
+    let rewritten = |piece: Box<RawValue>| {
+        let first = rename(piece.get(), Section::Definitions, definitions);
+        let second = rename(first.as_deref().unwrap_or(piece.get()), Section::Parameters, parameters);
+        match second.or(first).map(RawValue::from_string) {
+            Some(Ok(renamed)) => renamed,
+            _ => piece,
+        }
+    };
+    let moved = |pieces: &mut Pieces, names: &HashMap<String, String>| {
+        let old = std::mem::take(pieces);
+        let name = |n: String| names.get(&n).cloned().unwrap_or(n);
+        *pieces = old.into_iter().map(|(n, piece)| (name(n), rewritten(piece))).collect();
+    };
+    moved(&mut part.paths, &HashMap::new());
+    moved(&mut part.definitions, definitions);
+    moved(&mut part.parameters, parameters);
+}
+
+fn same(a: &str, b: &str) -> bool {
+    a == b || matches!((object(a), object(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// Whether two types are equal apart from the kinds that are served under them.
+fn same_but_kinds(a: &RawValue, b: &RawValue) -> bool {
+    if a.get() == b.get() {
+        return true;
+    }
+    let plain = |text: &str| {
+        object(text).map(|mut o| {
+            o.remove(&[KINDS]);
+            o
+        })
+    };
+    matches!((plain(a.get()), plain(b.get())), (Some(a), Some(b)) if a == b)
+}
+
+fn object(text: &str) -> Option<Object> {
+    Object::from_json(text.as_bytes()).ok()
+}
+
+/// The first type with the kinds of both; nothing when it has them all.
+fn unite_kinds(shared: &RawValue, other: &RawValue) -> Option<Box<RawValue>> {
+    if shared.get() == other.get() {
+        return None;
+    }
+    let mut object = object(shared.get())?;
+    let mut kinds: Vec<KindRef> = object.decode(&[KINDS]).unwrap_or_default();
+    let more: Vec<KindRef> = self::object(other.get())?.decode(&[KINDS]).unwrap_or_default();
+    let before = kinds.len();
+    kinds.extend(more.into_iter().filter(|k| !kinds.contains(k)).collect::<Vec<_>>());
+    if kinds.len() == before {
+        return None;
+    }
+    kinds.sort_by_cached_key(|k| format!("{}/{}.{}", k.group, k.version, k.kind));
+    object.set(&[KINDS], kinds);
+    RawValue::from_string(String::from_utf8(object.to_json()).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests;

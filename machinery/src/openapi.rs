@@ -1,0 +1,170 @@
+//! OpenAPI version 2 as far as merging needs it: named parts of JSON text, and the references between them.
+//!
+//! Parts stay text: a merged document of many megabytes is put together without building it as a tree. The text is
+//! canonical (compact, as `serde_json` writes it); [`SpecV2::canonical`] makes it so for foreign documents.
+
+use std::collections::{HashMap, HashSet};
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::object::{NotAnObject, Object};
+
+/// Named pieces of JSON, in order.
+pub type Pieces = IndexMap<String, Box<RawValue>>;
+
+/// The parts of a version 2 document that are merged; everything else of a foreign document is left out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpecV2 {
+    /// By path.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub paths: Pieces,
+    /// By type name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub definitions: Pieces,
+    /// Shared parameters by name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub parameters: Pieces,
+}
+
+/// What a reference points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// `#/definitions/`
+    Definitions,
+    /// `#/parameters/`
+    Parameters,
+}
+
+impl Section {
+    const ALL: [Self; 2] = [Self::Definitions, Self::Parameters];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Definitions => r##""$ref":"#/definitions/"##,
+            Self::Parameters => r##""$ref":"#/parameters/"##,
+        }
+    }
+}
+
+/// The names that canonical JSON text refers to, with what they are, in order of appearance.
+pub fn references(text: &str) -> impl Iterator<Item = (Section, &str)> {
+    Section::ALL.into_iter().flat_map(move |section| {
+        text.match_indices(section.prefix()).filter_map(move |(at, prefix)| {
+            let rest = &text[at + prefix.len()..];
+            Some((section, &rest[..rest.find('"')?]))
+        })
+    })
+}
+
+/// The same text with references renamed; the text itself when nothing is.
+#[must_use]
+pub fn rename(text: &str, section: Section, names: &HashMap<String, String>) -> Option<String> {
+    let mut renamed = String::new();
+    let mut done = 0;
+    for (at, prefix) in text.match_indices(section.prefix()) {
+        let start = at + prefix.len();
+        let Some(length) = text[start..].find('"') else { break };
+        if let Some(to) = names.get(&text[start..start + length]) {
+            renamed.push_str(&text[done..start]);
+            renamed.push_str(to);
+            done = start + length;
+        }
+    }
+    (done > 0).then(|| renamed + &text[done..])
+}
+
+impl SpecV2 {
+    /// Reads a document as it comes.
+    ///
+    /// # Errors
+    /// When it is no JSON object of this shape.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+
+    /// Reads a foreign document and brings its text into canonical form.
+    ///
+    /// # Errors
+    /// When it is no JSON object of this shape.
+    pub fn canonical(json: &[u8]) -> Result<Self, NotAnObject> {
+        let object = Object::from_json(json)?;
+        Ok(serde_json::from_slice(&object.to_json())?)
+    }
+
+    /// Compact JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        // Maps with string keys always encode.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Keeps the paths that `keep` likes, and drops what only the others referred to. What nothing ever referred to stays.
+    pub fn retain_paths(&mut self, keep: impl Fn(&str) -> bool) {
+        let before = self.reachable();
+        self.paths.retain(|path, _| keep(path));
+        let after = self.reachable();
+        let kept = |section: Section, name: &str| {
+            let reference = (section, name.to_owned());
+            after.contains(&reference) || !before.contains(&reference)
+        };
+        self.definitions.retain(|name, _| kept(Section::Definitions, name));
+        self.parameters.retain(|name, _| kept(Section::Parameters, name));
+    }
+
+    /// Everything that paths refer to, directly or through others.
+    fn reachable(&self) -> HashSet<(Section, String)> {
+        let owned = |(section, name): (Section, &str)| (section, name.to_owned());
+        let mut open: Vec<_> =
+            self.paths.values().flat_map(|piece| references(piece.get())).map(owned).collect();
+        let mut found = HashSet::new();
+        while let Some(reference) = open.pop() {
+            let pieces = match reference.0 {
+                Section::Definitions => &self.definitions,
+                Section::Parameters => &self.parameters,
+            };
+            let piece = pieces.get(&reference.1).map(|p| p.get()).unwrap_or_default();
+            if found.insert(reference) {
+                open.extend(references(piece).map(owned));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> SpecV2 {
+        SpecV2::canonical(
+            br##"{"swagger": "2.0", "paths": {
+                "/apis/a/v1/x": {"get": {"responses": {"200": {"schema": {"$ref": "#/definitions/X"}}}}},
+                "/apis/b/v1/y": {"parameters": [{"$ref": "#/parameters/p"}], "get": {"schema": {"$ref": "#\/definitions\/Y"}}}},
+              "definitions": {"X": {"properties": {"z": {"$ref": "#/definitions/Z"}}}, "Y": {"properties": {"y": {"$ref": "#/definitions/Y"}}},
+                "Z": {}, "Loose": {}}, "parameters": {"p": {"name": "p"}}}"##,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn dropped_paths_take_along_what_only_they_used() {
+        let mut spec = spec();
+        spec.retain_paths(|path| path.starts_with("/apis/a/v1/"));
+        assert_eq!(spec.paths.keys().collect::<Vec<_>>(), ["/apis/a/v1/x"]);
+        assert_eq!(spec.definitions.keys().collect::<Vec<_>>(), ["X", "Z", "Loose"]);
+        assert!(spec.parameters.is_empty());
+    }
+
+    #[test]
+    fn references_are_renamed_and_words_that_look_like_them_are_not() {
+        let names = HashMap::from([("Y".to_owned(), "Y_v2".to_owned())]);
+        let text = r##"{"$ref":"#/definitions/Y","d":"\"$ref\":\"#/definitions/Y\"","e":{"$ref":"#/definitions/YY"}}"##;
+        let want = text.replacen("definitions/Y\"", "definitions/Y_v2\"", 1);
+        assert_eq!(rename(text, Section::Definitions, &names), Some(want));
+        assert_eq!(rename(text, Section::Parameters, &names), None);
+        assert_eq!(references(text).map(|(_, n)| n).collect::<Vec<_>>(), ["Y", "YY"]);
+    }
+}
