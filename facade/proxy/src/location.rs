@@ -80,8 +80,11 @@ fn keeps_in_value(byte: u8) -> bool {
     is_unreserved(byte) || byte == b'+' || byte == b' '
 }
 
+/// A key and its value, decoded.
+type Pair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
 fn encode_query(out: &mut Vec<u8>, query: &[u8]) {
-    let mut pairs: Vec<(Cow<'_, [u8]>, Cow<'_, [u8]>)> = query
+    let mut pairs: Vec<Pair<'_>> = query
         .split(|byte| *byte == b'&')
         .filter(|pair| !pair.is_empty() && !pair.contains(&b';'))
         .filter_map(|pair| {

@@ -37,6 +37,11 @@ impl Upstream {
         self.slot.get()?.as_ref().ok()?.observation()
     }
 
+    /// Requests under way to the backend, through whichever route.
+    pub fn in_flight(&self) -> usize {
+        self.slot.get().and_then(|slot| slot.as_ref().ok()).map_or(0, |transport| transport.in_flight())
+    }
+
     /// The transport, looked up by `find` at first use. The answer (also a refusal) stays until the route changes.
     pub(crate) fn transport(
         &self,

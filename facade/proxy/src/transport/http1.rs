@@ -102,6 +102,7 @@ impl Http1 {
 pub(crate) struct Http1Body {
     incoming: Incoming,
     lease: Option<Lease>,
+    failure: Option<BoxError>,
 }
 
 /// A connection in use. It goes back to its target when the answer is complete, and is closed otherwise.
@@ -120,7 +121,7 @@ impl Http1Body {
         permit: Permit,
         target: Option<usize>,
     ) -> Self {
-        let mut body = Self { incoming, lease: Some(Lease { connection, permit, target }) };
+        let mut body = Self { incoming, lease: Some(Lease { connection, permit, target }), failure: None };
         body.release_at_end();
         body
     }
@@ -129,6 +130,32 @@ impl Http1Body {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(failure) = self.failure.take() {
+            return Poll::Ready(Some(Err(failure)));
+        }
+        match self.poll_driven(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(None) => {
+                self.release();
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Ok(frame))) => {
+                self.release_at_end();
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(failure))) => {
+                // Told at the next poll: our listener throws away what it has not flushed when a body fails, and
+                // the client should get what there was.
+                self.lease = None;
+                self.failure = Some(failure);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The next frame; while there is none, the connection is driven.
+    fn poll_driven(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut quiet = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
         if frame.is_pending()
@@ -138,27 +165,10 @@ impl Http1Body {
             let ended = Pin::new(&mut lease.connection.connection).poll(cx);
             frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
             if frame.is_pending() && ended.is_ready() {
-                self.lease = None;
-                return Poll::Ready(Some(Err(
-                    "the backend closed the connection before its answer was complete".into(),
-                )));
+                return Poll::Ready(Some(Err("the backend's connection ended".into())));
             }
         }
-        match frame {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(None) => {
-                self.release();
-                Poll::Ready(None)
-            }
-            Poll::Ready(Some(Err(error))) => {
-                self.lease = None;
-                Poll::Ready(Some(Err(error.into())))
-            }
-            Poll::Ready(Some(Ok(frame))) => {
-                self.release_at_end();
-                Poll::Ready(Some(Ok(frame)))
-            }
-        }
+        frame.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {

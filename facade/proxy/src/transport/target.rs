@@ -20,6 +20,7 @@ pub(crate) struct Target {
     pub(crate) authority: HeaderValue,
     pub(super) circuit: Circuit,
     /// Last in, first out: what was used last is the least likely to have been closed.
+    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
     idle: Mutex<Vec<Box<Http1>>>,
     shared: Mutex<Vec<Arc<Http2>>>,
     /// One HTTP/2 dial at a time: the others wait for its streams.

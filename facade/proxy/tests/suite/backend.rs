@@ -1,0 +1,225 @@
+//! A backend that does what a test tells it, byte for byte, over TLS on port 0.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use portico_kit::pki::{Authority, CertInfo, Profile};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_rustls::server::TlsStream;
+
+/// The name that routes to backends verify.
+pub const NAME: &str = "flunders.wardle.svc";
+pub const HOUR: Duration = Duration::from_secs(3600);
+
+/// A request as it arrived.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pub line: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub sni: Option<String>,
+    /// The client certificate's common name.
+    pub client: Option<String>,
+    /// Counts connections from 0.
+    pub connection: usize,
+}
+
+impl Seen {
+    /// All values of a header.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(n, _)| n == name).map(|(_, v)| v.as_str()).collect()
+    }
+
+    pub fn target(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap()
+    }
+}
+
+/// What the backend does with a request.
+pub enum Reply {
+    /// These bytes, and the next request.
+    Bytes(String),
+    /// These bytes, and the end.
+    Close(String),
+    /// These bytes, then every byte back.
+    Echo(String),
+    /// Pieces as they come, and the end when the sender is gone.
+    Pieces(mpsc::Receiver<String>),
+    /// Nothing, until the client goes; then the sender is dropped.
+    Hang(mpsc::Sender<()>),
+}
+
+/// 200 with this body.
+pub fn ok(body: &str) -> Reply {
+    with_status("200 OK", "", body)
+}
+
+/// An answer with `Content-Length`; `headers` end in CRLF each.
+pub fn with_status(status: &str, headers: &str, body: &str) -> Reply {
+    Reply::Bytes(format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len()))
+}
+
+type Script = Arc<dyn Fn(Seen) -> Reply + Send + Sync>;
+
+pub struct Backend {
+    pub address: SocketAddr,
+    pub authority: Arc<Authority>,
+    seen: mpsc::UnboundedReceiver<Seen>,
+    pub connections: Arc<AtomicUsize>,
+    pub tasks: TaskSet,
+}
+
+impl Backend {
+    /// With a certificate for [`NAME`].
+    pub async fn start(script: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_names(&[NAME], script).await
+    }
+
+    pub async fn with_names(names: &[&str], script: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let authority = Arc::new(Authority::create("backend-ca").unwrap());
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let pair = authority.issue(&Profile::server("backend", &names, HOUR)).unwrap();
+        Self::with_pair(authority, pair.cert_pair("backend").unwrap(), script).await
+    }
+
+    pub async fn with_pair(
+        authority: Arc<Authority>,
+        pair: CertPair,
+        script: impl Fn(Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
+        let options = ServerTlsOptions { alpn: vec![b"http/1.1".to_vec()], ..ServerTlsOptions::default() };
+        let tls = ServerTls::new(pair, &[], &options).unwrap();
+        let (tx, seen) = mpsc::unbounded_channel();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (script, count, set): (Script, _, _) = (Arc::new(script), connections.clone(), tasks.clone());
+        tasks.spawn_until_cancelled("backend", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                let (acceptor, script, tx) = (tls.acceptor(), script.clone(), tx.clone());
+                set.spawn_until_cancelled("backend-connection", async move {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        serve(stream, number, &script, &tx).await;
+                    }
+                });
+            }
+        });
+        Self { address, authority, seen, connections, tasks }
+    }
+
+    /// The next request that arrives.
+    pub async fn seen(&mut self) -> Seen {
+        tokio::time::timeout(Duration::from_secs(5), self.seen.recv())
+            .await
+            .expect("no request arrived")
+            .unwrap()
+    }
+
+    /// Whether a request has arrived that nobody looked at.
+    pub fn has_more(&mut self) -> bool {
+        self.seen.try_recv().is_ok()
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+async fn serve(
+    mut stream: TlsStream<TcpStream>,
+    number: usize,
+    script: &Script,
+    tx: &mpsc::UnboundedSender<Seen>,
+) {
+    let session = stream.get_ref().1;
+    let sni = session.server_name().map(str::to_owned);
+    let client = session.peer_certificates().map(|certs| CertInfo::parse(&certs[0]).unwrap().common_name);
+    let mut buffer = Vec::new();
+    while let Some(mut seen) = read_request(&mut stream, &mut buffer).await {
+        (seen.sni, seen.client, seen.connection) = (sni.clone(), client.clone(), number);
+        let _ = tx.send(seen.clone());
+        match script(seen) {
+            Reply::Bytes(bytes) => {
+                if stream.write_all(bytes.as_bytes()).await.is_err() || stream.flush().await.is_err() {
+                    return;
+                }
+            }
+            Reply::Close(bytes) => {
+                let _ = stream.write_all(bytes.as_bytes()).await;
+                let _ = stream.shutdown().await;
+                return;
+            }
+            Reply::Echo(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                let (mut read, mut write) = tokio::io::split(stream);
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+                let _ = write.shutdown().await;
+                return;
+            }
+            Reply::Pieces(mut pieces) => {
+                while let Some(piece) = pieces.recv().await {
+                    stream.write_all(piece.as_bytes()).await.unwrap();
+                    stream.flush().await.unwrap();
+                }
+                let _ = stream.shutdown().await;
+                return;
+            }
+            Reply::Hang(_until) => {
+                let _ = stream.read(&mut [0; 64]).await;
+                return;
+            }
+        }
+    }
+}
+
+/// A head, and a body by `Content-Length` or chunks (kept as they came, chunk by chunk joined).
+async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -> Option<Seen> {
+    let end = loop {
+        if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at + 4;
+        }
+        fill(stream, buffer).await?;
+    };
+    let head = String::from_utf8(buffer.drain(..end).collect()).unwrap();
+    let mut lines = head.trim_end().split("\r\n");
+    let line = lines.next().unwrap().to_owned();
+    let headers: Vec<(String, String)> = lines
+        .map(|line| line.split_once(": ").unwrap())
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let first: HashMap<&str, &str> = headers.iter().rev().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let body = if first.get("transfer-encoding") == Some(&"chunked") {
+        while !buffer.windows(5).any(|window| window == b"0\r\n\r\n") && !ends_with_trailers(buffer) {
+            fill(stream, buffer).await?;
+        }
+        std::mem::take(buffer)
+    } else {
+        let length = first.get("content-length").map_or(0, |length| length.parse().unwrap());
+        while buffer.len() < length {
+            fill(stream, buffer).await?;
+        }
+        buffer.drain(..length).collect()
+    };
+    Some(Seen { line, headers, body, ..Seen::default() })
+}
+
+fn ends_with_trailers(buffer: &[u8]) -> bool {
+    buffer.windows(3).any(|window| window == b"0\r\n") && buffer.ends_with(b"\r\n\r\n")
+}
+
+async fn fill(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -> Option<()> {
+    let mut piece = [0; 4096];
+    let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
+    buffer.extend_from_slice(&piece[..read]);
+    Some(())
+}

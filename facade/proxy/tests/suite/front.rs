@@ -1,0 +1,266 @@
+//! A front: a plain HTTP/1.1 listener that gives each request to the proxy as one fixed user.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use portico_kit::dial::{Connector, ConnectorOptions};
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::CertPair;
+use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
+use portico_machinery::{GroupVersion, RequestInfo, Status, UserInfo};
+use portico_proxy::{Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody, Upstream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::backend::{Backend, NAME};
+
+/// A path of a resource.
+pub const FLUNDERS: &str = "/apis/wardle.example.com/v1/flunders";
+/// The path of discovery.
+pub const DISCOVERY: &str = "/apis/wardle.example.com/v1";
+
+/// What a test may vary; build it, then [`Setup::start`].
+pub struct Setup {
+    pub route: Route,
+    pub bundle: Bytes,
+    pub user: Option<UserInfo>,
+    pub limits: Limits,
+    pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// Time that the chain gives each request.
+    pub deadline: Option<Duration>,
+    pub registry: Registry,
+}
+
+impl Setup {
+    /// A route to these backends (which share the first one's CA), user alice.
+    pub fn to(backends: &[&Backend]) -> Self {
+        Self::to_addresses(
+            &backends.iter().map(|b| b.address).collect::<Vec<_>>(),
+            backends[0].authority.cert_pem(),
+        )
+    }
+
+    pub fn to_addresses(addresses: &[SocketAddr], ca: &str) -> Self {
+        let targets =
+            addresses.iter().map(|a| Target { host: a.ip().to_string(), port: a.port() }).collect::<Vec<_>>();
+        let backend = To {
+            service: ServiceReference { namespace: "wardle".into(), name: "flunders".into(), port: 443 },
+            targets,
+            server_name: NAME.into(),
+            trust: Trust::Bundle("hash".into()),
+            ..To::default()
+        };
+        let route = Route {
+            name: "v1.wardle.example.com".into(),
+            group_version: GroupVersion { group: "wardle.example.com".into(), version: "v1".into() },
+            backend: Some(backend),
+            available: Availability { ok: true, reason: "Passed".into(), ..Availability::default() },
+            ..Route::default()
+        };
+        let mut user = UserInfo::new("alice", ["dev", "system:authenticated"]);
+        user.uid = "uid-alice".into();
+        user.extra = BTreeMap::from([("example.com/scopes".into(), vec!["read".into()])]);
+        let limits = Limits { dial_timeout: Duration::from_secs(5), ..Limits::default() };
+        let registry = Registry::new();
+        Self {
+            route,
+            bundle: Bytes::copy_from_slice(ca.as_bytes()),
+            user: Some(user),
+            limits,
+            client_cert: None,
+            deadline: None,
+            registry,
+        }
+    }
+
+    pub fn backend(&mut self) -> &mut To {
+        self.route.backend.as_mut().unwrap()
+    }
+
+    pub async fn start(self) -> Front {
+        let Self { route, bundle, user, limits, client_cert, deadline, registry } = self;
+        let tasks = TaskSet::new();
+        let connector = Connector::new(ConnectorOptions::default());
+        let settings = ProxySettings { connector, client_cert, tasks: tasks.clone(), limits };
+        let proxy = Proxy::new(settings, ProxyMetrics::new(&registry));
+        let upstream =
+            Arc::new(Upstream::new(Arc::new(route), &|hash| (hash == "hash").then(|| bundle.clone())));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let front = Front { address: listener.local_addr().unwrap(), tasks, proxy, upstream, registry };
+        let (proxy, upstream, tasks) = (front.proxy.clone(), front.upstream.clone(), front.tasks.clone());
+        front.tasks.spawn_until_cancelled("front", async move {
+            while let Ok((stream, peer)) = listener.accept().await {
+                let (proxy, upstream, user) = (proxy.clone(), upstream.clone(), user.clone());
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (proxy, upstream, user) = (proxy.clone(), upstream.clone(), user.clone());
+                    async move {
+                        let path = request.uri().path().to_owned();
+                        let info = RequestInfo::parse(request.method().as_str(), &path, "").unwrap();
+                        let context = ProxyContext {
+                            user: user.as_ref(),
+                            audit_id: "audit-1",
+                            client_ip: Some(peer.ip()),
+                            request_info: &info,
+                            deadline: deadline.map(|wait| Instant::now() + wait),
+                        };
+                        Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
+                    }
+                });
+                tasks.spawn_until_cancelled("front-connection", async move {
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .with_upgrades()
+                        .await;
+                });
+            }
+        });
+        front
+    }
+}
+
+pub struct Front {
+    pub address: SocketAddr,
+    pub tasks: TaskSet,
+    pub proxy: Proxy,
+    pub upstream: Arc<Upstream>,
+    pub registry: Registry,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: String,
+    pub trailers: Option<HeaderMap>,
+}
+
+impl Answer {
+    /// The body as a failure Status with the answer's own code.
+    pub fn failure(&self) -> Status {
+        let status = Status::from_json(self.body.as_bytes()).unwrap_or_else(|| panic!("no Status: {self:?}"));
+        assert_eq!((status.code, status.is_failure()), (self.status.as_u16(), true));
+        status
+    }
+
+    /// Code, cause's reason and message of a failure.
+    pub fn cause(&self) -> (u16, String, String) {
+        let status = self.failure();
+        let cause = status.details.and_then(|d| d.causes.into_iter().next()).unwrap_or_default();
+        (status.code, cause.reason, cause.message)
+    }
+}
+
+impl Front {
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "").await
+    }
+
+    /// One request on a connection of its own.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header("host", "front");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        self.tasks.spawn_until_cancelled("client", async move {
+            let _ = connection.await;
+        });
+        let response = tokio::time::timeout(Duration::from_secs(10), sender.send_request(request));
+        let (parts, body) = response.await.expect("no answer").unwrap().into_parts();
+        let collected = body.collect().await.unwrap();
+        let trailers = collected.trailers().cloned();
+        let body = String::from_utf8(collected.to_bytes().to_vec()).unwrap();
+        Answer { status: parts.status, headers: parts.headers, body, trailers }
+    }
+
+    /// Requests under way at the front's backend.
+    pub fn upstream_in_flight(&self) -> usize {
+        self.upstream.in_flight()
+    }
+
+    /// The code of a GET through another route, without the listener.
+    pub async fn direct(&self, upstream: &Upstream) -> u16 {
+        let user = UserInfo::new("alice", ["dev"]);
+        let info = RequestInfo::parse("GET", FLUNDERS, "").unwrap();
+        let context = ProxyContext {
+            user: Some(&user),
+            audit_id: "",
+            client_ip: None,
+            request_info: &info,
+            deadline: None,
+        };
+        let request = Request::builder().uri(FLUNDERS).body(RequestBody::empty()).unwrap();
+        let response = self.proxy.handle(upstream, request, context).await;
+        let code = response.status().as_u16();
+        response.into_body().collect().await.unwrap();
+        code
+    }
+
+    pub async fn raw(&self) -> Raw {
+        Raw { stream: TcpStream::connect(self.address).await.unwrap() }
+    }
+
+    /// The value of a metric line that starts so.
+    pub fn metric(&self, line: &str) -> String {
+        let text = self.registry.encode(portico_kit::metrics::Format::Text);
+        let found = text.lines().find_map(|l| l.strip_prefix(line)).unwrap_or_default();
+        found.trim().to_owned()
+    }
+}
+
+/// A client that writes and reads bytes.
+pub struct Raw {
+    pub stream: TcpStream,
+}
+
+impl Raw {
+    pub async fn write(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Reads until these words have come, and gives back all.
+    pub async fn until(&mut self, words: &str) -> String {
+        let mut all = Vec::new();
+        let reading = async {
+            let mut piece = [0; 4096];
+            while !String::from_utf8_lossy(&all).contains(words) {
+                let read = self.stream.read(&mut piece).await.unwrap();
+                assert!(read > 0, "ended before {words:?}: {}", String::from_utf8_lossy(&all));
+                all.extend_from_slice(&piece[..read]);
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(5), reading).await.expect("these words did not come");
+        String::from_utf8(all).unwrap()
+    }
+
+    /// Reads to the end of the connection.
+    pub async fn rest(&mut self) -> String {
+        let mut all = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(5), self.stream.read_to_end(&mut all)).await;
+        // A reset is an end, too.
+        let _ = read.expect("the connection does not end");
+        String::from_utf8(all).unwrap()
+    }
+}

@@ -1,0 +1,137 @@
+//! Connections: kept, bounded, told dead, never mixed up (spec 3.7; complaints 8, 10).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use portico_proxy::Upstream;
+use tokio::sync::mpsc;
+
+use crate::backend::{Backend, Reply, ok};
+use crate::front::{FLUNDERS, Setup};
+
+#[tokio::test]
+async fn one_request_after_another_uses_one_connection() {
+    let mut backend = Backend::start(|_| ok("{}")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    for _ in 0..5 {
+        assert_eq!(front.get(FLUNDERS).await.body, "{}");
+        assert_eq!(backend.seen().await.connection, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_backend_has_closed_is_not_used_again() {
+    let backend =
+        Backend::start(|_| Reply::Close("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".into())).await;
+    let front = Setup::to(&[&backend]).start().await;
+    for _ in 0..5 {
+        assert_eq!(front.get(FLUNDERS).await.status, 200);
+    }
+    assert_eq!(backend.connections.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn idle_connections_are_bounded() {
+    let waiting = Arc::new(Mutex::new(Vec::new()));
+    let kept = waiting.clone();
+    let mut backend = Backend::start(move |seen| match seen.target().ends_with("wait") {
+        true => {
+            let (tx, rx) = mpsc::channel(2);
+            kept.lock().unwrap().push(tx);
+            Reply::Pieces(rx)
+        }
+        false => ok("{}"),
+    })
+    .await;
+    let mut setup = Setup::to(&[&backend]);
+    setup.limits.max_idle_per_target = 0;
+    let front = setup.start().await;
+    for expected in 0..3 {
+        front.get(FLUNDERS).await;
+        assert_eq!(backend.seen().await.connection, expected);
+    }
+    assert!(waiting.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_stray_answer_on_an_idle_connection_is_never_taken_for_an_answer() {
+    // Two answers to one request: the second must not meet the next client.
+    let backend = Backend::start(|_| {
+        let one = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nmine";
+        let two = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nothers";
+        Reply::Bytes(format!("{one}{two}"))
+    })
+    .await;
+    let front = Setup::to(&[&backend]).start().await;
+    for _ in 0..3 {
+        assert_eq!(front.get(FLUNDERS).await.body, "mine");
+    }
+}
+
+#[tokio::test]
+async fn equal_routes_share_connections_and_an_edited_one_keeps_them() {
+    let mut backend = Backend::start(|_| ok("{}")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    front.get(FLUNDERS).await;
+    assert_eq!(backend.seen().await.connection, 0);
+    // The same content under another name and revision.
+    let mut route = front.upstream.route().clone();
+    (route.name, route.revision) = ("v2.wardle.example.com".into(), 9);
+    let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
+    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
+    assert_eq!(front.direct(&other).await, 200);
+    assert_eq!(backend.seen().await.connection, 0);
+    // Other targets are another way.
+    let mut route = front.upstream.route().clone();
+    route.backend.as_mut().unwrap().server_name = "other.wardle.svc".into();
+    let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
+    assert_eq!(front.direct(&other).await, 503);
+}
+
+#[tokio::test]
+async fn requests_go_round_the_targets_and_past_a_dead_one() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let (a, b) = (Backend::start(|_| ok("a")).await, count.clone());
+    let pair =
+        portico_kit::pki::Profile::server("b", &[crate::backend::NAME.to_owned()], crate::backend::HOUR);
+    let pair = a.authority.issue(&pair).unwrap().cert_pair("b").unwrap();
+    let b = Backend::with_pair(a.authority.clone(), pair, move |_| {
+        b.fetch_add(1, Ordering::SeqCst);
+        ok("b")
+    })
+    .await;
+    let front = Setup::to(&[&a, &b]).start().await;
+    let mut bodies = Vec::new();
+    for _ in 0..4 {
+        bodies.push(front.get(FLUNDERS).await.body);
+    }
+    assert_eq!(bodies, ["a", "b", "a", "b"]);
+    b.tasks.shutdown(std::time::Duration::from_secs(5)).await;
+    for _ in 0..6 {
+        assert_eq!(front.get(FLUNDERS).await.body, "a");
+    }
+}
+
+#[tokio::test]
+async fn a_backend_has_a_limit_of_requests_under_way() {
+    let (held, _hold) = mpsc::channel(1);
+    let mut backend = Backend::start(move |seen| match seen.target().ends_with("hang") {
+        true => Reply::Hang(held.clone()),
+        false => ok(""),
+    })
+    .await;
+    let mut setup = Setup::to(&[&backend]);
+    setup.limits.max_requests_per_backend = 1;
+    let front = setup.start().await;
+    let mut raw = front.raw().await;
+    raw.write(&format!("GET {FLUNDERS}/hang HTTP/1.1\r\nHost: front\r\n\r\n")).await;
+    backend.seen().await;
+    let (code, reason, _) = front.get(FLUNDERS).await.cause();
+    assert_eq!((code, reason.as_str()), (503, "TooManyRequests"));
+    drop(raw);
+    while front.upstream_in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(front.get(FLUNDERS).await.status, 200);
+}

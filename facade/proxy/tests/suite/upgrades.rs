@@ -1,0 +1,155 @@
+//! Upgrades (spec 3.6, checklist 57 to 61; security: CVE-2018-1002105, CVE-2020-8559, identity, open items).
+
+use std::time::Duration;
+
+use crate::backend::{Backend, Reply, ok, with_status};
+use crate::front::{DISCOVERY, FLUNDERS, Raw, Setup};
+
+fn ask(path: &str, protocol: &str, connection: &str, more: &str) -> String {
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: front\r\nConnection: {connection}\r\nUpgrade: {protocol}\r\n{more}\r\n"
+    )
+}
+
+fn switched(protocol: &str, early: &str) -> Reply {
+    Reply::Echo(format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\nSec-WebSocket-Accept: x\r\n\r\n{early}"
+    ))
+}
+
+async fn echoes(raw: &mut Raw, words: &str) {
+    raw.write(words).await;
+    raw.until(words).await;
+}
+
+#[tokio::test]
+async fn websocket_and_spdy_reach_the_backend_with_the_callers_identity() {
+    for (protocol, connection) in [("websocket", "Upgrade"), ("SPDY/3.1", "keep-alive, upgrade")] {
+        let mut backend = Backend::start(move |_| switched(protocol, "early")).await;
+        let front = Setup::to(&[&backend]).start().await;
+        let mut raw = front.raw().await;
+        let spoof = "X-Remote-User: root\r\nAuthorization: Bearer secret\r\nSec-WebSocket-Key: k\r\n\
+                     Sec-WebSocket-Protocol: v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0\r\n";
+        raw.write(&ask(FLUNDERS, protocol, connection, spoof)).await;
+        let head = raw.until("early").await.to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 101 "), "{head}");
+        assert!(head.contains(&format!("upgrade: {}\r\n", protocol.to_ascii_lowercase())), "{head}");
+        assert!(
+            head.contains("connection: upgrade\r\n") && head.contains("sec-websocket-accept: x"),
+            "{head}"
+        );
+        let seen = backend.seen().await;
+        assert_eq!((seen.all("x-remote-user"), seen.all("x-remote-uid")), (vec!["alice"], vec!["uid-alice"]));
+        assert_eq!((seen.all("connection"), seen.all("upgrade")), (vec!["Upgrade"], vec![protocol]));
+        assert_eq!((seen.all("sec-websocket-key"), seen.all("authorization").len()), (vec!["k"], 0));
+        assert_eq!(seen.all("sec-websocket-protocol"), ["v5.channel.k8s.io"]);
+        for words in ["hello there", "and again"] {
+            echoes(&mut raw, words).await;
+        }
+        assert_eq!(front.metric("portico_proxy_upgraded_connections"), "1");
+    }
+}
+
+#[tokio::test]
+async fn when_one_side_ends_the_other_ends_too() {
+    let mut backend = Backend::start(|_| switched("websocket", "x")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    let mut raw = front.raw().await;
+    raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+    raw.until("\r\n\r\nx").await;
+    backend.seen().await;
+    backend.tasks.shutdown(Duration::from_secs(5)).await;
+    assert_eq!(raw.rest().await, "");
+    let gone = async {
+        while front.metric("portico_proxy_upgraded_connections") != "0" {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), gone).await.expect("the tunnel stays");
+}
+
+#[tokio::test]
+async fn a_refused_upgrade_is_passed_on_whole_and_then_both_connections_end() {
+    for code in [400, 403, 500] {
+        let mut backend =
+            Backend::start(move |_| with_status(&format!("{code} No"), "x-own: 1\r\n", "the reason why"))
+                .await;
+        let front = Setup::to(&[&backend]).start().await;
+        let mut raw = front.raw().await;
+        // The second request rides behind the first: it must reach nobody.
+        let smuggled = format!("GET {FLUNDERS}/smuggled HTTP/1.1\r\nHost: x\r\n\r\n");
+        raw.write(&(ask(FLUNDERS, "websocket", "Upgrade", "") + &smuggled)).await;
+        let all = raw.rest().await;
+        assert!(
+            all.starts_with(&format!("HTTP/1.1 {code} ")) && all.ends_with("\r\n\r\nthe reason why"),
+            "{all}"
+        );
+        assert!(all.contains("x-own: 1"));
+        assert_eq!(backend.seen().await.target(), FLUNDERS);
+        assert!(!backend.has_more(), "a second request reached the backend");
+        while front.upstream_in_flight() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(front.get(FLUNDERS).await.status, code);
+        assert_eq!(backend.seen().await.connection, 1, "the refused connection is not used again");
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_answered_below_400_is_a_local_503() {
+    for status in ["200 OK", "204 N", "300 M", "302 F", "307 T"] {
+        let mut backend =
+            Backend::start(move |_| with_status(status, "location: https://evil/\r\nx-own: 1\r\n", "")).await;
+        let front = Setup::to(&[&backend]).start().await;
+        let mut raw = front.raw().await;
+        raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+        let all = raw.until("}\n").await;
+        assert!(all.starts_with("HTTP/1.1 503 "), "{status}: {all}");
+        let words = format!("invalid upgrade response: status code {}", status.split(' ').next().unwrap());
+        assert!(all.contains(&words), "{all}");
+        assert!(!all.contains("location") && !all.contains("x-own"), "{all}");
+        backend.seen().await;
+        assert!(!backend.has_more());
+    }
+}
+
+#[tokio::test]
+async fn a_switch_to_another_protocol_than_asked_for_is_a_503() {
+    let backend = Backend::start(|_| switched("h2c", "")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    let mut raw = front.raw().await;
+    raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+    assert!(raw.until("}\n").await.starts_with("HTTP/1.1 503 "));
+}
+
+#[tokio::test]
+async fn an_unasked_switch_is_a_503() {
+    let backend = Backend::start(|_| switched("websocket", "")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    assert_eq!(front.get(FLUNDERS).await.failure().code, 503);
+}
+
+#[tokio::test]
+async fn unknown_protocols_and_discovery_paths_are_refused_before_the_backend_hears_of_it() {
+    let mut backend = Backend::start(|_| ok("")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    for (path, protocol) in
+        [(FLUNDERS, "h2c"), (FLUNDERS, "tls/1.2"), (DISCOVERY, "websocket"), (DISCOVERY, "SPDY/3.1")]
+    {
+        let mut raw = front.raw().await;
+        raw.write(&ask(path, protocol, "Upgrade", "")).await;
+        assert!(raw.until("}\n").await.starts_with("HTTP/1.1 400 "), "{path} {protocol}");
+    }
+    assert!(!backend.has_more());
+}
+
+#[tokio::test]
+async fn an_upgrade_verifies_the_backends_name_like_any_request() {
+    let mut backend = Backend::with_names(&["other.wardle.svc"], |_| switched("websocket", "")).await;
+    let front = Setup::to(&[&backend]).start().await;
+    let mut raw = front.raw().await;
+    raw.write(&ask(FLUNDERS, "websocket", "Upgrade", "")).await;
+    let all = raw.until("}\n").await;
+    assert!(all.starts_with("HTTP/1.1 503 ") && all.contains("TLSFailed"), "{all}");
+    assert!(!backend.has_more());
+}
