@@ -11,4 +11,6 @@ pub struct GroupVersionInfo {
     pub group_priority: i32,
     /// `versionPriority` of its APIService.
     pub version_priority: i32,
+    /// Whether it is published as an APIService of its own: all but the group that holds APIServices.
+    pub api_service: bool,
 }

@@ -37,8 +37,10 @@ pub struct KindInfo {
     pub storage: GroupResource,
     /// The version (of the storage group) that objects are stored in.
     pub storage_version: String,
-    /// The types.
+    /// The types of the object.
     pub schema: Schema,
+    /// The types of its list.
+    pub list_schema: Schema,
     /// The rule that names follow.
     pub name_rule: NameRule,
     /// Whether PUT of a missing object creates it.

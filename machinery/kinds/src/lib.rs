@@ -7,6 +7,7 @@
 //! Must not know what any kind means: rules that data cannot say are strategies of the registry.
 
 mod column;
+mod file;
 mod group;
 mod kind;
 mod load;

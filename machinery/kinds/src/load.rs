@@ -1,33 +1,183 @@
-//! Reads the embedded descriptions.
+//! Reads the embedded descriptions and links them.
 
-use portico_schema::model::BuildError;
+use std::sync::Arc;
 
+use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
+use portico_machinery::table::Column;
+use portico_schema::model::{BuildError, TypeSet, TypeSetBuilder};
+use portico_schema::{Schema, description};
+
+use crate::column::{CellRule, ColumnRule};
+use crate::file::{ColumnEntry, File, GroupEntry, KindEntry, SubresourceEntry};
+use crate::group::GroupVersionInfo;
+use crate::kind::{Deletion, Generation, KindInfo, StatusRule, Subresource};
 use crate::registry::Kinds;
+
+/// The data files as JSON, made when this crate was built.
+const KINDS: &str = include_str!(concat!(env!("OUT_DIR"), "/kinds.json"));
+const GROUPS: &str = include_str!(concat!(env!("OUT_DIR"), "/groups.json"));
 
 /// Descriptions that cannot be read or do not fit together.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LoadError {
     /// Not in the format of the data files.
-    #[error("{file}: {error}")]
-    Format {
-        /// Which file.
-        file: &'static str,
-        /// The parser's words.
-        error: String,
-    },
+    #[error("kinds as data: {0}")]
+    Format(String),
     /// Types that do not fit together.
-    #[error(transparent)]
+    #[error("kinds as data: {0}")]
     Types(#[from] BuildError),
-    /// A kind that names a type or kind that is not described.
-    #[error("kind {kind} names {name}, which is not described")]
+    /// A kind that names a type or group version that is not described.
+    #[error("kinds as data: kind {kind} names {name}, which is not described")]
     Missing {
         /// The kind.
         kind: String,
         /// What it names.
         name: String,
     },
+    /// A column that does not say, in exactly one way, where its cells come from.
+    #[error(
+        "kinds as data: column {column} of kind {kind} needs exactly one of path, age, count and function"
+    )]
+    Column {
+        /// The kind.
+        kind: String,
+        /// The column.
+        column: String,
+    },
 }
 
 pub(crate) fn builtin() -> Result<Kinds, LoadError> {
-    Ok(Kinds::default())
+    parse(KINDS, GROUPS)
 }
+
+fn parse(kinds: &str, groups: &str) -> Result<Kinds, LoadError> {
+    let format = |error: serde_json::Error| LoadError::Format(error.to_string());
+    let files: Vec<File> = serde_json::from_str(kinds).map_err(format)?;
+    let groups: Vec<GroupEntry> = serde_json::from_str(groups).map_err(format)?;
+    let mut builder = TypeSetBuilder::default();
+    let mut entries = Vec::new();
+    for File { imports, group, kinds, types } in files {
+        description::add(&mut builder, &imports, types)?;
+        entries.extend(kinds.into_iter().map(|kind| (group.clone(), kind)));
+    }
+    let types = Arc::new(builder.build()?);
+    let groups = priorities(groups);
+    let infos: Result<Vec<KindInfo>, LoadError> =
+        entries.into_iter().map(|(group, entry)| kind(group, entry, &types)).collect();
+    Kinds::new(infos?, groups, types)
+}
+
+/// Group versions in discovery order: by falling priority, then name; versions by falling priority.
+fn priorities(groups: Vec<GroupEntry>) -> Vec<GroupVersionInfo> {
+    let mut infos: Vec<GroupVersionInfo> = groups
+        .into_iter()
+        .flat_map(|GroupEntry { group, priority, versions, api_service }| {
+            versions.into_iter().map(move |(version, version_priority)| GroupVersionInfo {
+                group_version: GroupVersion::new(&group, version),
+                group_priority: priority,
+                version_priority,
+                api_service,
+            })
+        })
+        .collect();
+    infos.sort_by(|a, b| {
+        let key = |i: &GroupVersionInfo| (std::cmp::Reverse(i.group_priority), i.group_version.group.clone());
+        key(a).cmp(&key(b)).then(b.version_priority.cmp(&a.version_priority))
+    });
+    infos
+}
+
+fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInfo, LoadError> {
+    let gvk = GroupVersionKind { group, version: entry.version, kind: entry.kind };
+    let missing = |name: &str| LoadError::Missing { kind: gvk.kind.clone(), name: name.to_owned() };
+    let list_type = format!("{}List", entry.ty);
+    let storage = match entry.storage.as_deref().map(|text| text.split_once('/')) {
+        None => GroupResource::new(&gvk.group, &entry.resource),
+        Some(Some((group, resource))) => GroupResource::new(group, resource),
+        Some(None) => return Err(missing("a storage of the form group/resource")),
+    };
+    let columns: Result<Vec<ColumnRule>, LoadError> =
+        entry.columns.into_iter().map(|c| column(&gvk.kind, c)).collect();
+    Ok(KindInfo {
+        schema: Schema::named(types, &entry.ty).ok_or_else(|| missing(&entry.ty))?,
+        list_schema: Schema::named(types, &list_type).ok_or_else(|| missing(&list_type))?,
+        list_kind: format!("{}List", gvk.kind),
+        resource: entry.resource,
+        singular: entry.singular,
+        short_names: entry.short_names,
+        categories: entry.categories,
+        namespaced: entry.namespaced,
+        verbs: entry.verbs,
+        subresources: entry.subresources.into_iter().map(|s| subresource(&gvk, s)).collect(),
+        columns: columns?,
+        selectable: entry.selectable,
+        storage,
+        storage_version: entry.storage_version.unwrap_or_else(|| gvk.version.clone()),
+        name_rule: entry.name_rule,
+        allow_create_on_update: entry.create_on_update,
+        allow_unconditional_update: entry.unconditional_update,
+        deletion: Deletion {
+            answers_object: entry.delete_answers_object,
+            graceful: entry.graceful,
+            dependents: entry.dependents,
+        },
+        generation: generation(&entry.generation),
+        status: entry.status.map(|s| StatusRule {
+            owns: s.owns,
+            keeps_metadata: s.keeps_metadata,
+            kept_on_create: s.kept_on_create,
+        }),
+        allow_unqualified_finalizers: entry.unqualified_finalizers,
+        expires: entry.expires,
+        deprecation: entry.deprecation,
+        gvk,
+    })
+}
+
+fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry) -> Subresource {
+    Subresource {
+        name: entry.name,
+        kind: GroupVersionKind {
+            group: entry.group.unwrap_or_else(|| parent.group.clone()),
+            version: entry.version.unwrap_or_else(|| parent.version.clone()),
+            kind: entry.kind.unwrap_or_else(|| parent.kind.clone()),
+        },
+        verbs: entry.verbs,
+    }
+}
+
+fn column(kind: &str, entry: ColumnEntry) -> Result<ColumnRule, LoadError> {
+    let cell = match (entry.path, entry.age, entry.count.as_slice(), entry.function) {
+        (Some(at), None, [], None) => CellRule::Path { path: path(&at), absent: entry.absent },
+        (None, Some(at), [], None) => CellRule::Age { path: path(&at) },
+        (None, None, [], Some(name)) => CellRule::Function { name },
+        (None, None, count @ [_, ..], None) => {
+            CellRule::Count { paths: count.iter().map(|at| path(at)).collect() }
+        }
+        _ => return Err(LoadError::Column { kind: kind.to_owned(), column: entry.name }),
+    };
+    let column = Column {
+        name: entry.name,
+        kind: entry.ty,
+        format: entry.format,
+        description: entry.description,
+        priority: entry.priority,
+    };
+    Ok(ColumnRule { column, cell })
+}
+
+fn generation(paths: &[String]) -> Generation {
+    if paths.is_empty() {
+        return Generation::Untouched;
+    }
+    Generation::Changes(paths.iter().map(|at| path(at)).collect())
+}
+
+/// The field names of `.spec.x`.
+fn path(text: &str) -> Vec<String> {
+    text.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

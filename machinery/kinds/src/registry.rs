@@ -13,12 +13,12 @@ use crate::load::{self, LoadError};
 /// The built-in kinds.
 #[derive(Debug, Default)]
 pub struct Kinds {
-    pub(crate) kinds: Vec<Arc<KindInfo>>,
-    pub(crate) by_resource: HashMap<GroupVersionResource, usize>,
-    pub(crate) by_kind: HashMap<GroupVersionKind, usize>,
-    pub(crate) by_storage: HashMap<GroupResource, usize>,
-    pub(crate) groups: Vec<GroupVersionInfo>,
-    pub(crate) types: Arc<TypeSet>,
+    kinds: Vec<Arc<KindInfo>>,
+    by_resource: HashMap<GroupVersionResource, usize>,
+    by_kind: HashMap<GroupVersionKind, usize>,
+    by_storage: HashMap<GroupResource, usize>,
+    groups: Vec<GroupVersionInfo>,
+    types: Arc<TypeSet>,
 }
 
 impl Kinds {
@@ -29,6 +29,38 @@ impl Kinds {
     pub fn builtin() -> Result<Arc<Self>, LoadError> {
         static BUILTIN: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
         BUILTIN.get_or_init(|| load::builtin().map(Arc::new)).clone()
+    }
+
+    /// Sorts the kinds into discovery order and indexes them.
+    pub(crate) fn new(
+        infos: Vec<KindInfo>,
+        groups: Vec<GroupVersionInfo>,
+        types: Arc<TypeSet>,
+    ) -> Result<Self, LoadError> {
+        let place = |info: &KindInfo| groups.iter().position(|g| g.group_version == info.group_version());
+        let mut placed = Vec::with_capacity(infos.len());
+        for info in infos {
+            let at = place(&info).ok_or_else(|| LoadError::Missing {
+                kind: info.gvk.kind.clone(),
+                name: info.group_version().to_string(),
+            })?;
+            // The core group has a root of its own, before all others.
+            placed.push(((!info.gvk.group.is_empty(), at, info.resource.clone()), Arc::new(info)));
+        }
+        placed.sort_by(|a, b| a.0.cmp(&b.0));
+        let kinds: Vec<Arc<KindInfo>> = placed.into_iter().map(|(_, info)| info).collect();
+        let index = || kinds.iter().enumerate();
+        Ok(Self {
+            by_resource: index().map(|(at, info)| (info.gvr(), at)).collect(),
+            by_kind: index().map(|(at, info)| (info.gvk.clone(), at)).collect(),
+            by_storage: index()
+                .filter(|(_, info)| info.is_storage_version())
+                .map(|(at, info)| (info.storage.clone(), at))
+                .collect(),
+            kinds,
+            groups,
+            types,
+        })
     }
 
     /// The kind that is served under this resource.

@@ -1,12 +1,19 @@
 //! Strict decoding: bytes straight into an object along a type, with upstream's words for what does not fit.
 
 mod error;
+mod reader;
+mod scalar;
+pub(crate) mod times;
+mod walk;
+mod yaml;
 
 pub use error::DecodeError;
+pub(crate) use reader::{Reader, SyntaxError};
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Object, Status};
 
+use self::walk::Walk;
 use crate::schema::Schema;
 
 /// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
@@ -70,16 +77,87 @@ pub(crate) fn object(
     format: Format,
     expected: &GroupVersionKind,
 ) -> Result<Decoded, DecodeError> {
-    let _ = (format, expected);
-    untagged(schema, body, format)
+    let (decoded, error) = read(schema, body, format, &expected.kind)?;
+    let (kind, version) = (decoded.object.kind(), decoded.object.api_version());
+    let expected_version = expected.group_version().to_string();
+    let found = found(&decoded.object, expected);
+    let refuse = |error: String| DecodeError::CannotBeHandled {
+        found: found.clone(),
+        expected: expected.kind.clone(),
+        error,
+    };
+    if !kind.is_empty() && kind != expected.kind {
+        let text = if version.is_empty() { &expected_version } else { version };
+        return Err(refuse(format!("no kind {kind:?} is registered for version {text:?}")));
+    }
+    if let Some(error) = error {
+        return Err(refuse(error));
+    }
+    if !version.is_empty() && version != expected_version {
+        return Err(DecodeError::Version { found: version.to_owned(), expected: expected_version });
+    }
+    let Decoded { mut object, strict } = decoded;
+    object.set(&["kind"], &expected.kind);
+    object.set(&["apiVersion"], expected_version);
+    Ok(Decoded { object, strict })
 }
 
 pub(crate) fn untagged(schema: &Schema, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
-    let _ = (schema, format);
-    let object = Object::from_json(body).map_err(|e| DecodeError::Syntax {
-        expected: schema.root().short_name().to_owned(),
-        error: e.to_string(),
-        head: String::new(),
-    })?;
-    Ok(Decoded { object, strict: Vec::new() })
+    let expected = schema.root().short_name();
+    let (decoded, error) = read(schema, body, format, expected)?;
+    match error {
+        None => Ok(decoded),
+        Some(error) => Err(DecodeError::CannotBeHandled {
+            found: GroupVersionKind {
+                version: "v1".to_owned(),
+                kind: expected.to_owned(),
+                ..Default::default()
+            },
+            expected: expected.to_owned(),
+            error,
+        }),
+    }
+}
+
+/// What a body says it is, blanks filled from what it should be.
+fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
+    let mut found = object.gvk().filter(|gvk| !gvk.version.is_empty()).unwrap_or_else(|| expected.clone());
+    if !object.kind().is_empty() {
+        object.kind().clone_into(&mut found.kind);
+    } else {
+        found.kind.clone_from(&expected.kind);
+    }
+    found
+}
+
+/// What was understood, and the first value of a wrong type.
+fn read(
+    schema: &Schema,
+    body: &[u8],
+    format: Format,
+    expected: &str,
+) -> Result<(Decoded, Option<String>), DecodeError> {
+    let syntax = |error: String| DecodeError::Syntax {
+        expected: expected.to_owned(),
+        error: format!("json parse error: {error}"),
+        head: error::head(body),
+    };
+    let text = String::from_utf8_lossy(body);
+    let looks_like_json = text.trim_start().starts_with('{');
+    if format == Format::Json || looks_like_json {
+        match (read_json(schema, &text), format) {
+            (Ok(read), _) => return Ok(read),
+            (Err(error), Format::Json) => return Err(syntax(error.0)),
+            // A flow mapping of YAML looks like JSON at first.
+            (Err(_), Format::Yaml) => {}
+        }
+    }
+    let json = yaml::to_json(&text).map_err(syntax)?;
+    read_json(schema, &json).map_err(|error| syntax(error.0))
+}
+
+fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
+    let mut walk = Walk::new(text, schema.types());
+    let map = walk.root(schema.root())?;
+    Ok((Decoded { object: Object::from_map(map), strict: walk.strict }, walk.error))
 }

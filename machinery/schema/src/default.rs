@@ -1,9 +1,74 @@
 //! Static defaults: what the data says an absent field holds.
 
 use portico_machinery::Object;
+use serde_json::{Map, Value};
 
+use crate::model::{Emit, Field, FieldType, Type, TypeSet};
 use crate::schema::Schema;
 
 pub(crate) fn object(schema: &Schema, object: &mut Object) {
-    let _ = (schema, object);
+    fields(schema.types(), schema.root(), object.map_mut());
+}
+
+fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
+    if !ty.has_defaults {
+        return;
+    }
+    for field in &ty.fields {
+        if let Some(default) = &field.default
+            && is_unset(field, map.get(&*field.name))
+        {
+            map.insert(field.name.to_string(), default.clone());
+        }
+        let below = types.resolve(&field.ty);
+        if !reaches_defaults(types, below) {
+            continue;
+        }
+        if field.emit != Emit::Pointer && matches!(below, FieldType::Ref(_)) {
+            // A struct that is no pointer is there even when nobody sent it.
+            let slot = map.entry(&*field.name).or_insert_with(|| Value::Object(Map::new()));
+            if slot.is_null() {
+                *slot = Value::Object(Map::new());
+            }
+        }
+        if let Some(value) = map.get_mut(&*field.name) {
+            inside(types, below, value);
+        }
+    }
+}
+
+/// Absent; or zero where absent and zero are the same.
+fn is_unset(field: &Field, value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(_) if field.emit == Emit::Pointer => false,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Number(number)) => number.as_f64() == Some(0.0),
+        Some(_) => false,
+    }
+}
+
+fn reaches_defaults(types: &TypeSet, ty: &FieldType) -> bool {
+    match types.resolve(ty) {
+        FieldType::Ref(id) => types.get(*id).has_defaults,
+        FieldType::List(of) | FieldType::Map(of) => reaches_defaults(types, of),
+        _ => false,
+    }
+}
+
+fn inside(types: &TypeSet, ty: &FieldType, value: &mut Value) {
+    match (types.resolve(ty), value) {
+        (FieldType::Ref(id), Value::Object(map)) => fields(types, types.get(*id), map),
+        (FieldType::List(of), Value::Array(list)) => {
+            for item in list {
+                inside(types, of, item);
+            }
+        }
+        (FieldType::Map(of), Value::Object(map)) => {
+            for (_, item) in map {
+                inside(types, of, item);
+            }
+        }
+        _ => {}
+    }
 }

@@ -1,1 +1,228 @@
 //! Descriptions as data: the written form of types, read into a [`TypeSet`](crate::TypeSet).
+//!
+//! A type expression is `string`, `int32`, `int64`, `boolean`, `number`, `bytes`, `time`, `micro-time`, `quantity`,
+//! `int-or-string`, `any`, `object`, `[]T`, `{}T`, or the name of a type: one part in the same package,
+//! `alias.Name` through the imports, or the whole name.
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::model::{
+    BuildError, Emit, Field, FieldType, ListType, MapType, PatchStrategy, Rules, Type, TypeSetBuilder,
+};
+
+/// Types by package and short name.
+pub type Packages = IndexMap<String, IndexMap<String, TypeDescription>>;
+
+/// A type as written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct TypeDescription {
+    /// `group/version/kind` of what is served under this type.
+    pub kinds: Vec<String>,
+    /// Apply treats a value as one.
+    pub atomic: bool,
+    /// Embedded protobuf messages by path, with their numbers.
+    pub inline: IndexMap<String, u32>,
+    /// The plain type that this is a name for.
+    pub is: Option<String>,
+    /// The fields by name.
+    pub fields: IndexMap<String, FieldDescription>,
+}
+
+/// A field as written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct FieldDescription {
+    /// A type expression.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// The protobuf field number.
+    pub number: u32,
+    /// The embedded protobuf message that holds the field.
+    pub inside: Option<String>,
+    /// Listed as required in OpenAPI.
+    pub required: bool,
+    /// When it is printed.
+    pub emit: EmitDescription,
+    /// The default that OpenAPI shows.
+    pub openapi_default: Option<Value>,
+    /// The default that the server sets.
+    pub default: Option<Value>,
+    /// `atomic`, `set` or `map`.
+    pub list: Option<ListDescription>,
+    /// Keys of a list that is a map.
+    pub keys: Vec<String>,
+    /// `atomic` for a map or struct that apply treats as one.
+    pub atomic: bool,
+    /// `merge`, `retainKeys`, `replace`, joined by commas.
+    pub patch: String,
+    /// The merge key of strategic merge patch.
+    pub merge_key: Option<String>,
+    /// Known values.
+    #[serde(rename = "enum")]
+    pub enumeration: Vec<String>,
+    /// Only known values are accepted.
+    pub enumerated: bool,
+    /// Must not be absent or empty.
+    pub not_empty: bool,
+    /// The least number.
+    pub minimum: Option<i64>,
+    /// The greatest number.
+    pub maximum: Option<i64>,
+    /// The longest string or list.
+    pub max_length: Option<usize>,
+    /// May not change.
+    pub immutable: bool,
+}
+
+/// [`Emit`] as written.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the same words as Emit's")]
+pub enum EmitDescription {
+    #[default]
+    Absent,
+    Always,
+    Struct,
+    Pointer,
+    Nonzero,
+}
+
+/// [`ListType`] as written.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the same words as ListType's")]
+pub enum ListDescription {
+    Atomic,
+    Set,
+    Map,
+}
+
+/// Adds described types to a set in the making.
+///
+/// # Errors
+/// [`BuildError::Twice`].
+pub fn add(
+    builder: &mut TypeSetBuilder,
+    imports: &IndexMap<String, String>,
+    packages: Packages,
+) -> Result<(), BuildError> {
+    for (package, types) in packages {
+        for (name, description) in types {
+            let scope = Scope { package: &package, imports };
+            let ty = scope.type_of(builder, &name, description);
+            builder.add(ty)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where names are looked up.
+struct Scope<'a> {
+    package: &'a str,
+    imports: &'a IndexMap<String, String>,
+}
+
+impl Scope<'_> {
+    fn type_of(&self, builder: &mut TypeSetBuilder, name: &str, description: TypeDescription) -> Type {
+        let TypeDescription { kinds, atomic, inline, is, fields } = description;
+        Type {
+            name: format!("{}.{name}", self.package).into(),
+            gvks: kinds.into_iter().map(Into::into).collect(),
+            map_type: if atomic { MapType::Atomic } else { MapType::Granular },
+            inline: inline.into_iter().map(|(path, number)| (path.into(), number)).collect(),
+            plain: is.map(|text| self.field_type(builder, &text)),
+            fields: fields.into_iter().map(|(name, field)| self.field(builder, name, field)).collect(),
+            ..Type::default()
+        }
+    }
+
+    fn field(&self, builder: &mut TypeSetBuilder, name: String, field: FieldDescription) -> Field {
+        Field {
+            name: name.into(),
+            ty: self.field_type(builder, &field.ty),
+            number: field.number,
+            inside: field.inside.map(Into::into),
+            required: field.required,
+            emit: field.emit.into(),
+            openapi_default: field.openapi_default,
+            default: field.default,
+            list_type: field.list.map(Into::into),
+            list_keys: field.keys.into_iter().map(Into::into).collect(),
+            map_type: field.atomic.then_some(MapType::Atomic),
+            patch: PatchStrategy {
+                merge: field.patch.split(',').any(|word| word == "merge"),
+                retain_keys: field.patch.split(',').any(|word| word == "retainKeys"),
+                replace: field.patch.split(',').any(|word| word == "replace"),
+            },
+            merge_key: field.merge_key.map(Into::into),
+            enumeration: field.enumeration.into_iter().map(Into::into).collect(),
+            rules: Rules {
+                enumerated: field.enumerated,
+                not_empty: field.not_empty,
+                minimum: field.minimum,
+                maximum: field.maximum,
+                max_length: field.max_length,
+                immutable: field.immutable,
+            },
+        }
+    }
+
+    fn field_type(&self, builder: &mut TypeSetBuilder, text: &str) -> FieldType {
+        if let Some(of) = text.strip_prefix("[]") {
+            return FieldType::List(Box::new(self.field_type(builder, of)));
+        }
+        if let Some(of) = text.strip_prefix("{}") {
+            return FieldType::Map(Box::new(self.field_type(builder, of)));
+        }
+        match text {
+            "string" => FieldType::String,
+            "int32" => FieldType::Int32,
+            "int64" => FieldType::Int64,
+            "boolean" => FieldType::Bool,
+            "number" => FieldType::Number,
+            "bytes" => FieldType::Bytes,
+            "time" => FieldType::Time,
+            "micro-time" => FieldType::MicroTime,
+            "quantity" => FieldType::Quantity,
+            "int-or-string" => FieldType::IntOrString,
+            "any" => FieldType::Any,
+            "object" => FieldType::AnyObject,
+            name => FieldType::Ref(builder.id(&self.full_name(name))),
+        }
+    }
+
+    fn full_name(&self, name: &str) -> String {
+        match name.split_once('.') {
+            None => format!("{}.{name}", self.package),
+            Some((alias, short)) => match self.imports.get(alias) {
+                Some(package) => format!("{package}.{short}"),
+                None => name.to_owned(),
+            },
+        }
+    }
+}
+
+impl From<EmitDescription> for Emit {
+    fn from(emit: EmitDescription) -> Self {
+        match emit {
+            EmitDescription::Absent => Self::Absent,
+            EmitDescription::Always => Self::Always,
+            EmitDescription::Struct => Self::Struct,
+            EmitDescription::Pointer => Self::Pointer,
+            EmitDescription::Nonzero => Self::Nonzero,
+        }
+    }
+}
+
+impl From<ListDescription> for ListType {
+    fn from(list: ListDescription) -> Self {
+        match list {
+            ListDescription::Atomic => Self::Atomic,
+            ListDescription::Set => Self::Set,
+            ListDescription::Map => Self::Map,
+        }
+    }
+}

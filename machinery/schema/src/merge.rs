@@ -1,11 +1,16 @@
 //! Patches: JSON patch (RFC 6902), merge patch (RFC 7396), strategic merge patch; all with upstream's limits.
 
 mod error;
+mod json_patch;
+mod lists;
+mod strategic;
 
 pub use error::PatchError;
 
 use portico_machinery::Object;
+use serde_json::{Map, Value};
 
+use crate::decode::Reader;
 use crate::schema::Schema;
 
 /// The most operations that a JSON patch may have; more is 413.
@@ -19,8 +24,12 @@ pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 /// # Errors
 /// [`PatchError`]; [`PatchError::status`] is the answer for it.
 pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let _ = patch;
-    Ok(current.clone())
+    let mut document = Value::Object(current.map().clone());
+    json_patch::apply(&mut document, patch)?;
+    match document {
+        Value::Object(map) => Ok(Object::from_map(map)),
+        _ => Err(PatchError::Failed("the result is no object".to_owned())),
+    }
 }
 
 /// Applies a merge patch: null deletes, maps merge, everything else replaces.
@@ -28,11 +37,54 @@ pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> 
 /// # Errors
 /// [`PatchError`]; [`PatchError::status`] is the answer for it.
 pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let _ = patch;
-    Ok(current.clone())
+    let Value::Object(patch) = read(patch)? else {
+        return Err(PatchError::Malformed("invalid JSON merge patch: it is no object".to_owned()));
+    };
+    let mut map = current.map().clone();
+    merge_into(&mut map, patch);
+    Ok(Object::from_map(map))
 }
 
-pub(crate) fn strategic(schema: &Schema, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let _ = schema;
-    merge_patch(current, patch)
+/// RFC 7396 on maps.
+fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, value) in patch {
+        match value {
+            Value::Null => {
+                map.shift_remove(&key);
+            }
+            Value::Object(below) => {
+                let slot = map.entry(key).or_insert(Value::Null);
+                if !slot.is_object() {
+                    *slot = Value::Object(Map::new());
+                }
+                if let Value::Object(into) = slot {
+                    merge_into(into, below);
+                }
+            }
+            other => {
+                map.insert(key, other);
+            }
+        }
+    }
 }
+
+/// Applies a strategic merge patch along a schema.
+pub(crate) fn strategic(schema: &Schema, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
+    let Value::Object(patch) = read(patch)? else {
+        return Err(PatchError::Malformed("invalid strategic merge patch: it is no object".to_owned()));
+    };
+    let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
+    Ok(Object::from_map(map.unwrap_or_default()))
+}
+
+/// The JSON of a patch.
+fn read(patch: &[u8]) -> Result<Value, PatchError> {
+    let text = String::from_utf8_lossy(patch);
+    let mut reader = Reader::new(&text);
+    let value = reader.any().and_then(|value| reader.end().map(|()| value));
+    value.map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct TypeId(pub(crate) u32);
 
 /// A type: a struct of fields, or another name for a plain value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Type {
     /// The name as OpenAPI prints it, `io.k8s.api.core.v1.ServiceSpec`.
     pub name: Box<str>,
@@ -29,6 +29,10 @@ pub struct Type {
     pub plain: Option<FieldType>,
     /// Places in `fields`, sorted by name.
     pub(crate) by_name: Vec<u16>,
+    /// Whether a field here or below has a default.
+    pub(crate) has_defaults: bool,
+    /// Whether a field here or below has a rule.
+    pub(crate) has_rules: bool,
 }
 
 impl Type {

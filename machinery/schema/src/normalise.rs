@@ -1,9 +1,88 @@
-//! Canonical form: field order, emit rules, canonical times.
+//! Canonical form of the typed dialect: fields in wire order, zero values by each field's emit rule, sorted map keys,
+//! canonical times; what a decode of upstream's encoding of the same object would hold.
 
 use portico_machinery::Object;
+use serde_json::{Map, Value};
 
+use crate::decode::times;
+use crate::model::{Emit, Field, FieldType, Type, TypeSet};
 use crate::schema::Schema;
 
 pub(crate) fn object(schema: &Schema, object: &mut Object) {
-    let _ = (schema, object);
+    let map = std::mem::take(object.map_mut());
+    *object.map_mut() = fields(schema.types(), schema.root(), map);
+}
+
+fn fields(types: &TypeSet, ty: &Type, mut from: Map<String, Value>) -> Map<String, Value> {
+    let mut to = Map::with_capacity(from.len());
+    for field in &ty.fields {
+        let value = from.swap_remove(&*field.name).filter(|v| !v.is_null());
+        if let Some(value) = emitted(types, field, value) {
+            to.insert(field.name.to_string(), value);
+        }
+    }
+    to
+}
+
+/// What is printed of a field, if anything.
+fn emitted(types: &TypeSet, field: &Field, value: Option<Value>) -> Option<Value> {
+    let value = value.map(|value| canonical(types, &field.ty, value));
+    match field.emit {
+        Emit::Pointer => value,
+        Emit::Absent | Emit::Nonzero => value.filter(|value| !is_zero(types, &field.ty, value)),
+        Emit::Always | Emit::Struct => Some(match value {
+            // Upstream's storage does not tell empty from absent: both print as null.
+            Some(value) if is_empty_collection(value_type(types, field), &value) => Value::Null,
+            Some(value) => value,
+            None => canonical(types, &field.ty, types.zero(&field.ty)),
+        }),
+    }
+}
+
+fn value_type<'a>(types: &'a TypeSet, field: &'a Field) -> &'a FieldType {
+    types.resolve(&field.ty)
+}
+
+fn is_empty_collection(ty: &FieldType, value: &Value) -> bool {
+    match (ty, value) {
+        (FieldType::List(_), Value::Array(list)) => list.is_empty(),
+        (FieldType::Map(_), Value::Object(map)) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a value is what its type starts with. A struct never is: upstream prints structs that are no pointers.
+fn is_zero(types: &TypeSet, ty: &FieldType, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(truth) => !truth,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty() && matches!(types.resolve(ty), FieldType::Map(_)),
+    }
+}
+
+fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
+    match (types.resolve(ty), value) {
+        (FieldType::Ref(id), Value::Object(map)) => Value::Object(fields(types, types.get(*id), map)),
+        (FieldType::List(of), Value::Array(list)) => {
+            Value::Array(list.into_iter().map(|item| inside(types, of, item)).collect())
+        }
+        (FieldType::Map(of), Value::Object(map)) => Value::Object(sorted(types, of, map)),
+        (FieldType::Time, Value::String(text)) => Value::String(times::seconds(&text).unwrap_or(text)),
+        (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
+        (_, value) => value,
+    }
+}
+
+/// An element of a list or map, where null stands for the zero value.
+fn inside(types: &TypeSet, of: &FieldType, value: Value) -> Value {
+    canonical(types, of, if value.is_null() { types.zero(of) } else { value })
+}
+
+fn sorted(types: &TypeSet, of: &FieldType, map: Map<String, Value>) -> Map<String, Value> {
+    let mut entries: Vec<(String, Value)> = map.into_iter().map(|(k, v)| (k, inside(types, of, v))).collect();
+    entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    entries.into_iter().collect()
 }

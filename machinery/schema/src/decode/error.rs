@@ -70,3 +70,17 @@ pub(super) fn patch_status(patch: &[u8], error: &str) -> Status {
     let errors = [field::Error::invalid(&"patch".into(), text.as_ref(), error)];
     Status::invalid(&GroupKind::default(), "", &errors)
 }
+
+/// The first bytes of a body as upstream shows them: text when it looks like JSON, else in hexadecimal.
+pub(super) fn head(body: &[u8]) -> String {
+    const LENGTH: usize = 30;
+    let (head, more) = if body.len() > LENGTH { (&body[..LENGTH], " ...") } else { (body, "") };
+    match body.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(head)),
+        Some(_) => {
+            let hex: String = head.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hex}{more}")
+        }
+    }
+}

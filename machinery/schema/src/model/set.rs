@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{FieldType, Type, TypeId};
+use serde_json::{Map, Value};
+
+use super::{Field, FieldType, Rules, Type, TypeId};
 
 /// Types that may refer to each other. Immutable once built; shared by all schemas made of it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,6 +43,22 @@ impl TypeSet {
         match ty {
             FieldType::Ref(id) => self.get(*id).plain.as_ref().unwrap_or(ty),
             plain => plain,
+        }
+    }
+
+    /// The zero value of a field type, which null stands for inside a list or map: `""`, 0, false, `{}` for a struct,
+    /// null for lists, maps, bytes and times.
+    #[must_use]
+    pub fn zero(&self, ty: &FieldType) -> Value {
+        match self.resolve(ty) {
+            FieldType::String => Value::String(String::new()),
+            FieldType::Int32 | FieldType::Int64 | FieldType::Number | FieldType::IntOrString => {
+                Value::from(0)
+            }
+            FieldType::Quantity => Value::String("0".to_owned()),
+            FieldType::Bool => Value::Bool(false),
+            FieldType::Ref(_) => Value::Object(Map::new()),
+            _ => Value::Null,
         }
     }
 }
@@ -106,6 +124,33 @@ impl TypeSetBuilder {
         for (ty, name) in self.types.into_iter().zip(self.names) {
             types.push(ty.ok_or(BuildError::Missing(name))?);
         }
+        mark(&mut types, |ty| &mut ty.has_defaults, |field| field.default.is_some());
+        mark(&mut types, |ty| &mut ty.has_rules, |field| field.rules != Rules::default());
         Ok(TypeSet { types, by_name: self.by_name })
+    }
+}
+
+/// Marks the types that have a field with some property, directly or below, so that walks skip the others.
+fn mark(types: &mut [Type], flag: fn(&mut Type) -> &mut bool, has: fn(&Field) -> bool) {
+    let mut marked: Vec<bool> = types.iter().map(|ty| ty.fields.iter().any(has)).collect();
+    loop {
+        let below =
+            |ty: &Type| ty.fields.iter().any(|f| target(&f.ty).is_some_and(|id| marked[id.0 as usize]));
+        let next: Vec<bool> = types.iter().zip(&marked).map(|(ty, done)| *done || below(ty)).collect();
+        if next == marked {
+            break;
+        }
+        marked = next;
+    }
+    for (ty, marked) in types.iter_mut().zip(marked) {
+        *flag(ty) = marked;
+    }
+}
+
+fn target(ty: &FieldType) -> Option<TypeId> {
+    match ty {
+        FieldType::Ref(id) => Some(*id),
+        FieldType::List(of) | FieldType::Map(of) => target(of),
+        _ => None,
     }
 }

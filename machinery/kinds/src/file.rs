@@ -1,0 +1,123 @@
+//! The format of the data files.
+//!
+//! `imports` names packages; `group` and `kinds` describe what is served; `types` describes types by package
+//! (see [`portico_schema::description`] for type expressions). Defaults of the fields below are what most kinds have.
+
+use indexmap::IndexMap;
+use portico_schema::description::Packages;
+use serde::Deserialize;
+
+use crate::kind::{NameRule, Orphaning};
+
+/// One file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct File {
+    pub imports: IndexMap<String, String>,
+    pub group: String,
+    pub kinds: Vec<KindEntry>,
+    pub types: Packages,
+}
+
+/// A kind in one version.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KindEntry {
+    pub kind: String,
+    pub version: String,
+    /// The whole name of its type; the type of its list is the same with `List` behind.
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub resource: String,
+    pub singular: String,
+    #[serde(default)]
+    pub short_names: Vec<String>,
+    #[serde(default)]
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    pub verbs: Vec<String>,
+    #[serde(default)]
+    pub subresources: Vec<SubresourceEntry>,
+    #[serde(default)]
+    pub columns: Vec<ColumnEntry>,
+    #[serde(default)]
+    pub selectable: Vec<String>,
+    /// `group/resource` that objects are stored under; absent means the kind's own.
+    pub storage: Option<String>,
+    /// Absent means this version.
+    pub storage_version: Option<String>,
+    #[serde(default)]
+    pub name_rule: NameRule,
+    #[serde(default)]
+    pub create_on_update: bool,
+    #[serde(default = "yes")]
+    pub unconditional_update: bool,
+    #[serde(default)]
+    pub delete_answers_object: bool,
+    #[serde(default)]
+    pub graceful: bool,
+    #[serde(default)]
+    pub dependents: Orphaning,
+    /// Paths whose change counts, `*` for everything outside metadata; absent: never touched.
+    #[serde(default)]
+    pub generation: Vec<String>,
+    pub status: Option<StatusEntry>,
+    #[serde(default)]
+    pub unqualified_finalizers: bool,
+    #[serde(default)]
+    pub expires: bool,
+    #[serde(default)]
+    pub deprecation: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A subresource; its kind is the resource's own unless named.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SubresourceEntry {
+    pub name: String,
+    pub kind: Option<String>,
+    pub group: Option<String>,
+    pub version: Option<String>,
+    pub verbs: Vec<String>,
+}
+
+/// A column; exactly one of `path`, `age`, `count` and `function` says where cells come from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ColumnEntry {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub format: String,
+    pub priority: i32,
+    pub description: String,
+    pub path: Option<String>,
+    /// What stands for an absent value at `path`.
+    pub absent: String,
+    pub age: Option<String>,
+    pub count: Vec<String>,
+    pub function: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct StatusEntry {
+    pub owns: Vec<String>,
+    pub keeps_metadata: Vec<String>,
+    pub kept_on_create: bool,
+}
+
+/// A group in `groups.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct GroupEntry {
+    pub group: String,
+    pub priority: i32,
+    pub versions: IndexMap<String, i32>,
+    #[serde(default = "yes")]
+    pub api_service: bool,
+}

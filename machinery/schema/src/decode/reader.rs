@@ -1,0 +1,366 @@
+//! A pull reader of JSON with upstream's words for what is no JSON. Knows nothing of types.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Number, Value};
+
+use super::MAX_DEPTH;
+
+/// Why the bytes are no JSON, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct SyntaxError(pub String);
+
+type Result<T> = std::result::Result<T, SyntaxError>;
+
+/// What the next value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Object,
+    Array,
+    String,
+    Number,
+    Bool,
+    Null,
+}
+
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+            self.at += 1;
+        }
+        self.byte()
+    }
+
+    fn unexpected<T>(&self, context: &str) -> Result<T> {
+        Err(SyntaxError(match self.byte() {
+            None => "unexpected end of JSON input".to_owned(),
+            Some(byte) => format!("invalid character {} {context}", quoted(byte)),
+        }))
+    }
+
+    /// Looks at the next value without taking it.
+    pub(crate) fn start(&mut self) -> Result<Start> {
+        match self.skip_space() {
+            Some(b'{') => Ok(Start::Object),
+            Some(b'[') => Ok(Start::Array),
+            Some(b'"') => Ok(Start::String),
+            Some(b'-' | b'0'..=b'9') => Ok(Start::Number),
+            Some(b't' | b'f') => Ok(Start::Bool),
+            Some(b'n') => Ok(Start::Null),
+            _ => self.unexpected("looking for beginning of value"),
+        }
+    }
+
+    /// After the outermost value: only space may follow.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        match self.skip_space() {
+            None => Ok(()),
+            Some(_) => self.unexpected("after top-level value"),
+        }
+    }
+
+    /// Enters an object or array whose start was looked at.
+    pub(crate) fn enter(&mut self) -> Result<()> {
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(SyntaxError(format!("exceeded max depth: at most {MAX_DEPTH} levels are accepted")));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.at += 1;
+        self.depth -= 1;
+    }
+
+    /// The next key of an entered object, its colon taken; nothing at the end, which leaves the object.
+    pub(crate) fn key(&mut self, first: bool) -> Result<Option<Cow<'a, str>>> {
+        match (self.skip_space(), first) {
+            (Some(b'}'), _) => {
+                self.leave();
+                return Ok(None);
+            }
+            (Some(b'"'), true) => {}
+            (Some(b','), false) => {
+                self.at += 1;
+                if self.skip_space() != Some(b'"') {
+                    return self.unexpected("looking for beginning of object key string");
+                }
+            }
+            (_, true) => return self.unexpected("looking for beginning of object key string"),
+            (_, false) => return self.unexpected("after object key:value pair"),
+        }
+        let key = self.string()?;
+        if self.skip_space() != Some(b':') {
+            return self.unexpected("after object key");
+        }
+        self.at += 1;
+        Ok(Some(key))
+    }
+
+    /// Whether an entered array has another element; its end leaves the array.
+    pub(crate) fn element(&mut self, first: bool) -> Result<bool> {
+        match (self.skip_space(), first) {
+            (Some(b']'), _) => {
+                self.leave();
+                Ok(false)
+            }
+            (_, true) => Ok(true),
+            (Some(b','), false) => {
+                self.at += 1;
+                Ok(true)
+            }
+            (_, false) => self.unexpected("after array element"),
+        }
+    }
+
+    /// A string whose start was looked at.
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>> {
+        self.at += 1;
+        let from = self.at;
+        loop {
+            match self.byte() {
+                Some(b'"') => {
+                    let text = &self.text[from..self.at];
+                    self.at += 1;
+                    return Ok(Cow::Borrowed(text));
+                }
+                Some(b'\\') => return self.escaped_string(from).map(Cow::Owned),
+                Some(0x20..) => self.at += 1,
+                _ => return self.unexpected("in string literal"),
+            }
+        }
+    }
+
+    fn escaped_string(&mut self, from: usize) -> Result<String> {
+        let mut out = self.text[from..self.at].to_owned();
+        loop {
+            let plain = self.at;
+            while matches!(self.byte(), Some(b) if b >= 0x20 && b != b'"' && b != b'\\') {
+                self.at += 1;
+            }
+            out.push_str(&self.text[plain..self.at]);
+            match self.byte() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    out.push(self.escape()?);
+                }
+                _ => return self.unexpected("in string literal"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        let c = match self.byte() {
+            Some(c @ (b'"' | b'\\' | b'/')) => c as char,
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return self.unexpected("in string escape code"),
+        };
+        self.at += 1;
+        Ok(c)
+    }
+
+    /// The digits after `\u`; halves of surrogate pairs that stand alone become the replacement character.
+    fn unicode(&mut self) -> Result<char> {
+        let high = self.hex()?;
+        if !(0xd800..0xdc00).contains(&high) {
+            return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
+        }
+        let here = self.at;
+        if self.text.as_bytes()[self.at..].starts_with(b"\\u") {
+            self.at += 2;
+            let low = self.hex()?;
+            if (0xdc00..0xe000).contains(&low) {
+                let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = here;
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn hex(&mut self) -> Result<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let Some(digit) = self.byte().and_then(|b| (b as char).to_digit(16)) else {
+                return self.unexpected("in \\u hexadecimal character escape");
+            };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    /// The text of a number whose start was looked at.
+    pub(crate) fn number(&mut self) -> Result<&'a str> {
+        let from = self.at;
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return self.unexpected("in numeric literal"),
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.some_digits("after decimal point in numeric literal")?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.some_digits("in exponent of numeric literal")?;
+        }
+        Ok(&self.text[from..self.at])
+    }
+
+    fn digits(&mut self) {
+        while let Some(b'0'..=b'9') = self.byte() {
+            self.at += 1;
+        }
+    }
+
+    fn some_digits(&mut self, context: &str) -> Result<()> {
+        let from = self.at;
+        self.digits();
+        if self.at == from { self.unexpected(context) } else { Ok(()) }
+    }
+
+    /// `true` or `false`, its start looked at.
+    pub(crate) fn bool(&mut self) -> Result<bool> {
+        let truth = self.byte() == Some(b't');
+        self.literal(if truth { "true" } else { "false" })?;
+        Ok(truth)
+    }
+
+    /// `null`, its start looked at.
+    pub(crate) fn null(&mut self) -> Result<()> {
+        self.literal("null")
+    }
+
+    fn literal(&mut self, word: &str) -> Result<()> {
+        for expected in word.bytes() {
+            if self.byte() != Some(expected) {
+                return self.unexpected(&format!("in literal {word} (expecting {})", quoted(expected)));
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a value without keeping it.
+    pub(crate) fn skip(&mut self) -> Result<()> {
+        match self.start()? {
+            Start::Object => {
+                self.enter()?;
+                let mut first = true;
+                while self.key(first)?.is_some() {
+                    first = false;
+                    self.skip()?;
+                }
+            }
+            Start::Array => {
+                self.enter()?;
+                let mut first = true;
+                while self.element(first)? {
+                    first = false;
+                    self.skip()?;
+                }
+            }
+            Start::String => drop(self.string()?),
+            Start::Number => drop(self.number()?),
+            Start::Bool => drop(self.bool()?),
+            Start::Null => self.null()?,
+        }
+        Ok(())
+    }
+
+    /// Takes any value as it is; a duplicate key's last value wins.
+    pub(crate) fn any(&mut self) -> Result<Value> {
+        Ok(match self.start()? {
+            Start::Object => {
+                self.enter()?;
+                let mut map = Map::new();
+                while let Some(key) = self.key(map.is_empty())? {
+                    let value = self.any()?;
+                    map.insert(key.into_owned(), value);
+                }
+                Value::Object(map)
+            }
+            Start::Array => {
+                self.enter()?;
+                let mut list = Vec::new();
+                while self.element(list.is_empty())? {
+                    list.push(self.any()?);
+                }
+                Value::Array(list)
+            }
+            Start::String => Value::String(self.string()?.into_owned()),
+            Start::Number => number_value(self.number()?).ok_or_else(|| {
+                SyntaxError("json: cannot unmarshal number into Go value of type float64".to_owned())
+            })?,
+            Start::Bool => Value::Bool(self.bool()?),
+            Start::Null => {
+                self.null()?;
+                Value::Null
+            }
+        })
+    }
+}
+
+/// Whole numbers that fit stay whole, all others become floats; nothing beyond the range of floats.
+pub(crate) fn number_value(text: &str) -> Option<Value> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(whole.into());
+    }
+    Number::from_f64(text.parse().ok()?).map(Value::Number)
+}
+
+/// A byte in quotes as upstream's JSON errors print it.
+fn quoted(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        b'\\' => r"'\\'".to_owned(),
+        b'\n' => r"'\n'".to_owned(),
+        b'\r' => r"'\r'".to_owned(),
+        b'\t' => r"'\t'".to_owned(),
+        0..0x20 | 0x7f => format!("'\\x{byte:02x}'"),
+        0x80..=0xa0 | 0xad => format!("'\\u{byte:04x}'"),
+        _ => format!("'{}'", char::from(byte)),
+    }
+}
+
+#[cfg(test)]
+#[path = "reader_tests.rs"]
+mod tests;

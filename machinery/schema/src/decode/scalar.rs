@@ -1,0 +1,89 @@
+//! Scalars along a type: numbers that fit, base64, times, int-or-string, quantities; with upstream's words.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::alphabet::STANDARD as ALPHABET;
+use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use serde_json::Value;
+
+use super::reader::number_value;
+use super::times;
+use crate::model::FieldType;
+
+/// Padded base64 that tolerates stray bits in the last symbol, as upstream's decoder does.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD.with_decode_allow_trailing_bits(true));
+
+/// Why a scalar does not fit.
+pub(super) enum Misfit {
+    /// It is of another JSON type, named as upstream names it.
+    Type(String),
+    /// It is of the right JSON type; upstream's whole error.
+    Text(String),
+}
+
+type Result = std::result::Result<Value, Misfit>;
+
+pub(super) fn from_string(ty: &FieldType, text: Cow<'_, str>) -> Result {
+    match ty {
+        FieldType::String | FieldType::IntOrString => Ok(Value::String(text.into_owned())),
+        FieldType::Bytes => bytes(text.into_owned()).map(Value::String),
+        FieldType::Time => times::seconds(&text).map(Value::String).map_err(Misfit::Text),
+        FieldType::MicroTime => times::micros(&text).map(Value::String).map_err(Misfit::Text),
+        FieldType::Quantity => quantity(&text),
+        _ => Err(Misfit::Type("string".to_owned())),
+    }
+}
+
+pub(super) fn from_number(ty: &FieldType, text: &str) -> Result {
+    let out_of_range = || Misfit::Type(format!("number {text}"));
+    match ty {
+        FieldType::Int32 | FieldType::IntOrString => {
+            text.parse::<i32>().map(Value::from).map_err(|_| out_of_range())
+        }
+        FieldType::Int64 => text.parse::<i64>().map(Value::from).map_err(|_| out_of_range()),
+        FieldType::Number => number_value(text).ok_or_else(out_of_range),
+        FieldType::Quantity => quantity(text),
+        _ => Err(Misfit::Type("number".to_owned())),
+    }
+}
+
+pub(super) fn from_bool(ty: &FieldType, truth: bool) -> Result {
+    match ty {
+        FieldType::Bool => Ok(Value::Bool(truth)),
+        _ => Err(Misfit::Type("bool".to_owned())),
+    }
+}
+
+/// Canonical base64 of the same bytes; line breaks inside are ignored, as upstream ignores them.
+fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
+    text.retain(|c| c != '\r' && c != '\n');
+    let bytes = LENIENT.decode(&text).map_err(|error| {
+        use base64::DecodeError as E;
+        let at = match error {
+            E::InvalidByte(at, _) | E::InvalidLastSymbol(at, _) => at,
+            E::InvalidLength(length) => length,
+            E::InvalidPadding => text.len(),
+        };
+        Misfit::Text(format!("illegal base64 data at input byte {at}"))
+    })?;
+    if text.ends_with('=') {
+        text = STANDARD.encode(bytes);
+    }
+    Ok(text)
+}
+
+const QUANTITY: &str = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
+
+/// A quantity in the spelling in which it came; upstream's canonical spelling is the normaliser's.
+fn quantity(text: &str) -> Result {
+    let signless = text.trim_start_matches(['+', '-']);
+    let digits = signless.len() - signless.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+    let suffix = signless[digits..].trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let exponent = suffix.strip_prefix(['+', '-']).unwrap_or(suffix);
+    let fits = text.len() - signless.len() <= 1 && digits > 0 && exponent.bytes().all(|b| b.is_ascii_digit());
+    if fits {
+        return Ok(Value::String(text.to_owned()));
+    }
+    Err(Misfit::Text(format!("quantities must match the regular expression '{QUANTITY}'")))
+}

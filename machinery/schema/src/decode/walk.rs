@@ -1,0 +1,271 @@
+//! The walk of a JSON text along a type: what fits becomes the object, what does not is reported.
+//!
+//! As upstream: the first value of a wrong type is the error, but only once the whole text has proved to be JSON;
+//! unknown and duplicate fields are collected in the order of the text, at most a hundred, each once.
+
+use serde_json::{Map, Value};
+
+use super::reader::{Reader, Start, SyntaxError};
+use super::scalar;
+use crate::model::{Emit, Field, FieldType, Type, TypeSet};
+
+/// The most unknown and duplicate fields that are reported.
+const MAX_STRICT: usize = 100;
+
+type Result<T> = std::result::Result<T, SyntaxError>;
+
+pub(crate) struct Walk<'a, 's> {
+    reader: Reader<'a>,
+    types: &'s TypeSet,
+    /// `unknown field "x"`, `duplicate field "x"`.
+    pub strict: Vec<String>,
+    /// The first value of a wrong type.
+    pub error: Option<String>,
+    /// The path as strict errors print it: with keys and indices.
+    path: String,
+    /// The path as type errors print it: struct fields only.
+    fields: String,
+    /// The struct whose field is being read.
+    owner: &'s str,
+}
+
+impl<'a, 's> Walk<'a, 's> {
+    pub(crate) fn new(text: &'a str, types: &'s TypeSet) -> Self {
+        Self {
+            reader: Reader::new(text),
+            types,
+            strict: Vec::new(),
+            error: None,
+            path: String::new(),
+            fields: String::new(),
+            owner: "",
+        }
+    }
+
+    /// The outermost value, and nothing after it. Empty when it is null or no object.
+    pub(crate) fn root(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
+        let map = match self.reader.start()? {
+            Start::Object => self.fields_of(ty)?,
+            Start::Null => {
+                self.reader.null()?;
+                Map::new()
+            }
+            start => {
+                self.reader.skip()?;
+                self.wrong(name_of(start), &format!("v1.{}", ty.short_name()));
+                Map::new()
+            }
+        };
+        self.reader.end()?;
+        Ok(map)
+    }
+
+    fn wrong(&mut self, found: &str, expected: &str) {
+        let place = if self.owner.is_empty() {
+            "value".to_owned()
+        } else {
+            format!("struct field {}.{}", self.owner, self.fields)
+        };
+        self.fail(format!("json: cannot unmarshal {found} into Go {place} of type {expected}"));
+    }
+
+    fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+    }
+
+    fn report(&mut self, what: &str, key: &str) {
+        if self.strict.len() >= MAX_STRICT {
+            return;
+        }
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        let text = format!("{what} field {path:?}");
+        if !self.strict.contains(&text) {
+            self.strict.push(text);
+        }
+    }
+
+    /// One value of this type; nothing for null and for what does not fit.
+    fn value(&mut self, ty: &'s FieldType) -> Result<Option<Value>> {
+        let start = self.reader.start()?;
+        if start == Start::Null {
+            self.reader.null()?;
+            return Ok(None);
+        }
+        match (self.types.resolve(ty), start) {
+            (FieldType::Any | FieldType::AnyObject, _) => self.reader.any().map(Some),
+            (FieldType::Ref(id), Start::Object) => {
+                let owner = self.owner;
+                let map = self.fields_of(self.types.get(*id))?;
+                self.owner = owner;
+                Ok(Some(Value::Object(map)))
+            }
+            (FieldType::Map(of), Start::Object) => self.map(of).map(Some),
+            (FieldType::List(of), Start::Array) => self.list(of).map(Some),
+            (plain, Start::Object | Start::Array) => {
+                self.reader.skip()?;
+                self.misfit(plain, name_of(start));
+                Ok(None)
+            }
+            (plain, _) => self.scalar(plain, start),
+        }
+    }
+
+    fn misfit(&mut self, ty: &FieldType, found: &str) {
+        if let FieldType::Time | FieldType::MicroTime | FieldType::IntOrString | FieldType::Quantity = ty {
+            // These read themselves upstream, so the error knows no field.
+            let expected = if *ty == FieldType::IntOrString { "int32" } else { "string" };
+            self.fail(format!("json: cannot unmarshal {found} into Go value of type {expected}"));
+        } else {
+            let expected = self.go_name(ty);
+            self.wrong(found, &expected);
+        }
+    }
+
+    fn scalar(&mut self, ty: &FieldType, start: Start) -> Result<Option<Value>> {
+        let read = match start {
+            Start::String => scalar::from_string(ty, self.reader.string()?),
+            Start::Number => scalar::from_number(ty, self.reader.number()?),
+            _ => scalar::from_bool(ty, self.reader.bool()?),
+        };
+        match read {
+            Ok(value) => return Ok(Some(value)),
+            Err(scalar::Misfit::Type(found)) => self.misfit(ty, &found),
+            Err(scalar::Misfit::Text(error)) => self.fail(error),
+        }
+        Ok(None)
+    }
+
+    fn fields_of(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
+        self.reader.enter()?;
+        let mut map = Map::new();
+        let mut seen = 0_u128;
+        let (path, fields) = (self.path.len(), self.fields.len());
+        let mut first = true;
+        while let Some(key) = self.reader.key(first)? {
+            first = false;
+            let Some(at) = ty.field_index(&key) else {
+                self.report("unknown", &key);
+                self.reader.skip()?;
+                continue;
+            };
+            let field = &ty.fields[at];
+            let mark = 1_u128.checked_shl(u32::try_from(at).unwrap_or(u32::MAX)).unwrap_or(0);
+            let again = seen & mark != 0 || map.contains_key(&*field.name);
+            if again {
+                self.report("duplicate", &key);
+            }
+            seen |= mark;
+            push(&mut self.path, &field.name);
+            push(&mut self.fields, &field.name);
+            self.owner = ty.short_name();
+            let value = self.value(&field.ty)?;
+            self.path.truncate(path);
+            self.fields.truncate(fields);
+            put(&mut map, field, value, again);
+        }
+        Ok(map)
+    }
+
+    fn map(&mut self, of: &'s FieldType) -> Result<Value> {
+        self.reader.enter()?;
+        let mut map = Map::new();
+        let path = self.path.len();
+        let mut first = true;
+        while let Some(key) = self.reader.key(first)? {
+            first = false;
+            if map.contains_key(&*key) {
+                self.report("duplicate", &key);
+            }
+            push(&mut self.path, &key);
+            let value = self.value(of)?.unwrap_or_else(|| self.zero(of));
+            self.path.truncate(path);
+            map.insert(key.into_owned(), value);
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn list(&mut self, of: &'s FieldType) -> Result<Value> {
+        use std::fmt::Write as _;
+        self.reader.enter()?;
+        let mut list = Vec::new();
+        let path = self.path.len();
+        while self.reader.element(list.is_empty())? {
+            // Writing to a string cannot fail.
+            let _ = write!(self.path, "[{}]", list.len());
+            let value = self.value(of)?.unwrap_or_else(|| self.zero(of));
+            self.path.truncate(path);
+            list.push(value);
+        }
+        Ok(Value::Array(list))
+    }
+
+    /// What null stands for inside a list or map.
+    fn zero(&self, ty: &FieldType) -> Value {
+        self.types.zero(ty)
+    }
+
+    fn go_name(&self, ty: &FieldType) -> String {
+        match ty {
+            FieldType::String => "string".to_owned(),
+            FieldType::Int32 => "int32".to_owned(),
+            FieldType::Int64 => "int64".to_owned(),
+            FieldType::Bool => "bool".to_owned(),
+            FieldType::Number => "float64".to_owned(),
+            FieldType::Bytes => "[]uint8".to_owned(),
+            FieldType::Time => "v1.Time".to_owned(),
+            FieldType::MicroTime => "v1.MicroTime".to_owned(),
+            FieldType::Quantity => "resource.Quantity".to_owned(),
+            FieldType::IntOrString => "intstr.IntOrString".to_owned(),
+            FieldType::Any | FieldType::AnyObject => "interface {}".to_owned(),
+            FieldType::List(of) => format!("[]{}", self.go_name(of)),
+            FieldType::Map(of) => format!("map[string]{}", self.go_name(of)),
+            FieldType::Ref(id) => {
+                let mut parts = self.types.get(*id).name.rsplit('.');
+                let (name, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+                format!("{package}.{name}")
+            }
+        }
+    }
+}
+
+fn push(path: &mut String, name: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(name);
+}
+
+/// Keeps a field's value. A repeated field adds to what its first occurrence held, as upstream decodes onto it.
+fn put(map: &mut Map<String, Value>, field: &Field, value: Option<Value>, again: bool) {
+    match (value, again) {
+        (Some(Value::Object(more)), true) => {
+            if let Some(Value::Object(old)) = map.get_mut(&*field.name) {
+                old.extend(more);
+            } else {
+                map.insert(field.name.to_string(), Value::Object(more));
+            }
+        }
+        (Some(value), _) => {
+            map.insert(field.name.to_string(), value);
+        }
+        (None, true) if field.emit == Emit::Pointer || !is_scalar(&field.ty) => {
+            map.shift_remove(&*field.name);
+        }
+        (None, _) => {}
+    }
+}
+
+fn is_scalar(ty: &FieldType) -> bool {
+    !matches!(ty, FieldType::List(_) | FieldType::Map(_) | FieldType::Ref(_))
+}
+
+fn name_of(start: Start) -> &'static str {
+    match start {
+        Start::Object => "object",
+        Start::Array => "array",
+        Start::String => "string",
+        Start::Number => "number",
+        Start::Bool => "bool",
+        Start::Null => "null",
+    }
+}

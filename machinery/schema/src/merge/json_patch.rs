@@ -1,0 +1,196 @@
+//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, negative indices count
+//! from the end, the whole document cannot be addressed. Every operation's work is bounded, so that a small patch cannot
+//! keep a core busy.
+
+use serde_json::Value;
+
+use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, read};
+
+/// How many elements all operations of a patch may shift in lists and maps.
+const MAX_SHIFTED: usize = 10_000_000;
+
+type Result<T> = std::result::Result<T, PatchError>;
+
+/// Applies a patch's bytes to a document.
+pub(super) fn apply(document: &mut Value, patch: &[u8]) -> Result<()> {
+    let Value::Array(operations) = read(patch)? else {
+        return Err(PatchError::Malformed("invalid JSON patch: it is no list of operations".to_owned()));
+    };
+    if operations.len() > MAX_OPERATIONS {
+        return Err(PatchError::TooManyOperations(operations.len()));
+    }
+    let operations: Result<Vec<Operation>> = operations.into_iter().map(operation).collect();
+    let mut work = Work { copied: 0, shifted: 0 };
+    for (at, operation) in operations?.into_iter().enumerate() {
+        run(document, operation, &mut work)
+            .map_err(|why| PatchError::Failed(format!("operation {at}: {why}")))?;
+    }
+    Ok(())
+}
+
+struct Operation {
+    op: String,
+    path: Option<String>,
+    from: Option<String>,
+    value: Value,
+}
+
+fn operation(value: Value) -> Result<Operation> {
+    let Value::Object(mut map) = value else {
+        return Err(PatchError::Malformed("invalid JSON patch: an operation is no object".to_owned()));
+    };
+    let mut text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
+    let (op, path, from) = (text("op").unwrap_or_default(), text("path"), text("from"));
+    Ok(Operation { op, path, from, value: map.remove("value").unwrap_or_default() })
+}
+
+/// What the operations so far have cost.
+struct Work {
+    copied: usize,
+    shifted: usize,
+}
+
+/// Why an operation cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("unknown operation {0:?}")]
+    Unknown(String),
+    #[error("needs {0}")]
+    Needs(&'static str),
+    #[error("{0:?} does not exist")]
+    Missing(String),
+    #[error("{0:?} is no place in a list of {1}")]
+    Index(String, usize),
+    #[error("testing path {0:?} failed")]
+    Test(String),
+    #[error("more than {MAX_COPIED_BYTES} bytes copied")]
+    Copied,
+    #[error("too much work")]
+    Work,
+}
+
+fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::result::Result<(), Failure> {
+    let Operation { op, path, from, value } = operation;
+    let path = path.ok_or(Failure::Needs("a path"))?;
+    let from = || from.as_deref().ok_or(Failure::Needs("a from"));
+    match op.as_str() {
+        "add" => add(document, &path, value, work),
+        "remove" => remove(document, &path, work).map(drop),
+        "replace" => replace(document, &path, value),
+        "move" => {
+            let value = remove(document, from()?, work)?;
+            add(document, &path, value, work)
+        }
+        "copy" => {
+            let value = get(document, from()?)?.clone();
+            work.copy(&value)?;
+            add(document, &path, value, work)
+        }
+        "test" => match get(document, &path) {
+            Ok(found) if *found == value => Ok(()),
+            _ => Err(Failure::Test(path)),
+        },
+        _ => Err(Failure::Unknown(op)),
+    }
+}
+
+impl Work {
+    fn copy(&mut self, value: &Value) -> std::result::Result<(), Failure> {
+        self.copied += value.to_string().len();
+        if self.copied > MAX_COPIED_BYTES { Err(Failure::Copied) } else { Ok(()) }
+    }
+
+    fn shift(&mut self, elements: usize) -> std::result::Result<(), Failure> {
+        self.shifted += elements;
+        if self.shifted > MAX_SHIFTED { Err(Failure::Work) } else { Ok(()) }
+    }
+}
+
+/// The container that a path ends in, and the last part.
+fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d mut Value, String), Failure> {
+    let missing = || Failure::Missing(path.to_owned());
+    let parts = path.strip_prefix('/').ok_or_else(missing)?;
+    let (parents, last) = match parts.rsplit_once('/') {
+        Some((parents, last)) => (Some(parents), last),
+        None => (None, parts),
+    };
+    let mut at = document;
+    for part in parents.into_iter().flat_map(|p| p.split('/')) {
+        at = match at {
+            Value::Object(map) => map.get_mut(&unescaped(part)).ok_or_else(missing)?,
+            Value::Array(list) => {
+                let index = place(part, list.len(), list.len())?;
+                &mut list[index]
+            }
+            _ => return Err(missing()),
+        };
+    }
+    Ok((at, unescaped(last)))
+}
+
+fn unescaped(part: &str) -> String {
+    if part.contains('~') { part.replace("~1", "/").replace("~0", "~") } else { part.to_owned() }
+}
+
+/// A place in a list of `length` elements; it must be below `end`, negative ones count from it.
+fn place(part: &str, length: usize, end: usize) -> std::result::Result<usize, Failure> {
+    let wrong = || Failure::Index(part.to_owned(), length);
+    let index = part.parse::<isize>().map_err(|_| wrong())?;
+    let index = if index < 0 { end.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
+    index.filter(|index| *index < end).ok_or_else(wrong)
+}
+
+fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value, Failure> {
+    let missing = || Failure::Missing(path.to_owned());
+    let (container, last) = parent(document, path)?;
+    match container {
+        Value::Object(map) => map.get(&last).ok_or_else(missing),
+        Value::Array(list) => Ok(&list[place(&last, list.len(), list.len())?]),
+        _ => Err(missing()),
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::result::Result<(), Failure> {
+    let (container, last) = parent(document, path)?;
+    match container {
+        Value::Object(map) => drop(map.insert(last, value)),
+        Value::Array(list) if last == "-" => list.push(value),
+        Value::Array(list) => {
+            let index = place(&last, list.len(), list.len() + 1)?;
+            work.shift(list.len() - index)?;
+            list.insert(index, value);
+        }
+        _ => return Err(Failure::Missing(path.to_owned())),
+    }
+    Ok(())
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> std::result::Result<(), Failure> {
+    let (container, last) = parent(document, path)?;
+    match container {
+        Value::Object(map) => drop(map.insert(last, value)),
+        Value::Array(list) => {
+            let index = place(&last, list.len(), list.len())?;
+            list[index] = value;
+        }
+        _ => return Err(Failure::Missing(path.to_owned())),
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str, work: &mut Work) -> std::result::Result<Value, Failure> {
+    let missing = || Failure::Missing(path.to_owned());
+    let (container, last) = parent(document, path)?;
+    match container {
+        Value::Object(map) => {
+            work.shift(map.len())?;
+            map.shift_remove(&last).ok_or_else(missing)
+        }
+        Value::Array(list) => {
+            let index = place(&last, list.len(), list.len())?;
+            work.shift(list.len() - index)?;
+            Ok(list.remove(index))
+        }
+        _ => Err(missing()),
+    }
+}
