@@ -21,3 +21,6 @@ pub mod tasks;
 pub mod telemetry;
 pub mod tls;
 pub mod workqueue;
+
+#[cfg(test)]
+mod fixture;

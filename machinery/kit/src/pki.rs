@@ -6,10 +6,12 @@
 mod authority;
 mod chain;
 mod info;
+mod request;
 
-pub use authority::{Authority, PemPair, Profile, Usage};
+pub use authority::{Authority, PemPair, Profile, Signed, Usage};
 pub use chain::{ChainError, ChainVerifier, PeerChain};
 pub use info::CertInfo;
+pub use request::SigningRequest;
 
 use std::io;
 use std::path::PathBuf;

@@ -69,7 +69,7 @@ impl Telemetry {
     /// (`info,portico_proxy=trace`).
     pub fn set_level(&self, level: &str) -> Result<(), TelemetryError> {
         self.reload.reload(parse_level(level)?)?;
-        tracing::info!(level, "log level changed");
+        tracing::info!(verbosity = level, "log level changed");
         Ok(())
     }
 

@@ -31,7 +31,7 @@ struct Shared<H> {
 }
 
 impl TlsListener {
-    /// Accepts until `drain` is signalled, then closes the socket and returns; connections that are up go
+    /// Accepts until `drain` is signalled or `tasks` is cancelled, then closes the socket and returns; connections that are up go
     /// on in their tasks (of the listener's name). `handler` runs in the connection's own task.
     pub async fn serve<H, Fut>(self, tasks: TaskSet, mut drain: Watch, handler: H)
     where
@@ -43,6 +43,7 @@ impl TlsListener {
         let shared =
             Arc::new(Shared { tls: self.tls, options: self.options, metrics: self.metrics, handler });
         let mut errors = Backoff::new(ACCEPT_ERRORS);
+        let stop = tasks.token();
         loop {
             let next = async {
                 let permit = places.clone().acquire_owned().await.map_err(io::Error::other)?;
@@ -52,6 +53,7 @@ impl TlsListener {
             let accepted = tokio::select! {
                 biased;
                 () = drain.signaled() => break,
+                () = stop.cancelled() => break,
                 accepted = next => accepted,
             };
             match accepted {

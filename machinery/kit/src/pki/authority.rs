@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use rustls_pki_types::UnixTime;
 
+use super::request::{VerifiedRequest, set_names};
 use super::{CertInfo, PkiError, parse_certs};
 use crate::atomic_file::{self, PRIVATE, PUBLIC};
 use crate::tls::CertPair;
@@ -37,7 +38,7 @@ pub enum Usage {
 pub struct Profile {
     /// Subject's common name: the user name of a client.
     pub common_name: String,
-    /// Subject's organizations: the groups of a client.
+    /// Subject's organizations: the groups of a client. At most two.
     pub organizations: Vec<String>,
     /// DNS names of a server.
     pub dns_names: Vec<String>,
@@ -106,6 +107,15 @@ impl PemPair {
     }
 }
 
+/// A certificate for a key that stays with who asked.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The certificate.
+    pub cert_pem: String,
+    /// RFC 3339 end of validity.
+    pub not_after: String,
+}
+
 /// A certificate authority.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -123,7 +133,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        set_validity(&mut params, AUTHORITY_LIFE);
+        set_validity(&mut params, SystemTime::now(), AUTHORITY_LIFE);
         let cert_pem = params.self_signed(&key).map_err(failed)?.pem();
         let pair = PemPair { cert_pem, key_pem: key.serialize_pem() };
         Ok(Self { issuer: Issuer::new(params, key), pair })
@@ -154,31 +164,37 @@ impl Authority {
         &self.pair.cert_pem
     }
 
-    /// Signs a new pair with a new ECDSA P-256 key.
+    /// Signs a new pair with a new ECDSA P-256 key, valid from a little before now.
     pub fn issue(&self, profile: &Profile) -> Result<PemPair, PkiError> {
         let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        for organization in &profile.organizations {
-            params.distinguished_name.push(DnType::OrganizationName, organization.as_str());
-        }
-        params.distinguished_name.push(DnType::CommonName, profile.common_name.as_str());
-        for name in &profile.dns_names {
-            let name = name.as_str().try_into().map_err(failed)?;
-            params.subject_alt_names.push(SanType::DnsName(name));
-        }
-        params.subject_alt_names.extend(profile.ip_addresses.iter().copied().map(SanType::IpAddress));
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
-        params.extended_key_usages = match profile.usage {
-            Usage::Server => vec![server],
-            Usage::Client => vec![client],
-            Usage::Both => vec![server, client],
-        };
-        params.use_authority_key_identifier_extension = true;
-        set_validity(&mut params, profile.validity);
+        let params = leaf_params(profile, SystemTime::now())?;
         let cert_pem = params.signed_by(&key, &self.issuer).map_err(failed)?.pem();
+        Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
+    }
+
+    /// Certifies the key of a PKCS#10 request (PEM). Subject and usage are the profile's, whatever the request
+    /// says; the request's alternative names count for servers, besides the profile's.
+    pub fn sign(&self, request_pem: &str, profile: &Profile) -> Result<Signed, PkiError> {
+        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+        let request = VerifiedRequest::parse(request_pem)?;
+        let mut profile = profile.clone();
+        if profile.usage != Usage::Client {
+            profile.dns_names.extend(request.dns_names);
+            profile.ip_addresses.extend(request.ip_addresses);
+        }
+        let params = leaf_params(&profile, SystemTime::now())?;
+        let cert = params.signed_by(&request.public_key, &self.issuer).map_err(failed)?;
+        let not_after = CertInfo::parse(cert.der())?.not_after_text();
+        Ok(Signed { cert_pem: cert.pem(), not_after })
+    }
+
+    /// A pair whose life began at another time, for tests of expiry.
+    #[cfg(test)]
+    pub(crate) fn issue_at(&self, profile: &Profile, start: SystemTime) -> Result<PemPair, PkiError> {
+        let failed = |source| PkiError::Issue { what: profile.common_name.clone(), source };
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+        let cert_pem = leaf_params(profile, start)?.signed_by(&key, &self.issuer).map_err(failed)?.pem();
         Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
     }
 
@@ -225,11 +241,26 @@ impl Authority {
     }
 }
 
-fn set_validity(params: &mut CertificateParams, life: Duration) {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since_epoch.as_secs());
-    params.not_before = now - BACKDATE;
-    params.not_after = now + life;
+fn leaf_params(profile: &Profile, start: SystemTime) -> Result<CertificateParams, PkiError> {
+    let mut params = CertificateParams::default();
+    set_names(&mut params, profile)?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    let (server, client) = (ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth);
+    params.extended_key_usages = match profile.usage {
+        Usage::Server => vec![server],
+        Usage::Client => vec![client],
+        Usage::Both => vec![server, client],
+    };
+    params.use_authority_key_identifier_extension = true;
+    set_validity(&mut params, start, profile.validity);
+    Ok(params)
+}
+
+fn set_validity(params: &mut CertificateParams, start: SystemTime, life: Duration) {
+    let since_epoch = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since_epoch.as_secs());
+    params.not_before = start - BACKDATE;
+    params.not_after = start + life;
 }
 
 struct Files {

@@ -1,1 +1,190 @@
-//! Tests follow.
+//! Issuing, storing, reading and checking certificates.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, SystemTime};
+
+use rustls_pki_types::UnixTime;
+
+use super::*;
+use crate::fixture::{HOUR, client_pair, server_pair};
+
+fn now() -> UnixTime {
+    UnixTime::now()
+}
+
+fn later(by: Duration) -> UnixTime {
+    UnixTime::since_unix_epoch(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + by)
+}
+
+fn chain(pair: &crate::tls::CertPair) -> PeerChain {
+    PeerChain::new(pair.chain().to_vec()).unwrap()
+}
+
+#[test]
+fn a_certificate_says_what_was_asked_for() {
+    let authority = Authority::create("portico-ca").unwrap();
+    let server = server_pair(&authority, &["localhost", "a.ns.svc", "127.0.0.1", "::1"]);
+    let info = server.info();
+    assert_eq!(info.dns_names, ["localhost", "a.ns.svc"]);
+    assert_eq!(info.ip_addresses.len(), 2);
+    assert_eq!((info.issuer.as_str(), info.is_ca, info.client_auth), ("portico-ca", false, false));
+    let client = client_pair(&authority, "alice", &["system:masters", "devs"]);
+    assert_eq!(client.info().common_name, "alice");
+    assert_eq!(client.info().organizations, ["system:masters", "devs"]);
+    assert!(client.info().client_auth && !client.info().sha1_signature);
+    assert_eq!(client.info().fingerprint_hex().len(), 64);
+    assert_eq!(client.info().fingerprint, fingerprint(&client.chain()[0]));
+}
+
+#[test]
+fn a_request_proves_its_key_and_the_certificate_fits_it() {
+    let authority = Authority::create("portico-ca").unwrap();
+    let wanted = Profile::server("root", &["f.example".to_owned(), "10.0.0.1".to_owned()], HOUR);
+    let request = SigningRequest::create(&wanted).unwrap();
+    assert!(!format!("{request:?}").contains("PRIVATE"));
+    let signed =
+        authority.sign(&request.request_pem, &Profile::client("facade-1", &["facades"], HOUR)).unwrap();
+    let pair =
+        PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem.clone() }.cert_pair("facade").unwrap();
+    assert_eq!(signed.not_after, pair.info().not_after_text());
+    let verifier = ChainVerifier::from_pem("ca", authority.cert_pem().as_bytes()).unwrap();
+    assert_eq!(verifier.verify(&chain(&pair), now()), Ok(()));
+    let signed = authority.sign(&request.request_pem, &Profile::server("facade-1", &[], HOUR)).unwrap();
+    let pair = PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem }.cert_pair("facade").unwrap();
+    assert_eq!((pair.info().dns_names.len(), pair.info().ip_addresses.len()), (1, 1));
+    assert!(authority.sign(authority.cert_pem(), &wanted).is_err());
+}
+
+#[test]
+fn more_organizations_than_can_be_written_are_refused() {
+    let authority = Authority::create("ca").unwrap();
+    let error = authority.issue(&Profile::client("a", &["1", "2", "3"], HOUR)).unwrap_err().to_string();
+    assert!(error.contains("more than 2 organizations"), "{error}");
+}
+
+#[test]
+fn renewal_is_due_after_two_thirds_of_life() {
+    let info = CertInfo { not_before: 1000, not_after: 1300, ..CertInfo::default() };
+    assert!(!info.needs_renewal(1199));
+    assert!(info.needs_renewal(1200));
+    assert!(info.needs_renewal(5000));
+}
+
+#[test]
+fn an_authority_is_made_once_and_kept_private() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("pki");
+    let first = Authority::load_or_create(&folder, "ca", "portico-ca").unwrap();
+    let second = Authority::load_or_create(&folder, "ca", "portico-ca").unwrap();
+    assert_eq!(first.cert_pem(), second.cert_pem());
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(&folder), mode(&folder.join("ca.key")), mode(&folder.join("ca.crt"))),
+        (0o700, 0o600, 0o644)
+    );
+    // What the reloaded one signs is trusted by whoever trusts the first.
+    let verifier = ChainVerifier::from_pem("ca", first.cert_pem().as_bytes()).unwrap();
+    assert_eq!(verifier.verify(&chain(&client_pair(&second, "bob", &[])), now()), Ok(()));
+}
+
+#[test]
+fn half_an_authority_is_refused_and_a_lone_key_is_a_start_that_was_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
+    std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
+    Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
+    std::fs::remove_file(dir.path().join("ca.key")).unwrap();
+    let error = Authority::load_or_create(dir.path(), "ca", "portico-ca").err().unwrap().to_string();
+    assert!(error.contains("ca.crt is there, but ") && error.ends_with("ca.key is missing"), "{error}");
+}
+
+#[test]
+fn a_stored_pair_is_used_until_it_no_longer_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::create("portico-ca").unwrap();
+    let server = |names: &[&str], life| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Profile::server("portico", &names, life)
+    };
+    let issue = |authority: &Authority, profile: &Profile| {
+        authority.load_or_issue(dir.path(), "apiserver", profile).unwrap()
+    };
+    let profile = server(&["localhost", "127.0.0.1"], 24 * HOUR);
+    let (first, new) = issue(&authority, &profile);
+    assert!(new);
+    let (again, new) = issue(&authority, &profile);
+    assert_eq!((again.cert_pem, new), (first.cert_pem, false));
+    assert!(issue(&authority, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1, "other names");
+    std::fs::write(dir.path().join("apiserver.key"), "nonsense").unwrap();
+    assert!(issue(&authority, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1, "broken key");
+    let short = server(&["localhost", "10.0.0.1"], Duration::from_secs(100));
+    std::fs::remove_file(dir.path().join("apiserver.crt")).unwrap();
+    issue(&authority, &short);
+    // Backdated by 300 s, 100 s to go: more than two thirds of its life are over.
+    assert!(issue(&authority, &short).1, "soon to expire");
+    let stranger = Authority::create("portico-ca").unwrap();
+    assert!(
+        issue(&stranger, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1,
+        "another authority of the same name"
+    );
+}
+
+#[test]
+fn a_chain_is_good_only_for_clients_of_the_authority_within_their_time() {
+    let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
+    let verifier = ChainVerifier::from_pem("client-ca", ours.cert_pem().as_bytes()).unwrap();
+    let alice = chain(&client_pair(&ours, "alice", &[]));
+    assert_eq!(verifier.verify(&alice, now()), Ok(()));
+    assert_eq!(verifier.verify(&alice, now()), Ok(()), "remembered");
+    let expired = verifier.verify(&alice, later(2 * HOUR)).unwrap_err();
+    assert!(matches!(expired, ChainError::Validity { .. }), "{expired}");
+
+    let unknown = verifier.verify(&chain(&client_pair(&theirs, "mallory", &[])), now()).unwrap_err();
+    assert_eq!(unknown.to_string(), "certificate \"mallory\" is signed by unknown authority \"theirs\"");
+    let server = verifier.verify(&chain(&server_pair(&ours, &["localhost"])), now()).unwrap_err();
+    assert!(matches!(server, ChainError::Unusable { .. }), "{server}");
+    assert!(ChainVerifier::nobody().verify(&alice, now()).is_err());
+}
+
+#[test]
+fn bad_bundles_name_themselves_and_the_certificate() {
+    let pem = Authority::create("ca").unwrap().cert_pem().to_owned();
+    let error = |pem: &str| root_store("caBundle", pem.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error("no pem at all"), "caBundle: contains no certificate");
+    let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    assert!(error(&format!("{pem}{broken}")).starts_with("caBundle: certificate 2: "));
+    assert!(
+        error("-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----\n")
+            .starts_with("caBundle: not valid PEM")
+    );
+    assert_eq!(root_store("caBundle", format!("{pem}{pem}").as_bytes()).unwrap().len(), 2);
+}
+
+#[test]
+fn a_pair_never_prints_its_key() {
+    let pair = Authority::create("ca").unwrap().issue(&Profile::client("a", &[], HOUR)).unwrap();
+    assert!(pair.key_pem.contains("PRIVATE KEY"));
+    assert!(!format!("{pair:?}").contains("PRIVATE"));
+}
+
+#[test]
+fn a_request_is_signed_for_the_profile_and_not_for_its_own_subject() {
+    let authority = Authority::create("ca").unwrap();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["facade.example.com".to_owned()]).unwrap();
+    params.distinguished_name.push(rcgen::DnType::OrganizationName, "system:masters");
+    let request = params.serialize_request(&key).unwrap().pem().unwrap();
+    let life = Duration::from_secs(3600);
+    let client = authority.sign(&request, &Profile::client("facade", &["facades"], life)).unwrap();
+    let info = CertInfo::parse(&parse_certs("client", client.cert_pem.as_bytes()).unwrap()[0]).unwrap();
+    assert_eq!(
+        (info.common_name.as_str(), info.organizations.as_slice()),
+        ("facade", &["facades".to_owned()][..])
+    );
+    assert!(info.dns_names.is_empty());
+    let server = authority.sign(&request, &Profile::server("facade", &[], life)).unwrap();
+    let info = CertInfo::parse(&parse_certs("server", server.cert_pem.as_bytes()).unwrap()[0]).unwrap();
+    assert_eq!(info.dns_names, ["facade.example.com"]);
+    assert!(info.organizations.is_empty());
+    assert!(authority.sign("no request", &Profile::server("facade", &[], life)).is_err());
+}

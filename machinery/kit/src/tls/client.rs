@@ -13,7 +13,7 @@ use super::{CertPair, MinVersion, TlsError, provider};
 use crate::pki;
 
 /// Sessions that one [`ClientTls`] remembers.
-const SESSIONS: usize = 32;
+const SESSIONS: usize = 64;
 
 /// Whom a client trusts.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl ClientTlsBuilder {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = self.alpn.protocols();
-        // One value talks to few names; the default cache would cost 40 KiB for each of thousands.
+        // Connections are pooled, so that few sessions are resumed; the default cache has four times the size.
         config.resumption = rustls::client::Resumption::in_memory_sessions(SESSIONS);
         Ok(ClientTls { config: Arc::new(config), server_name, id: next_id() })
     }
