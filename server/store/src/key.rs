@@ -38,7 +38,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// An object's key: resource, namespace (empty for cluster-scoped), name.
+/// An object's key: resource, namespace (empty for cluster-scoped), name. A resource is namespaced or cluster-scoped, never both.
 ///
 /// Keys of one resource are ordered as upstream's storage keys are, that is, as the text `namespace/name`: objects of
 /// `kube-system` come before those of `kube`. Cloning copies pointers.

@@ -134,7 +134,8 @@ async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Result<(), OpenE
     });
     let migrator = Migrator::with_migrations(migrations.to_vec());
     let failed = |error| OpenError::Migration { path: path.to_owned(), error: Box::new(error) };
-    migrator.run(writer).await.map_err(failed)
+    // `run` is this; its future is not provably Send for a borrowed connection.
+    migrator.run_direct(None, writer, false).await.map_err(failed)
 }
 
 /// The newest migration that was applied; 0 for a new file.

@@ -1,0 +1,134 @@
+//! Opens the implementations under test and makes small objects. Must not test anything itself.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_store::{
+    Committed, Event, Indexer, Key, MetadataIndexer, Metrics, OpenError, Record, Resource, Settings,
+    SqliteStore, Store, Subscription, Txn, TxnError, Value,
+};
+
+/// An implementation of `Store` with a place for one database.
+pub trait Backend: Send + Sync {
+    /// Opens the database, or opens it again.
+    fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>>;
+
+    /// With the defaults.
+    fn open(&self) -> BoxFuture<'_, Arc<dyn Store>> {
+        self.open_with(&|_| ())
+    }
+}
+
+/// SQLite in a temporary folder.
+pub struct Sqlite {
+    folder: tempfile::TempDir,
+}
+
+impl Sqlite {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("data/portico.db")
+    }
+
+    pub async fn try_open(&self, tune: &(dyn Fn(&mut Settings) + Sync)) -> Result<SqliteStore, OpenError> {
+        open_sqlite(self.path(), tune).await
+    }
+}
+
+pub async fn open_sqlite(
+    path: PathBuf,
+    tune: &(dyn Fn(&mut Settings) + Sync),
+) -> Result<SqliteStore, OpenError> {
+    let mut settings = Settings::new(path);
+    tune(&mut settings);
+    let metrics = Metrics::new(&Registry::new());
+    SqliteStore::open(settings, Arc::new(MetadataIndexer), metrics, &TaskSet::new()).await
+}
+
+impl Backend for Sqlite {
+    fn open_with<'a>(&'a self, tune: &'a (dyn Fn(&mut Settings) + Sync)) -> BoxFuture<'a, Arc<dyn Store>> {
+        Box::pin(async { Arc::new(self.try_open(tune).await.unwrap()) as Arc<dyn Store> })
+    }
+}
+
+pub fn config_maps() -> Resource {
+    Resource::new("", "configmaps")
+}
+
+pub fn leases() -> Resource {
+    Resource::new("coordination.k8s.io", "leases")
+}
+
+pub fn key(path: &str) -> Key {
+    let (namespace, name) = path.split_once('/').unwrap_or(("", path));
+    Key::new(&config_maps(), namespace, name)
+}
+
+/// An object whose content is told apart by `text`.
+pub fn value(key: &Key, text: &str) -> Value {
+    owned(key, text, &[])
+}
+
+pub fn owned(key: &Key, text: &str, owners: &[&str]) -> Value {
+    let owners: Vec<String> = owners.iter().map(|owner| format!(r#"{{"uid":"{owner}"}}"#)).collect();
+    let json = format!(
+        r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"uid-{}","labels":{{"text":"{text}"}},"ownerReferences":[{}]}},"data":{{"text":"{text}"}}}}"#,
+        key.name(),
+        key.namespace(),
+        key.name(),
+        owners.join(",")
+    );
+    let indexed = MetadataIndexer.index(key.resource(), json.as_bytes()).unwrap();
+    Value::new(json.into_bytes(), indexed)
+}
+
+pub fn text(record: &Record) -> String {
+    record.value.label("text").unwrap().to_owned()
+}
+
+/// `path@revision=text` of each.
+pub fn lines<'a>(records: impl IntoIterator<Item = &'a Arc<Record>>) -> Vec<String> {
+    let line = |record: &Arc<Record>| format!("{}@{}={}", record.key.path(), record.revision, text(record));
+    records.into_iter().map(line).collect()
+}
+
+pub async fn commit(store: &dyn Store, txn: Txn) -> Result<Committed, TxnError> {
+    store.commit(vec![txn]).await.pop().unwrap()
+}
+
+/// Creates or replaces without expectation; the revision.
+pub async fn put(store: &dyn Store, key: &Key, text: &str) -> i64 {
+    let change = portico_store::Change::Put(value(key, text));
+    commit(store, Txn::one(key.clone(), portico_store::Expect::Any, change)).await.unwrap().revision
+}
+
+/// Deletes what must exist; the revision.
+pub async fn delete(store: &dyn Store, key: &Key) -> i64 {
+    let change = portico_store::Change::Delete(value(key, "gone"));
+    commit(store, Txn::one(key.clone(), portico_store::Expect::Exists, change)).await.unwrap().revision
+}
+
+/// The next events, each within a time that no passing test needs.
+pub async fn take(subscription: &mut Subscription, count: usize) -> Vec<Arc<Event>> {
+    let mut events = Vec::new();
+    while events.len() < count {
+        let next = tokio::time::timeout(Duration::from_secs(20), subscription.next()).await;
+        events.push(next.expect("an event is missing").unwrap());
+    }
+    events
+}
+
+/// `Type path@revision` of each.
+pub fn told(events: &[Arc<Event>]) -> Vec<String> {
+    let line = |event: &Arc<Event>| {
+        format!("{:?} {}@{}", event.event_type, event.record.key.path(), event.revision())
+    };
+    events.iter().map(line).collect()
+}

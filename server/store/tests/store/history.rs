@@ -1,0 +1,131 @@
+//! Exact reads, compaction, owners, namespaces.
+
+use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Txn, WatchError};
+
+use crate::harness::*;
+
+fn at(revision: i64) -> ListAt {
+    ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None }
+}
+
+pub async fn exact_reads_give_the_state_of_their_revision(backend: &dyn Backend) {
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "1").await;
+    put(&*store, &key("a/2"), "2").await;
+    put(&*store, &key("a/1"), "3").await;
+    delete(&*store, &key("a/2")).await;
+    put(&*store, &key("b/1"), "5").await;
+    let expected: [&[&str]; 6] = [
+        &[],
+        &["a/1@2=1"],
+        &["a/1@2=1", "a/2@3=2"],
+        &["a/1@4=3", "a/2@3=2"],
+        &["a/1@4=3"],
+        &["a/1@4=3", "b/1@6=5"],
+    ];
+    for (revision, expected) in (1..).zip(expected) {
+        assert_eq!(lines(&store.list_at(at(revision)).await.unwrap().records), expected, "at {revision}");
+    }
+    assert_eq!(text(&store.get_at(&key("a/2"), 4).await.unwrap().unwrap()), "2");
+    assert!(store.get_at(&key("a/2"), 5).await.unwrap().is_none());
+    let namespace = ListAt { scope: Scope::namespace(&config_maps(), "a"), ..at(6) };
+    assert_eq!(lines(&store.list_at(namespace).await.unwrap().records), ["a/1@4=3"]);
+    let future = store.list_at(at(7)).await.unwrap_err();
+    assert!(matches!(future, StoreError::Future { current: 6 }));
+}
+
+pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for namespace in ["a", "a-b", "b"] {
+        for n in 0..25 {
+            put(&*store, &key(&format!("{namespace}/{n:02}")), "old").await;
+        }
+    }
+    let revision = store.revision();
+    for scope in [Scope::all(&config_maps()), Scope::namespace(&config_maps(), "a")] {
+        let first = ListAt { scope: scope.clone(), revision, after: None, limit: None };
+        let whole = lines(&store.list_at(first).await.unwrap().records);
+        let mut paged = Vec::new();
+        let mut after = None;
+        loop {
+            let query = ListAt { scope: scope.clone(), revision, after, limit: Some(10) };
+            let page = store.list_at(query).await.unwrap();
+            paged.extend(lines(&page.records));
+            assert_eq!(paged.len() + usize::try_from(page.remaining).unwrap(), whole.len());
+            if page.remaining == 0 {
+                break;
+            }
+            after = page.records.last().map(|record| record.key.path().to_owned());
+            // What changes between the pages does not show in them.
+            put(&*store, &key("a/05"), "new").await;
+            put(&*store, &key(&format!("a/{}", paged.len())), "new").await;
+        }
+        assert_eq!(paged, whole);
+    }
+}
+
+pub async fn compaction_forgets_history_and_keeps_the_state(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for n in 0..2_500 {
+        put(&*store, &key(&format!("a/{}", n % 3)), &n.to_string()).await;
+    }
+    delete(&*store, &key("a/0")).await;
+    let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+    assert_eq!(store.compact(2_400).await.unwrap(), 2_400);
+    assert_eq!(store.compacted(), 2_400);
+    assert_eq!(lines(&store.list_at(at(2_400)).await.unwrap().records).len(), 3);
+    assert!(matches!(store.list_at(at(2_399)).await, Err(StoreError::Compacted { oldest: 2_400 })));
+    assert!(matches!(store.get_at(&key("a/1"), 5).await, Err(StoreError::Compacted { oldest: 2_400 })));
+    let too_old = store.watch(Scope::all(&config_maps()), 2_399).unwrap_err();
+    assert!(matches!(too_old, WatchError::Compacted { wanted: 2_399, oldest: 2_400 }));
+    let last = store.revision();
+    let mut watch = store.watch(Scope::all(&config_maps()), 2_400).unwrap();
+    let events = take(&mut watch, usize::try_from(last - 2_400).unwrap()).await;
+    assert!(events.iter().all(|event| event.previous.is_some()));
+    assert_eq!(store.compact(i64::MAX).await.unwrap(), last);
+    assert_eq!(store.compact(5).await.unwrap(), last);
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    assert_eq!((store.compacted(), store.revision()), (last, last));
+    assert_eq!(lines(store.snapshot(&config_maps()).await.unwrap().iter()), before);
+    assert_eq!(lines(&store.list_at(at(last)).await.unwrap().records), before);
+    put(&*store, &key("a/0"), "again").await;
+}
+
+pub async fn dependents_follow_the_owner_references(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let put_owned = async |key: &Key, owners: &[&str]| {
+        let change = Change::Put(owned(key, "x", owners));
+        commit(&*store, Txn::one(key.clone(), Expect::Any, change)).await.unwrap();
+    };
+    let dependents = async |owner: &str| -> Vec<String> {
+        store.dependents(owner).await.unwrap().iter().map(ToString::to_string).collect()
+    };
+    let lease = Key::new(&leases(), "a", "l");
+    put_owned(&key("a/1"), &["o1", "o2", "o1"]).await;
+    put_owned(&key("a/2"), &["o1"]).await;
+    put_owned(&lease, &["o1"]).await;
+    assert_eq!(
+        dependents("o1").await,
+        ["configmaps/a/1", "configmaps/a/2", "leases.coordination.k8s.io/a/l"]
+    );
+    put_owned(&key("a/1"), &["o2", "o3"]).await;
+    delete(&*store, &key("a/2")).await;
+    assert_eq!(dependents("o1").await, ["leases.coordination.k8s.io/a/l"]);
+    assert_eq!((dependents("o2").await, dependents("o3").await).0, ["configmaps/a/1"]);
+    assert!(dependents("nobody").await.is_empty());
+}
+
+pub async fn resources_in_a_namespace_follow_its_objects(backend: &dyn Backend) {
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
+    put(&*store, &Key::new(&leases(), "a-b", "l"), "x").await;
+    put(&*store, &Key::new(&Resource::new("", "nodes"), "", "a"), "x").await;
+    assert_eq!(store.resources_in("a").await.unwrap(), [config_maps(), leases()]);
+    assert_eq!(store.resources_in("a-b").await.unwrap(), [leases()]);
+    delete(&*store, &key("a/1")).await;
+    assert_eq!(store.resources_in("a").await.unwrap(), [leases()]);
+    assert!(store.resources_in("").await.unwrap().is_empty());
+}

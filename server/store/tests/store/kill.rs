@@ -1,0 +1,103 @@
+//! kill -9 in a write storm: every acknowledged write is there afterwards, none twice.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use portico_store::{Event, EventType, Scope, Store, Txn};
+
+use crate::harness::*;
+
+/// How often the storm is killed.
+const ROUNDS: usize = 20;
+/// Callers that write at the same time.
+const CALLERS: usize = 16;
+/// Tells the child, which is this same program, where to write.
+const CHILD: &str = "PORTICO_STORE_STORM";
+
+/// The child: writes until it is killed, and says each write only after it was acknowledged. Without the variable that
+/// the parent sets this is no test of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn storm() {
+    let Ok(setting) = std::env::var(CHILD) else { return };
+    let (round, path) = setting.split_once(':').unwrap();
+    let store = open_sqlite(PathBuf::from(path), &|_| ()).await.unwrap();
+    let caller = async |caller: usize| {
+        for n in 0.. {
+            let key = key(&format!("a/{round}-{caller}-{n}"));
+            let created = commit(&store, Txn::create(key.clone(), value(&key, "1"))).await.unwrap();
+            say(&format!("{} {}", key.name(), created.revision));
+            let updated = Txn::update(key.clone(), created.revision, value(&key, "2"));
+            let updated = commit(&store, updated).await.unwrap();
+            say(&format!("{} {}", key.name(), updated.revision));
+        }
+    };
+    futures::future::join_all((0..CALLERS).map(caller)).await;
+}
+
+fn say(line: &str) {
+    // One write call of a whole line: the pipe keeps it whole.
+    std::io::stdout().lock().write_all(format!("ack {line}\n").as_bytes()).unwrap();
+}
+
+/// Runs the child until it has acknowledged `enough` writes, kills it, and gives all that it acknowledged.
+fn killed_storm(path: &Path, round: usize, enough: usize) -> Vec<(String, i64)> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "kill::storm", "--nocapture", "--test-threads=1"])
+        .env(CHILD, format!("{round}:{}", path.display()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut acknowledged = Vec::new();
+    for line in output.lines() {
+        let line = line.unwrap();
+        let Some(write) = line.strip_prefix("ack ").and_then(|ack| ack.split_once(' ')) else { continue };
+        // The last line may be cut short by the kill: then its number was not acknowledged.
+        acknowledged.push((write.0.to_owned(), write.1.parse().unwrap()));
+        if acknowledged.len() == enough {
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    acknowledged
+}
+
+async fn log(store: &dyn Store) -> Vec<Arc<Event>> {
+    let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    take(&mut watch, usize::try_from(store.revision() - 1).unwrap()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_acknowledged_write_survives_kill_9_and_none_is_there_twice() {
+    let backend = Sqlite::new();
+    // The folder and the file exist, so that a child that is killed at once leaves a database.
+    backend.open().await.close().await;
+    let mut acknowledged: HashMap<(String, i64), usize> = HashMap::new();
+    for round in 0..ROUNDS {
+        let path = backend.path();
+        let writes =
+            tokio::task::spawn_blocking(move || killed_storm(&path, round, 20 + 37 * round)).await.unwrap();
+        assert!(writes.len() >= 20 + 37 * round);
+        for write in writes {
+            *acknowledged.entry(write).or_default() += 1;
+        }
+        let store = backend.open().await;
+        let events = log(&*store).await;
+        let mut states = HashSet::new();
+        let mut created = HashSet::new();
+        for event in &events {
+            let name = event.record.key.name().to_owned();
+            assert!(event.event_type != EventType::Added || created.insert(name.clone()), "{name} twice");
+            states.insert((name, event.revision()));
+        }
+        for (write, times) in &acknowledged {
+            assert!(states.contains(write) && *times == 1, "round {round}: {write:?}");
+        }
+        let snapshot = store.snapshot(&config_maps()).await.unwrap();
+        assert_eq!(snapshot.len(), created.len());
+        store.close().await;
+    }
+}

@@ -1,0 +1,46 @@
+//! The shared store suite: what every implementation of `Store` must do, run against each of them.
+
+mod harness;
+mod history;
+mod kill;
+mod limits;
+mod model;
+mod sqlite;
+mod transactions;
+mod watches;
+
+/// Makes a test of each behaviour for each implementation; PostgreSQL becomes a second line here.
+macro_rules! suite {
+    ($($module:ident :: $behaviour:ident),* $(,)?) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $behaviour() {
+            $module::$behaviour(&harness::Sqlite::new()).await;
+        }
+    )*};
+}
+
+suite! {
+    transactions::revisions_strictly_increase_and_a_txns_follow_one_another,
+    transactions::expectations_are_judged,
+    transactions::a_refused_txn_writes_nothing_and_fails_alone,
+    transactions::a_txn_sees_its_own_earlier_operations,
+    transactions::of_many_concurrent_updates_of_one_revision_one_wins,
+    transactions::what_is_too_large_is_refused,
+    transactions::a_committed_write_is_visible_at_once,
+    transactions::everything_is_there_after_reopening,
+    transactions::a_closed_store_refuses_and_finishes_what_was_queued,
+    watches::a_watch_gets_every_change_in_order_with_the_state_before,
+    watches::a_watch_resumes_from_any_revision,
+    watches::a_watch_resumes_over_a_restart,
+    watches::a_watch_of_a_namespace_gets_only_its_changes,
+    watches::follow_gets_the_one_log_filtered,
+    watches::a_slow_subscription_is_cut_and_nobody_else,
+    watches::progress_moves_without_events,
+    watches::a_closed_store_ends_watches_after_what_was_queued,
+    watches::watches_started_during_a_storm_miss_nothing,
+    history::exact_reads_give_the_state_of_their_revision,
+    history::pages_of_an_exact_read_are_consistent_and_count_the_rest,
+    history::compaction_forgets_history_and_keeps_the_state,
+    history::dependents_follow_the_owner_references,
+    history::resources_in_a_namespace_follow_its_objects,
+}

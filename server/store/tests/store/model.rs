@@ -1,0 +1,277 @@
+//! Random operations against a naive store: a list of every state that ever was.
+
+use std::collections::BTreeMap;
+
+use portico_store::{Change, Expect, ListAt, Operation, Scope, Store, StoreError, Txn, TxnError, WatchError};
+use proptest::prelude::*;
+
+use crate::harness::*;
+
+type Paths = [&'static str; 6];
+
+/// Paths that random operations touch; a resource is namespaced or it is not.
+const NAMESPACED: Paths = ["a/1", "a/2", "a-b/1", "b/1", "b/1.a", "b/1-a"];
+const CLUSTER_SCOPED: Paths = ["a", "a-b", "a.b", "b", "c", "d"];
+const OWNERS: [&str; 3] = ["o1", "o2", "o3"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Commit(Vec<Vec<Op>>),
+    Compact(u8),
+    Reopen,
+}
+
+#[derive(Clone, Debug)]
+struct Op {
+    path: usize,
+    expect: Want,
+    change: Do,
+}
+
+#[derive(Clone, Debug)]
+enum Want {
+    Absent,
+    Exists,
+    Any,
+    /// The current revision, or so much less.
+    Current(i64),
+}
+
+#[derive(Clone, Debug)]
+enum Do {
+    Put(usize),
+    Delete,
+    Check,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let expect = prop_oneof![
+        1 => Just(Want::Absent),
+        1 => Just(Want::Exists),
+        4 => Just(Want::Any),
+        3 => Just(Want::Current(0)),
+        1 => Just(Want::Current(1)),
+    ];
+    let change = prop_oneof![4 => (0..8usize).prop_map(Do::Put), 2 => Just(Do::Delete), 1 => Just(Do::Check)];
+    (0..NAMESPACED.len(), expect, change).prop_map(|(path, expect, change)| Op { path, expect, change })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let txn = prop::collection::vec(op(), 0..4);
+    prop_oneof![
+        12 => prop::collection::vec(txn, 1..5).prop_map(Step::Commit),
+        1 => any::<u8>().prop_map(Step::Compact),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+type State = BTreeMap<&'static str, (i64, String, Vec<&'static str>)>;
+
+/// What the store should hold: the state after every revision.
+struct Model {
+    paths: Paths,
+    /// `states[r]` is the state at revision `r + 1`.
+    states: Vec<State>,
+    log: Vec<String>,
+    compacted: i64,
+}
+
+impl Model {
+    fn revision(&self) -> i64 {
+        self.states.len() as i64
+    }
+
+    fn now(&self) -> &State {
+        self.states.last().unwrap()
+    }
+
+    /// The Txn for the store, and what should become of it; applied when it should succeed.
+    fn judge(&mut self, ops: &[Op]) -> (Txn, Result<(), &'static str>) {
+        let operations = ops.iter().enumerate().map(|(n, op)| self.operation(op, n)).collect();
+        let (states, log) = (self.states.len(), self.log.len());
+        let outcome = ops.iter().enumerate().try_for_each(|(n, op)| self.apply(op, n, states));
+        if outcome.is_err() {
+            self.states.truncate(states);
+            self.log.truncate(log);
+        }
+        (Txn { operations }, outcome)
+    }
+
+    fn content(&self, op: &Op, n: usize, start: usize) -> (String, Vec<&'static str>) {
+        let Do::Put(owners) = op.change else { return ("gone".to_owned(), Vec::new()) };
+        let owners = (0..3).filter(|bit| owners >> bit & 1 == 1).map(|bit| OWNERS[bit]).collect();
+        (format!("{start}.{n}"), owners)
+    }
+
+    fn operation(&self, op: &Op, n: usize) -> Operation {
+        let key = key(self.paths[op.path]);
+        let current = self.now().get(self.paths[op.path]).map_or(999, |(revision, ..)| *revision);
+        let expect = match op.expect {
+            Want::Absent => Expect::Absent,
+            Want::Exists => Expect::Exists,
+            Want::Any => Expect::Any,
+            Want::Current(less) => Expect::Revision(current - less),
+        };
+        let (text, owners) = self.content(op, n, self.states.len());
+        let change = match op.change {
+            Do::Put(_) => Change::Put(owned(&key, &text, &owners)),
+            Do::Delete => Change::Delete(owned(&key, &text, &owners)),
+            Do::Check => Change::Check,
+        };
+        Operation { key, expect, change }
+    }
+
+    fn apply(&mut self, op: &Op, n: usize, start: usize) -> Result<(), &'static str> {
+        let path = self.paths[op.path];
+        let mut state = self.now().clone();
+        let before = state.get(path).cloned();
+        let expected = self.states[start - 1].get(path).map_or(999, |(revision, ..)| *revision);
+        match (&op.expect, &before) {
+            (Want::Absent, Some(_)) => return Err("exists"),
+            (Want::Exists | Want::Current(_), None) => return Err("missing"),
+            (Want::Current(less), Some((revision, ..))) if expected - less != *revision => {
+                return Err("conflict");
+            }
+            _ => {}
+        }
+        let revision = self.revision() + 1;
+        let (text, owners) = self.content(op, n, start);
+        let before = before.map(|(revision, text, _)| format!("{text}@{revision}"));
+        let kind = match (&op.change, &before) {
+            (Do::Check, _) | (Do::Delete, None) => return Ok(()),
+            (Do::Put(_), None) => "Added",
+            (Do::Put(_), Some(_)) => "Modified",
+            (Do::Delete, Some(_)) => "Deleted",
+        };
+        self.log.push(format!("{kind} {path}@{revision}={text} was {before:?}"));
+        match op.change {
+            Do::Put(_) => state.insert(path, (revision, text, owners)),
+            _ => state.remove(path),
+        };
+        self.states.push(state);
+        Ok(())
+    }
+}
+
+fn outcome(result: &Result<portico_store::Committed, TxnError>) -> Result<(), &'static str> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(TxnError::Exists { .. }) => Err("exists"),
+        Err(TxnError::NotFound { .. }) => Err("missing"),
+        Err(TxnError::Conflict { .. }) => Err("conflict"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn described(state: &State) -> Vec<String> {
+    let mut lines: Vec<_> =
+        state.iter().map(|(path, (revision, text, _))| format!("{path}@{revision}={text}")).collect();
+    lines.sort_by_key(|line| line.split('@').next().unwrap().to_owned());
+    lines
+}
+
+async fn compare(store: &dyn Store, model: &Model) {
+    assert_eq!(store.revision(), model.revision());
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(lines(snapshot.iter()), described(model.now()));
+    for owner in OWNERS {
+        let mut expected: Vec<_> = model
+            .now()
+            .iter()
+            .filter(|(_, (_, _, owners))| owners.contains(&owner))
+            .map(|(path, _)| key(path))
+            .collect();
+        expected.sort();
+        assert_eq!(store.dependents(owner).await.unwrap(), expected);
+    }
+    for revision in 1..=model.revision() {
+        let query = ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None };
+        match store.list_at(query).await {
+            Ok(page) => {
+                assert_eq!(
+                    lines(&page.records),
+                    described(&model.states[revision as usize - 1]),
+                    "at {revision}"
+                );
+            }
+            Err(StoreError::Compacted { oldest }) => {
+                assert!(revision < oldest && oldest == model.compacted, "{revision} < {oldest}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for from in 1..=model.revision() {
+        compare_watch(store, model, from).await;
+    }
+}
+
+async fn compare_watch(store: &dyn Store, model: &Model, from: i64) {
+    let mut watch = match store.watch(Scope::all(&config_maps()), from) {
+        Ok(watch) => watch,
+        Err(WatchError::Compacted { .. }) => {
+            assert!(from < model.compacted);
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let events = take(&mut watch, usize::try_from(model.revision() - from).unwrap()).await;
+    let told: Vec<String> = events
+        .iter()
+        .map(|event| {
+            let before =
+                event.previous.as_ref().map(|record| format!("{}@{}", text(record), record.revision));
+            let record = &event.record;
+            let (kind, path) = (event.event_type, record.key.path());
+            format!("{kind:?} {path}@{}={} was {before:?}", record.revision, text(record))
+        })
+        .collect();
+    assert_eq!(told, model.log[from as usize - 1..]);
+}
+
+async fn run(steps: Vec<Step>, ring: usize, paths: Paths) {
+    let backend = Sqlite::new();
+    let open = async || backend.open_with(&|settings| settings.ring_events = ring).await;
+    let mut store = open().await;
+    let mut model = Model { paths, states: vec![State::new()], log: Vec::new(), compacted: 0 };
+    for step in steps {
+        match step {
+            Step::Commit(txns) => {
+                let mut sent = Vec::new();
+                let mut expected = Vec::new();
+                // The store judges a call's Txns in order, as the model does; expectations name the state before the call.
+                for ops in txns {
+                    let (txn, outcome) = model.judge(&ops);
+                    sent.push(txn);
+                    expected.push(outcome);
+                }
+                let results = store.commit(sent).await;
+                assert_eq!(results.iter().map(outcome).collect::<Vec<_>>(), expected);
+            }
+            Step::Compact(part) => {
+                let revision = model.revision() * i64::from(part) / 255;
+                model.compacted = model.compacted.max(revision);
+                assert_eq!(store.compact(revision).await.unwrap(), model.compacted);
+            }
+            Step::Reopen => {
+                store.close().await;
+                drop(store);
+                store = open().await;
+            }
+        }
+    }
+    compare(&*store, &model).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_store_behaves_as_a_list_of_states(
+        steps in prop::collection::vec(step(), 1..24),
+        ring in 1..40usize,
+        namespaced in any::<bool>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(run(steps, ring, if namespaced { NAMESPACED } else { CLUSTER_SCOPED }));
+    }
+}

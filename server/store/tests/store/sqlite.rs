@@ -1,0 +1,94 @@
+//! What is particular to SQLite: the file, its lock, its schema.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use portico_store::{OpenError, Resource, Store, StoreError, Txn};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
+
+use crate::harness::*;
+
+async fn raw(backend: &Sqlite) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
+}
+
+#[tokio::test]
+async fn sqlite_is_new_enough_to_not_lose_the_log() {
+    let mut memory = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    let version: String = sqlx::query_scalar("SELECT sqlite_version()").fetch_one(&mut memory).await.unwrap();
+    let numbers: Vec<u32> = version.split('.').map(|part| part.parse().unwrap()).collect();
+    assert!(numbers >= vec![3, 51, 3], "{version}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_open_is_refused_and_names_the_process() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    let Err(OpenError::InUse { path, pid }) = backend.try_open(&|_| ()).await else { panic!("opened twice") };
+    assert_eq!((path, pid), (backend.path(), std::process::id().to_string()));
+    store.close().await;
+    backend.open().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_schema_is_refused_naming_both_versions() {
+    let backend = Sqlite::new();
+    backend.open().await.close().await;
+    let mut connection = raw(&backend).await;
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (77, 'later', 1, x'00', 0)";
+    sqlx::query(newer).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
+    assert!(matches!(error, OpenError::TooNew { found: 77, known: 1, .. }), "{error}");
+    assert!(
+        error.to_string().ends_with("has schema version 77, this portico knows up to 1: use a newer portico")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_is_no_database_is_refused() {
+    let backend = Sqlite::new();
+    std::fs::create_dir_all(backend.path().parent().unwrap()).unwrap();
+    std::fs::write(backend.path(), "this is no database, whatever its name says. ".repeat(30)).unwrap();
+    assert!(matches!(backend.try_open(&|_| ()).await, Err(OpenError::Database { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = backend.path().parent().unwrap().to_owned();
+    assert_eq!(mode(&folder), 0o700);
+    for name in ["portico.db", "portico.db-wal", "portico.db-shm", "portico.db.lock"] {
+        assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
+    }
+    let mut connection = raw(&backend).await;
+    for (pragma, expected) in [("PRAGMA auto_vacuum", "2"), ("PRAGMA journal_mode", "wal")] {
+        let row = sqlx::query(pragma).fetch_one(&mut connection).await.unwrap();
+        let found =
+            row.try_get::<i64, _>(0).map(|number| number.to_string()).or_else(|_| row.try_get(0)).unwrap();
+        assert_eq!(found, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_that_cannot_be_read_is_named_and_fails_no_other_resource() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    let nodes = Resource::new("", "nodes");
+    put(&*store, &portico_store::Key::new(&nodes, "", "n"), "x").await;
+    store.close().await;
+    drop(store);
+    let mut connection = raw(&backend).await;
+    sqlx::query("UPDATE log SET value = x'09ff' WHERE name = '1'").execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let store: Arc<dyn Store> = backend.open().await;
+    let error = store.snapshot(&config_maps()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt { key: found, .. } if *found == key("a/1")), "{error}");
+    assert_eq!(store.snapshot(&nodes).await.unwrap().len(), 1);
+    assert!(commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await.is_err());
+}

@@ -1,0 +1,186 @@
+//! Subscriptions: order, completeness, resumption, lag.
+
+use std::sync::Arc;
+
+use portico_store::{Change, EventType, Expect, Key, Scope, Subscription, Txn, WatchError};
+
+use crate::harness::*;
+
+pub async fn a_watch_gets_every_change_in_order_with_the_state_before(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+    assert!(watch.try_next().is_none());
+    put(&*store, &key("a/1"), "1").await;
+    put(&*store, &key("a/1"), "2").await;
+    delete(&*store, &key("a/1")).await;
+    let events = take(&mut watch, 3).await;
+    assert_eq!(told(&events), ["Added a/1@2", "Modified a/1@3", "Deleted a/1@4"]);
+    let before: Vec<_> =
+        events.iter().map(|event| event.previous.as_ref().map(|record| text(record))).collect();
+    assert_eq!(before, [None, Some("1".to_owned()), Some("2".to_owned())]);
+    assert_eq!(text(&events[2].record), "gone");
+    assert!(watch.try_next().is_none());
+}
+
+pub async fn a_watch_resumes_from_any_revision(backend: &dyn Backend) {
+    // The ring holds ten events: earlier ones come from the database.
+    let store = backend.open_with(&|settings| settings.ring_events = 10).await;
+    for n in 0..1_200 {
+        put(&*store, &key(&format!("a/{}", n % 7)), &n.to_string()).await;
+    }
+    let last = store.revision();
+    for from in [1, 2, 600, 1_189, 1_190, 1_191, 1_192, 1_200] {
+        let mut watch = store.watch(Scope::all(&config_maps()), from).unwrap();
+        let events = take(&mut watch, usize::try_from(last - from).unwrap()).await;
+        let revisions: Vec<i64> = events.iter().map(|event| event.revision()).collect();
+        assert_eq!(revisions, (from + 1..=last).collect::<Vec<_>>());
+        let with_state = events.iter().filter(|event| event.revision() > 8);
+        for event in with_state {
+            let previous = event.previous.as_ref().unwrap();
+            assert_eq!((event.event_type, previous.revision), (EventType::Modified, event.revision() - 7));
+        }
+        assert!(watch.try_next().is_none());
+        assert_eq!(watch.progress(), last);
+    }
+    let mut future = store.watch(Scope::all(&config_maps()), last + 1).unwrap();
+    put(&*store, &key("a/1"), "skipped").await;
+    let next = put(&*store, &key("a/1"), "seen").await;
+    assert_eq!(take(&mut future, 1).await[0].revision(), next);
+}
+
+pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for n in 0..5 {
+        put(&*store, &key(&format!("a/{n}")), "1").await;
+    }
+    delete(&*store, &key("a/3")).await;
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    let mut watch = store.watch(Scope::all(&config_maps()), 4).unwrap();
+    put(&*store, &key("a/9"), "1").await;
+    let events = take(&mut watch, 4).await;
+    assert_eq!(told(&events), ["Added a/3@5", "Added a/4@6", "Deleted a/3@7", "Added a/9@8"]);
+    assert_eq!(text(events[2].previous.as_ref().unwrap()), "1");
+}
+
+pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend) {
+    let store = backend.open_with(&|settings| settings.ring_events = 2).await;
+    for path in ["a/1", "a-b/1", "b/1", "a/2", "b/2", "b/3"] {
+        put(&*store, &key(path), "x").await;
+    }
+    let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), 1).unwrap();
+    put(&*store, &key("b/4"), "x").await;
+    put(&*store, &key("a/3"), "x").await;
+    assert_eq!(told(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
+}
+
+pub async fn follow_gets_the_one_log_filtered(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let lease = Key::new(&leases(), "a", "l");
+    let mut all = store.follow(Arc::new(|_| true), 1).unwrap();
+    put(&*store, &key("a/1"), "x").await;
+    put(&*store, &lease, "x").await;
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    let mut some = store.follow(Arc::new(|resource| resource.resource == "leases"), 1).unwrap();
+    let mut again = store.follow(Arc::new(|_| true), 1).unwrap();
+    put(&*store, &key("a/2"), "x").await;
+    put(&*store, &lease, "y").await;
+    assert_eq!(told(&take(&mut all, 2).await), ["Added a/1@2", "Added a/l@3"]);
+    assert!(matches!(all.next().await, Err(WatchError::Closed)));
+    assert_eq!(told(&take(&mut some, 2).await), ["Added a/l@3", "Modified a/l@5"]);
+    let all = ["Added a/1@2", "Added a/l@3", "Added a/2@4", "Modified a/l@5"];
+    assert_eq!(told(&take(&mut again, 4).await), all);
+}
+
+pub async fn a_slow_subscription_is_cut_and_nobody_else(backend: &dyn Backend) {
+    let store = backend.open_with(&|settings| settings.subscription_events = 50).await;
+    let mut slow = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    let mut quick = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    for n in 0..200 {
+        put(&*store, &key("a/1"), &n.to_string()).await;
+        take(&mut quick, 1).await;
+    }
+    let mut got = 0;
+    let revision = loop {
+        match slow.next().await {
+            Ok(event) => got = event.revision(),
+            Err(WatchError::Lagged { revision }) => break revision,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!((got, revision), (51, 51));
+    // It resumes where it was cut.
+    let mut resumed = store.watch(Scope::all(&config_maps()), revision).unwrap();
+    assert_eq!(take(&mut resumed, 150).await.last().unwrap().revision(), store.revision());
+    put(&*store, &key("a/1"), "x").await;
+    take(&mut quick, 1).await;
+}
+
+pub async fn progress_moves_without_events(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut watch = store.watch(Scope::all(&leases()), 1).unwrap();
+    let mut other = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    let revision = put(&*store, &key("a/1"), "x").await;
+    // What is dispatched to one has been dispatched to all that were before it in the same group or earlier ones.
+    put(&*store, &key("a/2"), "x").await;
+    assert!(other.progress() < revision, "an event that was not handed out is not progress");
+    take(&mut other, 2).await;
+    assert!(watch.progress() >= revision);
+    let lease = Key::new(&leases(), "a", "l");
+    let revision = put(&*store, &lease, "x").await;
+    assert_eq!(take(&mut watch, 1).await[0].revision(), revision);
+    assert!(watch.progress() >= revision);
+}
+
+pub async fn a_closed_store_ends_watches_after_what_was_queued(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    put(&*store, &key("a/1"), "x").await;
+    store.close().await;
+    take(&mut watch, 1).await;
+    assert!(matches!(watch.next().await, Err(WatchError::Closed)));
+    assert!(matches!(store.watch(Scope::all(&config_maps()), 1), Err(WatchError::Closed)));
+}
+
+async fn drained(mut watch: Subscription, from: i64, last: i64) {
+    let events = take(&mut watch, usize::try_from(last - from).unwrap()).await;
+    let revisions: Vec<i64> = events.iter().map(|event| event.revision()).collect();
+    assert_eq!(revisions, (from + 1..=last).collect::<Vec<_>>());
+}
+
+pub async fn watches_started_during_a_storm_miss_nothing(backend: &dyn Backend) {
+    let store = backend.open_with(&|settings| settings.ring_events = 64).await;
+    let writer = |task: usize| {
+        let store = store.clone();
+        async move {
+            for n in 0..100 {
+                let key = key(&format!("a/{task}-{}", n % 5));
+                let change = Change::Put(value(&key, "x"));
+                commit(&*store, Txn::one(key, Expect::Any, change)).await.unwrap();
+            }
+        }
+    };
+    let watcher = || {
+        let store = store.clone();
+        async move {
+            let mut watches = Vec::new();
+            for _ in 0..40 {
+                let from = store.revision() - 200;
+                let from = from.max(1);
+                watches.push((store.watch(Scope::all(&config_maps()), from).unwrap(), from));
+                store.wait_for(from + 230).await.unwrap();
+            }
+            watches
+        }
+    };
+    let writers = futures::future::join_all((0..16).map(writer));
+    let (_, watches) = futures::future::join(writers, watcher()).await;
+    let last = store.revision();
+    assert_eq!(last, 1_601);
+    for (watch, from) in watches {
+        drained(watch, from, last).await;
+    }
+}
