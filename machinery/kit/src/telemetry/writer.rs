@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that may wait. When this many do, new ones are dropped and counted.
@@ -13,19 +14,23 @@ const QUEUE_LINES: usize = 8192;
 /// A flush waits no longer.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-enum Message {
-    Line(Vec<u8>),
-    Flush(SyncSender<()>),
-}
-
 #[derive(Clone)]
 pub(super) struct Queue {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    tx: SyncSender<Message>,
+    tx: SyncSender<Vec<u8>>,
+    queued: AtomicU64,
     dropped: AtomicU64,
+    progress: Arc<Progress>,
+}
+
+/// How many lines have been written, and a bell for each.
+#[derive(Default)]
+struct Progress {
+    written: Mutex<u64>,
+    bell: Condvar,
 }
 
 /// One line in the making: handed over when it is dropped.
@@ -37,8 +42,12 @@ pub(super) struct Line {
 impl Queue {
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<Self> {
         let (tx, rx) = sync_channel(QUEUE_LINES);
-        std::thread::Builder::new().name("log-writer".to_owned()).spawn(move || write_all(&rx, out))?;
-        Ok(Self { shared: Arc::new(Shared { tx, dropped: AtomicU64::new(0) }) })
+        let progress = Arc::new(Progress::default());
+        let reports = progress.clone();
+        let thread = std::thread::Builder::new().name("log-writer".to_owned());
+        thread.spawn(move || write_all(&rx, out, &reports))?;
+        let (queued, dropped) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { shared: Arc::new(Shared { tx, queued, dropped, progress }) })
     }
 
     pub(super) fn dropped(&self) -> u64 {
@@ -51,11 +60,16 @@ impl Queue {
 }
 
 impl Shared {
+    fn push(&self, line: Vec<u8>) {
+        let counter = if self.tx.try_send(line).is_ok() { &self.queued } else { &self.dropped };
+        counter.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits until all lines that are queued now are written.
     fn flush(&self) {
-        let (done, wait) = sync_channel(1);
-        if self.tx.try_send(Message::Flush(done)).is_ok() {
-            let _ = wait.recv_timeout(FLUSH_TIMEOUT);
-        }
+        let (queued, deadline) = (self.queued.load(Ordering::Acquire), Instant::now() + FLUSH_TIMEOUT);
+        let mut written = self.progress.written.lock();
+        while *written < queued && !self.progress.bell.wait_until(&mut written, deadline).timed_out() {}
     }
 }
 
@@ -66,17 +80,11 @@ impl Drop for Shared {
 }
 
 /// Ends when the queue's last handle is gone. A broken standard error cannot be reported anywhere.
-fn write_all(rx: &Receiver<Message>, mut out: impl Write) {
-    while let Ok(message) = rx.recv() {
-        match message {
-            Message::Line(text) => {
-                let _ = out.write_all(&text);
-            }
-            Message::Flush(done) => {
-                let _ = out.flush();
-                let _ = done.try_send(());
-            }
-        }
+fn write_all(rx: &Receiver<Vec<u8>>, mut out: impl Write, progress: &Progress) {
+    while let Ok(line) = rx.recv() {
+        let _ = out.write_all(&line);
+        *progress.written.lock() += 1;
+        progress.bell.notify_all();
     }
 }
 
@@ -104,17 +112,13 @@ impl Drop for Line {
         if self.text.is_empty() {
             return;
         }
-        let line = Message::Line(std::mem::take(&mut self.text));
-        if self.shared.tx.try_send(line).is_err() {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-        }
+        self.shared.push(std::mem::take(&mut self.text));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use parking_lot::Mutex;
 
     #[derive(Clone, Default)]
     struct Slow {
@@ -144,9 +148,6 @@ mod tests {
         }
         assert!(queue.dropped() >= 99);
         drop(gate);
-        while queue.shared.tx.try_send(Message::Line(Vec::new())).is_err() {
-            std::thread::yield_now();
-        }
         queue.flush();
         assert!(out.text.lock().len() >= QUEUE_LINES * 5);
     }
