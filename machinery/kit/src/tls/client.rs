@@ -97,17 +97,16 @@ impl ClientTls {
         Self { config: Arc::new(config), server_name: self.server_name.clone(), id: next_id() }
     }
 
-    /// The same trust, identity, protocols and sessions under another server name, with an own id.
-    pub fn for_server_name(&self, name: &str) -> Result<Self, TlsError> {
-        let server_name = Some(server_name(name.to_owned())?);
-        Ok(Self { config: self.config.clone(), server_name, id: next_id() })
-    }
-
-    /// The same trust, identity and protocols for another server name, with an own id: thousands of backends under one
-    /// CA share one configuration.
+    /// The same trust, identity, protocols and sessions under another server name, with an own id: thousands of
+    /// backends under one CA share one configuration.
     pub fn with_server_name(&self, name: impl Into<String>) -> Result<Self, TlsError> {
         let server_name = Some(server_name(name.into())?);
         Ok(Self { config: self.config.clone(), server_name, id: next_id() })
+    }
+
+    /// [`ClientTls::with_server_name`].
+    pub fn for_server_name(&self, name: &str) -> Result<Self, TlsError> {
+        self.with_server_name(name)
     }
 
     /// Unique per built value; clones have the same. Pools use it as a key.
