@@ -1,1 +1,51 @@
 //! What may be written and its forms: the one door to objects.
+//!
+//! Generic verbs name no kind; `strategies/` does. Knows no SQL, no HTTP, no gRPC.
+
+use portico_machinery::Status;
+
+mod admission;
+mod answer;
+mod call;
+pub mod condition;
+mod create;
+mod delete;
+mod delete_collection;
+mod door;
+mod draft;
+mod failure;
+mod follow;
+mod forms;
+mod frame;
+mod get;
+mod list;
+mod options;
+mod patch;
+mod registry;
+mod selection;
+mod served;
+mod settings;
+mod stored;
+mod strategies;
+mod system;
+mod token;
+mod update;
+mod validation;
+mod watch;
+
+pub use answer::{Answer, Body, ListStream};
+pub use call::{BODY_LIMIT, Call, Target};
+pub use follow::{Change, ChangeStream, Followed};
+pub use frame::{EventType, Frame};
+pub use options::{
+    CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
+    UpdateOptions, VersionMatch,
+};
+pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Written};
+pub use served::KindIndexer;
+pub use settings::{Clock, Settings};
+pub use stored::Stored;
+pub use watch::WatchStream;
+
+/// What a verb gives, or the Status that says why not.
+pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;

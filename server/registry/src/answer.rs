@@ -1,0 +1,96 @@
+//! An answer: what a call gets, in a shape that both doors can send on.
+
+use std::fmt;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures::Stream;
+use portico_machinery::Status;
+use portico_machinery::accept::Encoding;
+
+use crate::watch::WatchStream;
+
+/// Pieces of one list, in order; joined they are the JSON document with its closing newline. Never fails: everything
+/// that can is settled before the first piece. Pieces have about 64 KiB.
+pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// The body of an answer. Always JSON; see [`Answer::encoding`].
+pub enum Body {
+    /// One document with its closing newline.
+    Bytes(Bytes),
+    /// A list at one revision.
+    List(ListStream),
+    /// A watch: frames until the stream ends.
+    Watch(WatchStream),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "Bytes({})", String::from_utf8_lossy(bytes)),
+            Self::List(_) => f.write_str("List"),
+            Self::Watch(_) => f.write_str("Watch"),
+        }
+    }
+}
+
+/// What a call gets.
+#[derive(Debug)]
+pub struct Answer {
+    /// The HTTP code.
+    pub code: u16,
+    /// The encoding that the caller wants; bodies here are JSON, the facade rewrites them when this says YAML.
+    pub encoding: Encoding,
+    /// Whether Accept asked for `pretty=1`, or the answer is indented whatever was asked (some errors).
+    pub pretty: bool,
+    /// The body.
+    pub body: Body,
+    /// Texts for `Warning: 299` headers, in order, unquoted.
+    pub warnings: Vec<String>,
+    /// Audit annotations.
+    pub audit: Vec<(String, String)>,
+    /// The revision of the object or list; 0 when there is none.
+    pub revision: i64,
+    /// The Status when the answer is one (failures, and deletions that answer `Success`).
+    pub status: Option<Box<Status>>,
+}
+
+impl Answer {
+    /// A JSON document.
+    #[must_use]
+    pub fn json(code: u16, body: Bytes, revision: i64) -> Self {
+        Self {
+            code,
+            encoding: Encoding::Json,
+            pretty: false,
+            body: Body::Bytes(body),
+            warnings: Vec::new(),
+            audit: Vec::new(),
+            revision,
+            status: None,
+        }
+    }
+
+    /// A Status under its own code (200 for a success).
+    #[must_use]
+    pub fn status(status: Status) -> Self {
+        let code = match status.code {
+            0 if status.is_failure() => 500,
+            0 => 200,
+            code => code,
+        };
+        Self { status: Some(Box::new(status.clone())), ..Self::json(code, status.to_json().into(), 0) }
+    }
+
+    /// The media type to answer with when the body is sent in [`Answer::encoding`].
+    #[must_use]
+    pub fn media_type(&self) -> &'static str {
+        self.encoding.media_type()
+    }
+}
+
+impl From<Status> for Answer {
+    fn from(status: Status) -> Self {
+        Self::status(status)
+    }
+}

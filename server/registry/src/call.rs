@@ -1,0 +1,83 @@
+//! A call: what one request asks of the registry, whichever door it came through.
+//!
+//! Knows no HTTP and no gRPC; both doors fill in the same fields.
+
+use bytes::Bytes;
+use portico_machinery::request_info::RequestInfo;
+use portico_machinery::{GroupResource, GroupVersion, UserInfo};
+
+/// Largest body that a write may carry, in bytes; the doors check it while they read (rule 6.2).
+pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// What a call is about, taken from the path as request info reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// The group, empty for core.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The plural resource.
+    pub resource: String,
+    /// The subresource, empty for the object itself.
+    pub subresource: String,
+    /// The namespace, empty at cluster scope and for all namespaces.
+    pub namespace: String,
+    /// The name, empty for the collection.
+    pub name: String,
+    /// Path segments behind the subresource, joined by `/`; only proxies have any.
+    pub rest: String,
+}
+
+impl Target {
+    /// The target of a resource request.
+    #[must_use]
+    pub fn of(info: &RequestInfo) -> Self {
+        Self {
+            group: info.api_group.clone(),
+            version: info.api_version.clone(),
+            resource: info.resource.clone(),
+            subresource: info.subresource.clone(),
+            namespace: info.namespace.clone(),
+            // Request info also takes a name out of a field selector: the path alone counts here.
+            name: info.parts.get(1).cloned().unwrap_or_default(),
+            rest: info.parts.get(3..).unwrap_or_default().join("/"),
+        }
+    }
+
+    /// Its group version.
+    #[must_use]
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&self.group, &self.version)
+    }
+
+    /// Its resource, whatever the version.
+    #[must_use]
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(&self.group, &self.resource)
+    }
+}
+
+/// One request. Authentication and authorization are done; what only the registry can know (create on update) it
+/// authorizes itself.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Who asks.
+    pub user: UserInfo,
+    /// What about.
+    pub target: Target,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for requests that are none
+    /// of these the lower-case HTTP method (`head`, `options`, ...), answered with 405 where the path exists.
+    pub verb: String,
+    /// The raw query string, without `?`.
+    pub query: String,
+    /// Whether the deprecated `/watch/` path prefix was used.
+    pub watch_prefix: bool,
+    /// The body, at most [`BODY_LIMIT`] bytes.
+    pub body: Bytes,
+    /// The body's Content-Type, empty when there was none.
+    pub content_type: String,
+    /// The Accept header, empty when there was none.
+    pub accept: String,
+    /// The User-Agent header.
+    pub user_agent: String,
+}

@@ -1,0 +1,135 @@
+//! Create (rules 6.2 to 6.4).
+
+use portico_machinery::status::Reason;
+use portico_machinery::{Object, Status};
+use portico_store::{Key, Record, Txn, TxnError, Value};
+
+use crate::Result;
+use crate::options::CreateOptions;
+use crate::registry::{Context, Inner, Written};
+use crate::served::Served;
+use crate::stored::{self, Stored};
+use crate::strategies::Moment;
+use crate::validation::{self, MetaRules};
+use crate::{draft, failure, system};
+
+/// How often a generated name is tried.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Inner {
+    pub(crate) async fn create(
+        &self,
+        _context: &Context,
+        served: &Served,
+        namespace: &str,
+        mut object: Object,
+        options: &CreateOptions,
+    ) -> Result<Written> {
+        served.require("create")?;
+        let moment = self.moment();
+        system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
+        self.admit_into_namespace(served, &object).await?;
+        served.info.schema.default(&mut object);
+        served.to_storage(&mut object);
+        let duplicate_owners = system::dedup_owners(&mut object);
+        system::prepare_create(&mut object, moment.now)?;
+        let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
+            self.create_generated(served, object, options, moment).await
+        } else {
+            self.create_named(served, object, options, moment).await
+        }?;
+        written.warnings.splice(0..0, duplicate_owners);
+        Ok(written)
+    }
+
+    async fn create_generated(
+        &self,
+        served: &Served,
+        object: Object,
+        options: &CreateOptions,
+        moment: Moment,
+    ) -> Result<Written> {
+        let mut last = None;
+        for _ in 0..NAME_ATTEMPTS {
+            let mut candidate = object.clone();
+            system::generate_name(&mut candidate);
+            match self.create_named(served, candidate, options, moment).await {
+                Err(status) if status.reason() == Reason::AlreadyExists => last = Some(status),
+                other => return other,
+            }
+        }
+        let mut status = last.unwrap_or_else(|| Box::new(Status::already_exists(&served.resource, "")));
+        status.message.push_str(", the server was not able to generate a unique name for the object");
+        Err(Box::new(status.with_retry_after(1)))
+    }
+
+    async fn create_named(
+        &self,
+        served: &Served,
+        mut object: Object,
+        options: &CreateOptions,
+        moment: Moment,
+    ) -> Result<Written> {
+        prepare(served, &mut object, moment);
+        validate(served, &object)?;
+        let warnings = served.strategy.warnings(&object, None);
+        served.strategy.canonicalize(&mut object);
+        served.stored_info().schema.normalise(&mut object);
+        let key = draft::key(served, &object);
+        let value = draft::encode(served, &mut object)?;
+        let stored = if options.dry_run {
+            self.pretend_create(served, key, value).await?
+        } else {
+            self.commit_create(served, key, value).await?
+        };
+        Ok(Written { stored, created: true, warnings })
+    }
+
+    async fn commit_create(&self, served: &Served, key: Key, value: Value) -> Result<Stored> {
+        let name = key.name().to_owned();
+        match self.commit(Txn::create(key, value)).await {
+            Ok(record) => Ok(Stored::new(record)),
+            Err(TxnError::Exists { current, .. }) => Err(exists(served, &name, &current)),
+            Err(error) => Err(failure::of_txn(error, &served.resource, &name)),
+        }
+    }
+
+    async fn pretend_create(&self, served: &Served, key: Key, value: Value) -> Result<Stored> {
+        if let Some(current) = self.read(served, key.namespace(), key.name()).await? {
+            return Err(exists(served, key.name(), &current));
+        }
+        Ok(Stored::new(Record { key, revision: 0, value }.into()))
+    }
+}
+
+fn prepare(served: &Served, object: &mut Object, moment: Moment) {
+    if let Some(status) = served.info.status.as_ref().filter(|s| !s.kept_on_create) {
+        for field in &status.owns {
+            object.remove(&[field]);
+        }
+    }
+    served.strategy.prepare_create(object, moment);
+    if served.info.generation.counts() {
+        object.set(&["metadata", "generation"], 1);
+    }
+}
+
+fn validate(served: &Served, object: &Object) -> Result<()> {
+    let mut errors = Vec::new();
+    validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
+    errors.extend(served.stored_info().schema.validate(object));
+    served.strategy.validate(object, &mut errors);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::invalid(&served.stored_info().group_kind(), object.name(), &errors)))
+}
+
+/// 409; says so when the other one is on its way out.
+fn exists(served: &Served, name: &str, current: &Record) -> Box<Status> {
+    let mut status = Status::already_exists(&served.resource, name);
+    if stored::decode(current).deletion_timestamp().is_some() {
+        status.message.insert_str(0, "object is being deleted: ");
+    }
+    Box::new(status)
+}

@@ -1,0 +1,156 @@
+//! Delete (rule 6.7): preconditions, finalizers, propagation; removal or a mark.
+
+use std::sync::Arc;
+
+use portico_kinds::Orphaning;
+use portico_machinery::{GroupResource, Object, Status, time};
+use portico_store::{Record, Txn, TxnError};
+
+use crate::Result;
+use crate::options::{DeleteOptions, Propagation};
+use crate::registry::{Deleted, Inner};
+use crate::served::Served;
+use crate::stored::{self, Stored};
+use crate::strategies::{Moment, OwnDelete};
+use crate::{draft, failure, system};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a delete comes to.
+enum Outcome {
+    Remove,
+    Mark(Object),
+    Keep,
+}
+
+impl Inner {
+    pub(crate) async fn delete(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        served.require("delete")?;
+        if let Some(status) = served.strategy.check_delete(&served.resource, name) {
+            return Err(Box::new(status));
+        }
+        loop {
+            let current = self.get(served, namespace, name).await?;
+            check_preconditions(served, &current, options)?;
+            let outcome = decide(served, &current, options, self.moment());
+            if let Some(deleted) = self.carry_out(served, &current, outcome, options.dry_run).await? {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Nothing when somebody else was faster: the preconditions are judged again on the newer state.
+    async fn carry_out(
+        &self,
+        served: &Served,
+        current: &Arc<Record>,
+        outcome: Outcome,
+        dry_run: bool,
+    ) -> Result<Option<Deleted>> {
+        let key = current.key.clone();
+        let (txn, removed, pretended) = match outcome {
+            Outcome::Keep => {
+                return Ok(Some(Deleted { stored: Stored::new(current.clone()), removed: false }));
+            }
+            Outcome::Remove => {
+                (Txn::delete(key, current.revision, current.value.clone()), true, current.clone())
+            }
+            Outcome::Mark(mut object) => {
+                served.stored_info().schema.normalise(&mut object);
+                let value = draft::encode(served, &mut object)?;
+                let marked = Record { key: key.clone(), revision: current.revision, value: value.clone() };
+                (Txn::update(key, current.revision, value), false, Arc::new(marked))
+            }
+        };
+        if dry_run {
+            return Ok(Some(Deleted { stored: Stored::new(pretended), removed }));
+        }
+        match self.commit(txn).await {
+            Ok(record) => Ok(Some(Deleted { stored: Stored::new(record), removed })),
+            Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failure::of_txn(error, &served.resource, current.key.name())),
+        }
+    }
+}
+
+fn check_preconditions(served: &Served, current: &Record, options: &DeleteOptions) -> Result<()> {
+    let conflict = |why: String| {
+        let kind = GroupResource::new(&served.info.gvk.group, &served.info.gvk.kind);
+        Err(Box::new(Status::conflict(&kind, current.key.name(), &why)))
+    };
+    let uid = current.value.uid();
+    if let Some(wanted) = options.preconditions.uid.as_deref().filter(|wanted| *wanted != uid) {
+        return conflict(format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+        ));
+    }
+    let revision = current.revision.to_string();
+    if let Some(wanted) =
+        options.preconditions.resource_version.as_deref().filter(|wanted| *wanted != revision)
+    {
+        return conflict(format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
+        ));
+    }
+    Ok(())
+}
+
+fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Moment) -> Outcome {
+    let old = stored::decode(current);
+    let mut new = old.clone();
+    let finalizers = wanted_finalizers(served, &old, options);
+    if finalizers != old.finalizers() {
+        new.set(&["metadata", "finalizers"], &finalizers);
+        if finalizers.is_empty() {
+            new.remove(&["metadata", "finalizers"]);
+        }
+    }
+    match served.strategy.own_delete(&new, moment) {
+        OwnDelete::Mark(object) => return Outcome::Mark(object),
+        OwnDelete::Keep => return Outcome::Keep,
+        OwnDelete::Generic => {}
+    }
+    if finalizers.is_empty() {
+        return Outcome::Remove;
+    }
+    if old.deletion_timestamp().is_none() {
+        new.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));
+        new.set(&["metadata", "deletionGracePeriodSeconds"], 0);
+        system::bump_generation(&mut new);
+    }
+    if new == old { Outcome::Keep } else { Outcome::Mark(new) }
+}
+
+/// The finalizers that an object being deleted should have.
+fn wanted_finalizers(served: &Served, object: &Object, options: &DeleteOptions) -> Vec<String> {
+    let has = object.finalizers();
+    let default = served.info.deletion.dependents;
+    let wanted = match options.wanted_propagation() {
+        _ if default == Orphaning::None => None,
+        Some(Propagation::Background) => None,
+        Some(Propagation::Orphan) => Some(ORPHAN),
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        None if has.contains(&ORPHAN) => Some(ORPHAN),
+        None if has.contains(&FOREGROUND) => Some(FOREGROUND),
+        None if default == Orphaning::Orphan => Some(ORPHAN),
+        None => None,
+    };
+    let others = has.iter().filter(|f| !matches!(**f, ORPHAN | FOREGROUND));
+    let mut finalizers: Vec<String> = others.map(|f| (*f).to_owned()).collect();
+    // What is there already keeps its place.
+    match wanted {
+        Some(wanted) if has == [wanted] => vec![wanted.to_owned()],
+        Some(wanted) => {
+            finalizers.push(wanted.to_owned());
+            finalizers
+        }
+        None => finalizers,
+    }
+}

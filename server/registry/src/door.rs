@@ -1,0 +1,225 @@
+//! The door for raw calls: from a path, a verb and bytes to an answer.
+//!
+//! The order of checks is upstream's (rules 3.3, 6.2): route, media types, name, options, body, then the verb.
+
+mod body;
+mod negotiate;
+mod route;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_machinery::accept::{Encoding, Form};
+use portico_machinery::status::Details;
+use portico_machinery::{Status, names};
+
+use crate::Result;
+use crate::answer::{Answer, Body};
+use crate::call::{BODY_LIMIT, Call};
+use crate::forms::{self, Include, Renderer};
+use crate::options::Query;
+use crate::registry::{Context, Deleted, Inner, Place, Written};
+use crate::served::Served;
+use crate::stored::Stored;
+use negotiate::Wanted;
+use route::{Action, Route};
+
+/// Answers a call; a failure is an answer, too.
+pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
+    let mut answer = match try_serve(inner, call).await {
+        Ok(answer) => answer,
+        Err(status) => negotiate::failure(*status, &call.accept),
+    };
+    if let Some(served) = route::served(inner, &call.target) {
+        let deprecation = &served.info.deprecation;
+        if !deprecation.is_empty() {
+            answer.warnings.insert(0, deprecation.clone());
+        }
+    }
+    answer
+}
+
+/// A call whose route is known.
+struct Request<'a> {
+    inner: &'a Arc<Inner>,
+    call: &'a Call,
+    served: Arc<Served>,
+    query: Query<'a>,
+    namespace: &'a str,
+    place: Place<'a>,
+}
+
+async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
+    let Route { served, action, part, namespace } = route::find(inner, call)?;
+    negotiate::check_route(action, call)?;
+    let name = call.target.name.as_str();
+    if let Some(complaint) = names::path_segment(name).first() {
+        return Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {complaint}"))));
+    }
+    let place = Place { part, namespace, name };
+    let query = Query::parse(&call.query);
+    let request = Request { inner, call, served, query, namespace, place };
+    match action {
+        Action::Get => request.get().await,
+        Action::List => request.list().await,
+        Action::Watch => request.watch().await,
+        Action::Create => request.create().await,
+        Action::Update => request.update().await,
+        Action::Patch => request.patch().await,
+        Action::Delete => request.delete().await,
+        Action::DeleteCollection => request.delete_collection().await,
+    }
+}
+
+impl Request<'_> {
+    fn context(&self) -> Context {
+        Context { user: self.call.user.clone(), user_agent: self.call.user_agent.clone() }
+    }
+
+    fn check_size(&self) -> Result<()> {
+        if self.call.body.len() > BODY_LIMIT {
+            return Err(Box::new(Status::too_large(BODY_LIMIT)));
+        }
+        Ok(())
+    }
+
+    fn include(&self, form: Form) -> Result<Include> {
+        match form {
+            Form::Table | Form::TableV1Beta1 => Include::parse(self.query.first("includeObject")),
+            _ => Ok(Include::default()),
+        }
+    }
+
+    /// An object as an answer. States of a write may not be those of the revision they carry: they are not cached.
+    fn object(&self, code: u16, stored: &Stored, wanted: Wanted, cached: bool) -> Result<Answer> {
+        let renderer = Renderer {
+            cache: cached.then_some(&self.inner.forms),
+            served: &self.served,
+            form: wanted.form,
+            include: self.include(wanted.form)?,
+            now: self.inner.moment().now,
+        };
+        let body = renderer.document(stored.record()).into();
+        Ok(Answer::json(code, body, stored.revision()).dressed(wanted))
+    }
+
+    fn written(&self, written: Written, wanted: Wanted, mut warnings: Vec<String>) -> Result<Answer> {
+        let code = if written.created { 201 } else { 200 };
+        let mut answer = self.object(code, &written.stored, wanted, false)?;
+        warnings.extend(written.warnings);
+        answer.warnings = warnings;
+        Ok(answer)
+    }
+
+    async fn get(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.call)?;
+        if self.query.flag("export") == Some(true) {
+            return Err(Box::new(Status::bad_request(
+                "the export parameter, deprecated since v1.14, is no longer supported",
+            )));
+        }
+        let options = self.query.version_options()?;
+        self.inner.reach(options.unwrap_or(0)).await?;
+        let record = self.inner.get(&self.served, self.namespace, self.place.name).await?;
+        self.object(200, &Stored::new(record), wanted, true)
+    }
+
+    async fn list(&self) -> Result<Answer> {
+        let wanted = negotiate::list(self.call)?;
+        let options = self.query.list_options(false)?;
+        let include = self.include(wanted.form)?;
+        let page = self.inner.list(&self.served, self.namespace, &options).await?;
+        let revision = page.revision;
+        let body = forms::stream(self.inner, &self.served, wanted.form, include, page);
+        Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+
+    async fn watch(&self) -> Result<Answer> {
+        let wanted = negotiate::watch(self.call)?;
+        let mut options = self.query.list_options(true)?;
+        if !self.place.name.is_empty() {
+            options.fields = negotiate::only_name(self.place.name)?;
+        }
+        let include = self.include(wanted.form)?;
+        let stream = self.inner.watch(&self.served, self.namespace, &options, wanted.form, include).await?;
+        Ok(Answer { body: Body::Watch(stream), ..Answer::json(200, Bytes::new(), 0) }.dressed(wanted))
+    }
+
+    async fn create(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.call)?;
+        let format = body::format(self.call)?;
+        self.check_size()?;
+        let options = self.query.create_options()?;
+        let decoded = body::decode(self.call, format, &self.served, options.field_validation)?;
+        let written = self
+            .inner
+            .create(&self.context(), &self.served, self.namespace, decoded.object, &options)
+            .await?;
+        self.written(written, wanted, decoded.strict)
+    }
+
+    async fn update(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.call)?;
+        let format = body::format(self.call)?;
+        self.check_size()?;
+        let options = self.query.update_options()?;
+        let decoded = body::decode(self.call, format, &self.served, options.field_validation)?;
+        body::check_name(&decoded.object, self.place.name)?;
+        let written =
+            self.inner.update(&self.context(), &self.served, self.place, decoded.object, &options).await?;
+        self.written(written, wanted, decoded.strict)
+    }
+
+    async fn patch(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.call)?;
+        self.check_size()?;
+        let options = self.query.patch_options()?;
+        let patch = body::patch(self.call)?;
+        let written = self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await?;
+        self.written(written, wanted, Vec::new())
+    }
+
+    async fn delete(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.call)?;
+        self.check_size()?;
+        let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
+        let Deleted { stored, removed } =
+            self.inner.delete(&self.served, self.namespace, self.place.name, &options).await?;
+        if !removed {
+            let accepted = options.orphan_dependents == Some(false);
+            return self.object(if accepted { 202 } else { 200 }, &stored, wanted, false);
+        }
+        if self.served.info.deletion.answers_object {
+            return self.object(200, &stored, wanted, false);
+        }
+        let status = Status::success(Some(Details {
+            name: self.place.name.to_owned(),
+            group: self.served.resource.group.clone(),
+            kind: self.served.resource.resource.clone(),
+            uid: stored.uid().to_owned(),
+            ..Details::default()
+        }));
+        Ok(Answer::status(status).dressed(wanted))
+    }
+
+    async fn delete_collection(&self) -> Result<Answer> {
+        let wanted = negotiate::list(self.call)?;
+        self.check_size()?;
+        let select = self.query.list_options(false)?;
+        let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
+        let include = self.include(wanted.form)?;
+        let page = self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
+        let revision = page.revision;
+        let body = forms::stream(self.inner, &self.served, wanted.form, include, page);
+        Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+}
+
+impl Answer {
+    /// Tells the door how the caller wants this answer encoded.
+    fn dressed(mut self, wanted: Wanted) -> Self {
+        self.encoding = wanted.encoding;
+        self.pretty = wanted.pretty && wanted.encoding == Encoding::Json;
+        self
+    }
+}

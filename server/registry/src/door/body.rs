@@ -1,0 +1,93 @@
+//! Bodies: media types, decoding, patches, delete options (rules 6.2, 6.7, 8.6, 9.1).
+
+use portico_machinery::accept::MediaType;
+use portico_machinery::{Object, Status};
+use portico_schema::{Decoded, Format};
+
+use crate::Result;
+use crate::call::Call;
+use crate::options::{DeleteOptions, FieldValidation, Query};
+use crate::registry::{Inner, Patch};
+use crate::served::Served;
+
+const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// The format of a body, or 415.
+pub(super) fn format(call: &Call) -> Result<Format> {
+    let essence = match call.content_type.trim() {
+        "" => Some(String::new()),
+        text => MediaType::parse(text).map(|m| m.essence()),
+    };
+    essence
+        .and_then(|e| Format::of_media_type(&e))
+        .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
+}
+
+/// Decodes an object of the kind; strict complaints refuse, warn or vanish.
+pub(super) fn decode(
+    call: &Call,
+    format: Format,
+    served: &Served,
+    validation: FieldValidation,
+) -> Result<Decoded> {
+    let mut decoded =
+        served.info.schema.decode(&call.body, format, &served.info.gvk).map_err(|e| e.status())?;
+    match validation {
+        FieldValidation::Ignore => decoded.strict.clear(),
+        FieldValidation::Warn => {}
+        FieldValidation::Strict => {
+            if let Some(status) = decoded.strict_status(&served.info.gvk) {
+                return Err(Box::new(status));
+            }
+        }
+    }
+    Ok(decoded)
+}
+
+/// A PUT must say the name that its path says.
+pub(super) fn check_name(object: &Object, name: &str) -> Result<()> {
+    match object.name() {
+        same if same == name => Ok(()),
+        "" => Err(Box::new(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )))),
+        other => Err(Box::new(Status::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        )))),
+    }
+}
+
+/// How a patch of this media type is read; nothing when it is none.
+pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch> {
+    match MediaType::parse(content_type)?.essence().as_str() {
+        "application/json-patch+json" => Some(Patch::Json),
+        "application/merge-patch+json" => Some(Patch::Merge),
+        "application/strategic-merge-patch+json" => Some(Patch::Strategic),
+        _ => None,
+    }
+}
+
+pub(super) fn patch(call: &Call) -> Result<Patch> {
+    let read =
+        patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))?;
+    Ok(read(call.body.clone()))
+}
+
+/// Options of a delete: the body's when there is one, else the query's.
+pub(super) fn delete_options(
+    inner: &Inner,
+    call: &Call,
+    query: &Query<'_>,
+    served: &Served,
+) -> Result<DeleteOptions> {
+    if call.body.is_empty() {
+        return query.delete_options();
+    }
+    match (format(call)?, &inner.delete_options) {
+        (Format::Yaml, Some(schema)) => {
+            let decoded = schema.decode_untagged(&call.body, Format::Yaml).map_err(|e| e.status())?;
+            DeleteOptions::from_body(&decoded.object.to_json(), &served.api_version)
+        }
+        _ => DeleteOptions::from_body(&call.body, &served.api_version),
+    }
+}

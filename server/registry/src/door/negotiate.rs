@@ -1,0 +1,85 @@
+//! Content negotiation: which encoding and which form a caller gets (rules 3.3, 8.1 to 8.3).
+
+use portico_machinery::Status;
+use portico_machinery::accept::{self, Encoding, Form, Offer};
+use portico_machinery::selector::FieldSelector;
+use portico_machinery::status::{Details, Reason};
+
+use super::route::Action;
+use crate::Result;
+use crate::answer::Answer;
+use crate::call::Call;
+
+/// Media types as upstream lists them; protobuf comes with the core kinds.
+const MEDIA_TYPES: [&str; 3] =
+    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const WATCH_TYPES: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
+const OBJECT_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::Metadata];
+const LIST_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::MetadataList];
+
+pub(super) use accept::Choice as Wanted;
+
+/// What the route table refuses before the handler is asked: 415 of a patch, 406.
+pub(super) fn check_route(action: Action, call: &Call) -> Result<()> {
+    if action == Action::Patch && super::body::patch_type(&call.content_type).is_none() {
+        let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
+        return Err(Box::new(status.with_details(Details::default())));
+    }
+    let clauses = accept::parse_accept(&call.accept);
+    let known = |clause: &accept::MediaType| {
+        let essence = clause.essence();
+        essence == "*/*" || MEDIA_TYPES.contains(&essence.as_str())
+    };
+    if call.accept.trim().is_empty() || clauses.iter().any(known) {
+        return Ok(());
+    }
+    let mut listed = MEDIA_TYPES.to_vec();
+    if matches!(action, Action::List | Action::Watch) {
+        listed.extend(WATCH_TYPES);
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", listed.join(", "));
+    Err(Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default())))
+}
+
+fn choose(call: &Call, encodings: &[Encoding], forms: &[Form], listed: &[&str]) -> Result<Wanted> {
+    accept::negotiate(&call.accept, Offer { encodings, forms })
+        .ok_or_else(|| Box::new(Status::not_acceptable(listed)))
+}
+
+/// For one object.
+pub(super) fn object(call: &Call) -> Result<Wanted> {
+    choose(call, &[Encoding::Json, Encoding::Yaml], &OBJECT_FORMS, &MEDIA_TYPES)
+}
+
+/// For a list.
+pub(super) fn list(call: &Call) -> Result<Wanted> {
+    choose(call, &[Encoding::Json, Encoding::Yaml], &LIST_FORMS, &MEDIA_TYPES)
+}
+
+/// For a watch.
+pub(super) fn watch(call: &Call) -> Result<Wanted> {
+    choose(call, &[Encoding::Json], &OBJECT_FORMS, &WATCH_TYPES)
+}
+
+/// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.
+pub(super) fn failure(status: Status, header: &str) -> Answer {
+    let offer = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[] };
+    let mut answer = Answer::status(status);
+    match accept::negotiate(header, offer) {
+        Some(wanted) => {
+            answer.encoding = wanted.encoding;
+            answer.pretty = wanted.pretty;
+        }
+        None => answer.pretty = true,
+    }
+    answer
+}
+
+/// The selector that a single-object path of the deprecated watch prefix stands for.
+pub(super) fn only_name(name: &str) -> Result<FieldSelector> {
+    let escaped = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+    FieldSelector::parse(&format!("metadata.name={escaped}"))
+        .map_err(|e| Box::new(Status::bad_request(e.to_string())))
+}

@@ -1,0 +1,94 @@
+//! Routes inside a group version: which kind, which action, or upstream's 404 and 405 (rule 3.3).
+
+use std::sync::Arc;
+
+use portico_machinery::{GroupVersionResource, Status};
+
+use crate::Result;
+use crate::call::{Call, Target};
+use crate::registry::{Inner, Part};
+use crate::served::Served;
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+}
+
+/// A call's way.
+pub(super) struct Route<'a> {
+    pub(super) served: Arc<Served>,
+    pub(super) action: Action,
+    pub(super) part: Part<'a>,
+    pub(super) namespace: &'a str,
+}
+
+/// The kind that a target names, whatever else is wrong with it.
+pub(super) fn served(inner: &Inner, target: &Target) -> Option<Arc<Served>> {
+    let resource = GroupVersionResource::new(&target.group, &target.version, &target.resource);
+    inner.catalogue.load().by_resource(&resource).cloned()
+}
+
+pub(super) fn find<'a>(inner: &Inner, call: &'a Call) -> Result<Route<'a>> {
+    let target = &call.target;
+    let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
+    let namespace = namespace_of(&served, target)?;
+    let (part, verbs) = part_of(&served, target)?;
+    let action = match verbs {
+        Some(verbs) => action_on(call, verbs, served.info.namespaced && namespace.is_empty()),
+        // A subresource of another kind: those rooms are not built yet.
+        None => None,
+    };
+    match action {
+        Some(action) => Ok(Route { served, action, part, namespace }),
+        None => Err(Box::new(Status::no_method())),
+    }
+}
+
+/// The namespace of the path; 404 when the kind lives elsewhere.
+fn namespace_of<'a>(served: &Served, target: &'a Target) -> Result<&'a str> {
+    let (namespace, name) = (target.namespace.as_str(), target.name.as_str());
+    // Path grammar: below /namespaces/x the path itself names x as the namespace.
+    let own = target.resource == "namespaces" && namespace == name;
+    match (served.info.namespaced, namespace.is_empty()) {
+        (true, true) if !name.is_empty() => Err(Box::new(Status::no_route())),
+        (false, false) if own => Ok(""),
+        (false, false) => Err(Box::new(Status::no_route())),
+        _ => Ok(namespace),
+    }
+}
+
+/// The part of the object and the verbs that it has.
+fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, Option<&'s [String]>)> {
+    if target.subresource.is_empty() {
+        return Ok((Part::Main, Some(&served.info.verbs)));
+    }
+    let found = served.info.subresource(&target.subresource).filter(|_| target.rest.is_empty());
+    let Some(subresource) = found else { return Err(Box::new(Status::no_route())) };
+    let own_kind = subresource.kind == served.info.gvk;
+    Ok((Part::Subresource(&target.subresource), own_kind.then_some(&subresource.verbs)))
+}
+
+fn action_on(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<Action> {
+    let collection = call.target.name.is_empty();
+    let action = match (call.verb.as_str(), collection) {
+        ("list", true) => Action::List,
+        ("watch", true) => Action::Watch,
+        ("watch", false) if call.watch_prefix => Action::Watch,
+        ("create", true) if !across_namespaces => Action::Create,
+        ("deletecollection", true) if !across_namespaces => Action::DeleteCollection,
+        ("get", false) => Action::Get,
+        ("update", false) => Action::Update,
+        ("patch", false) => Action::Patch,
+        ("delete", false) => Action::Delete,
+        _ => return None,
+    };
+    verbs.contains(&call.verb).then_some(action)
+}

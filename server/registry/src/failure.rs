@@ -1,0 +1,48 @@
+//! What the store cannot do, as a Status (rule 6.9): the one place that turns its errors into answers.
+
+use portico_machinery::status::{Cause, Reason};
+use portico_machinery::{GroupResource, Status};
+use portico_store::{StoreError, TxnError};
+
+/// What every reader of a stale object is told.
+pub(crate) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// A failed write. Conflicts that a verb can settle itself never come here.
+pub(crate) fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Status> {
+    Box::new(match error {
+        TxnError::Conflict { .. } => Status::conflict(resource, name, MODIFIED),
+        TxnError::NotFound { .. } => Status::not_found(resource, name),
+        TxnError::Exists { .. } => Status::already_exists(resource, name),
+        TxnError::TooLarge(text) => Status::failure(Reason::RequestEntityTooLarge, text),
+        TxnError::Full(_) | TxnError::Unknown(_) => Status::internal(error),
+        TxnError::Unavailable(_) | TxnError::Closed => {
+            Status::unavailable(error.to_string()).with_retry_after(1)
+        }
+    })
+}
+
+/// A failed read.
+pub(crate) fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
+    Box::new(match error {
+        StoreError::Compacted { .. } => {
+            Status::expired("The resourceVersion for the provided list is too old.")
+        }
+        StoreError::Future { current } => too_large_version(wanted, current),
+        StoreError::Corrupt { .. } => Status::internal(error),
+        StoreError::Unavailable(_) | StoreError::Closed => {
+            Status::unavailable(error.to_string()).with_retry_after(1)
+        }
+    })
+}
+
+/// 504: a revision that the store has not reached.
+pub(crate) fn too_large_version(wanted: i64, current: i64) -> Status {
+    Status::timeout(format!("Too large resource version: {wanted}, current: {current}"))
+        .with_cause(Cause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            field: String::new(),
+        })
+        .with_retry_after(1)
+}

@@ -1,0 +1,89 @@
+//! Following a resource: what controllers and the route compiler use instead of a watch over HTTP.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::Stream;
+use futures::stream;
+use portico_store::{EventType, Scope, Store, Subscription};
+
+use crate::Result;
+use crate::failure;
+use crate::registry::Inner;
+use crate::served::Served;
+use crate::stored::Stored;
+
+/// What a follower hears.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// An object is there or changed.
+    Put(Stored),
+    /// An object is gone; this is its last state, at the revision of the deletion.
+    Deleted(Stored),
+    /// The follower was too slow and missed something: this is everything that there is now, at this revision.
+    Relisted(Vec<Stored>, i64),
+}
+
+/// Changes in order of revision.
+pub type ChangeStream = Pin<Box<dyn Stream<Item = Change> + Send>>;
+
+/// A snapshot and everything after it, without a gap.
+pub struct Followed {
+    /// What was there, sorted by namespace and name.
+    pub initial: Vec<Stored>,
+    /// The revision of the snapshot.
+    pub revision: i64,
+    /// What happened since. Bounded: a slow reader gets one [`Change::Relisted`] instead of what it missed. Ends only
+    /// when the store closes.
+    pub changes: ChangeStream,
+}
+
+/// A reader of the log, and what it takes to begin again.
+struct Follower {
+    store: Arc<dyn Store>,
+    scope: Scope,
+    subscription: Subscription,
+}
+
+impl Inner {
+    pub(crate) async fn follow(&self, served: &Served) -> Result<Followed> {
+        let snapshot = self.snapshot(served).await?;
+        let scope = Scope::all(&served.storage);
+        let subscription = self
+            .store
+            .watch(scope.clone(), snapshot.revision())
+            .map_err(|e| portico_machinery::Status::unavailable(e.to_string()))?;
+        let follower = Follower { store: self.store.clone(), scope, subscription };
+        Ok(Followed {
+            initial: snapshot.iter().cloned().map(Stored::new).collect(),
+            revision: snapshot.revision(),
+            changes: Box::pin(stream::unfold(follower, |mut f| async { f.next().await.map(|c| (c, f)) })),
+        })
+    }
+}
+
+impl Follower {
+    async fn next(&mut self) -> Option<Change> {
+        let Ok(event) = self.subscription.next().await else { return self.relist().await };
+        let stored = Stored::new(event.record.clone());
+        Some(match event.event_type {
+            EventType::Deleted => Change::Deleted(stored),
+            EventType::Added | EventType::Modified => Change::Put(stored),
+        })
+    }
+
+    /// Begins again at the newest state; nothing when the store is closed.
+    async fn relist(&mut self) -> Option<Change> {
+        let snapshot = match self.store.snapshot(&self.scope.resource).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                let status = failure::of_read(error, 0);
+                tracing::warn!(resource = %self.scope.resource, %status, "following ended");
+                return None;
+            }
+        };
+        self.subscription = self.store.watch(self.scope.clone(), snapshot.revision()).ok()?;
+        let objects = snapshot.iter().cloned().map(Stored::new).collect();
+        Some(Change::Relisted(objects, snapshot.revision()))
+    }
+}

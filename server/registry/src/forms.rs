@@ -1,0 +1,78 @@
+//! The shapes in which an object leaves: itself, its metadata, a table row; alone or in a list (rule 8.3).
+//!
+//! An object in its storage version is copied out without parsing. What has to be made is made once per revision and
+//! kept in one cache bounded in bytes.
+
+mod cache;
+mod json;
+mod list;
+mod metadata;
+mod table;
+
+pub(crate) use cache::{FormCache, FormKey, Made, Shape};
+pub(crate) use list::stream;
+pub(crate) use table::Include;
+
+use jiff::Timestamp;
+use portico_machinery::accept::Form;
+use portico_store::Record;
+
+use crate::list::Page;
+use crate::served::Served;
+
+/// Makes one form of one kind's objects.
+#[derive(Clone, Copy)]
+pub(crate) struct Renderer<'a> {
+    /// Where made forms are kept; nothing for states that are not those of the revision they carry (dry runs).
+    pub(crate) cache: Option<&'a FormCache>,
+    /// The kind, in the version to answer in.
+    pub(crate) served: &'a Served,
+    /// The shape.
+    pub(crate) form: Form,
+    /// What table rows carry besides cells.
+    pub(crate) include: Include,
+    /// Against which ages are rendered.
+    pub(crate) now: Timestamp,
+}
+
+impl Renderer<'_> {
+    /// One object, without a closing newline.
+    pub(crate) fn object(&self, record: &Record) -> Vec<u8> {
+        match self.form {
+            Form::Object => {
+                let mut out = Vec::with_capacity(record.value.json().len() + 64);
+                self.write_json(record, &mut out);
+                out
+            }
+            Form::Metadata | Form::MetadataList => self.metadata(record, "v1"),
+            Form::Table | Form::TableV1Beta1 => self.table_of_one(record, true),
+        }
+    }
+
+    /// One object as an answer: with the closing newline.
+    pub(crate) fn document(&self, record: &Record) -> Vec<u8> {
+        let mut out = self.object(record);
+        out.push(b'\n');
+        out
+    }
+
+    /// What comes before the first element of a list.
+    pub(crate) fn list_head(&self, page: &Page) -> Vec<u8> {
+        match self.form {
+            Form::Table | Form::TableV1Beta1 => self.table_head(&list::metadata(page), true),
+            Form::Metadata | Form::MetadataList => {
+                list::head("PartialObjectMetadataList", "meta.k8s.io/v1", page)
+            }
+            Form::Object => list::head(&self.served.info.list_kind, &self.served.api_version, page),
+        }
+    }
+
+    /// One element of a list.
+    pub(crate) fn item(&self, record: &Record, out: &mut Vec<u8>) {
+        match self.form {
+            Form::Table | Form::TableV1Beta1 => self.write_row(record, out),
+            Form::Metadata | Form::MetadataList => out.extend_from_slice(&self.metadata(record, "v1")),
+            Form::Object => self.write_item(record, out),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The object itself: copied out of the store, or brought into another version once.
+
+use bytes::Bytes;
+use portico_store::Record;
+
+use super::{FormKey, Made, Renderer, Shape};
+use crate::stored;
+
+impl Renderer<'_> {
+    /// The object's JSON in the version of the request.
+    pub(super) fn write_json(&self, record: &Record, out: &mut Vec<u8>) {
+        if self.served.stored_as.is_some() {
+            out.extend_from_slice(&self.converted(record));
+        } else if record.revision == 0 {
+            out.extend_from_slice(record.value.json());
+        } else {
+            // Writing into a Vec cannot fail.
+            let _infallible = record.write_json(out);
+        }
+    }
+
+    /// The same without kind and apiVersion, as lists of built-in kinds carry it.
+    pub(super) fn write_item(&self, record: &Record, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_json(record, out);
+        let head = &self.served.head;
+        if out[start..].starts_with(head) {
+            out[start] = b'{';
+            out.drain(start + 1..start + head.len());
+        }
+    }
+
+    fn converted(&self, record: &Record) -> Bytes {
+        let make = || {
+            let mut object = stored::decode(record);
+            self.served.to_version(&mut object);
+            Bytes::from(object.to_json())
+        };
+        let Some(cache) = self.cache else { return make() };
+        let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Json };
+        match cache.get_or_make(key, || Made::Bytes(make())) {
+            Made::Bytes(bytes) => bytes,
+            Made::Cells(_) | Made::Frame(_) => make(),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Lists: one document in pieces, so that a long one is never held whole.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use jiff::Timestamp;
+use portico_machinery::accept::Form;
+use portico_store::Record;
+
+use super::{Include, Renderer};
+use crate::answer::{Body, ListStream};
+use crate::list::Page;
+use crate::registry::Inner;
+use crate::served::Served;
+
+/// About how many bytes one piece has.
+const PIECE: usize = 64 * 1024;
+
+pub(super) fn metadata(page: &Page) -> Vec<u8> {
+    let mut out = format!("{{\"resourceVersion\":\"{}\"", page.revision);
+    if !page.continue_token.is_empty() {
+        // The token's alphabet needs no escapes.
+        out.push_str(",\"continue\":\"");
+        out.push_str(&page.continue_token);
+        out.push('"');
+    }
+    if let Some(remaining) = page.remaining {
+        out.push_str(&format!(",\"remainingItemCount\":{remaining}"));
+    }
+    out.push('}');
+    out.into_bytes()
+}
+
+pub(super) fn head(kind: &str, api_version: &str, page: &Page) -> Vec<u8> {
+    let mut out =
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":").into_bytes();
+    out.extend_from_slice(&metadata(page));
+    out.extend_from_slice(b",\"items\":[");
+    out
+}
+
+/// A list being written.
+struct Writer {
+    inner: Arc<Inner>,
+    served: Arc<Served>,
+    form: Form,
+    include: Include,
+    now: Timestamp,
+    records: std::vec::IntoIter<Arc<Record>>,
+    first: bool,
+    begun: Vec<u8>,
+    done: bool,
+}
+
+impl Writer {
+    fn piece(&mut self) -> Option<Bytes> {
+        if self.done {
+            return None;
+        }
+        let mut out = std::mem::take(&mut self.begun);
+        let renderer = Renderer {
+            cache: Some(&self.inner.forms),
+            served: &self.served,
+            form: self.form,
+            include: self.include,
+            now: self.now,
+        };
+        while out.len() < PIECE {
+            let Some(record) = self.records.next() else {
+                out.extend_from_slice(b"]}\n");
+                self.done = true;
+                break;
+            };
+            if !std::mem::take(&mut self.first) {
+                out.push(b',');
+            }
+            renderer.item(&record, &mut out);
+        }
+        Some(out.into())
+    }
+}
+
+/// The list as a body: whole when it is short, else in pieces.
+pub(crate) fn stream(
+    inner: &Arc<Inner>,
+    served: &Arc<Served>,
+    form: Form,
+    include: Include,
+    page: Page,
+) -> Body {
+    let now = inner.moment().now;
+    let renderer = Renderer { cache: None, served, form, include, now };
+    let mut writer = Writer {
+        inner: inner.clone(),
+        served: served.clone(),
+        form,
+        include,
+        now,
+        begun: renderer.list_head(&page),
+        records: page.records.into_iter(),
+        first: true,
+        done: false,
+    };
+    let piece = writer.piece().unwrap_or_default();
+    if writer.done {
+        return Body::Bytes(piece);
+    }
+    writer.begun = Vec::with_capacity(PIECE + PIECE / 8);
+    let rest = stream::iter(std::iter::from_fn(move || {
+        let piece = writer.piece();
+        writer.begun = Vec::with_capacity(PIECE + PIECE / 8);
+        piece
+    }));
+    let body: ListStream = Box::pin(futures::StreamExt::chain(stream::iter([piece]), rest));
+    Body::List(body)
+}

@@ -1,0 +1,114 @@
+//! Table: columns and rows as kubectl prints them. Cells are kept typed and rendered per request, as ages move.
+
+use std::sync::Arc;
+
+use portico_kinds::CellRule;
+use portico_machinery::Status;
+use portico_machinery::accept::Form;
+use portico_machinery::table::{Cell, Column};
+use portico_store::Record;
+
+use super::{FormKey, Made, Renderer, Shape};
+use crate::Result;
+use crate::stored;
+
+/// What rows carry besides their cells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    /// Nothing.
+    None,
+    /// The metadata.
+    #[default]
+    Metadata,
+    /// The whole object.
+    Object,
+}
+
+impl Include {
+    /// Reads `includeObject`; 400 for another word.
+    pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
+        match text {
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("None") => Ok(Self::None),
+            Some("Object") => Ok(Self::Object),
+            Some(other) => Err(Box::new(Status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+            )))),
+        }
+    }
+}
+
+impl Renderer<'_> {
+    fn table_version(&self) -> &'static str {
+        if self.form == Form::TableV1Beta1 { "v1beta1" } else { "v1" }
+    }
+
+    /// Everything up to the opening bracket of the rows.
+    pub(super) fn table_head(&self, metadata: &[u8], columns: bool) -> Vec<u8> {
+        let mut out = Vec::with_capacity(1024);
+        out.extend_from_slice(b"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/");
+        out.extend_from_slice(self.table_version().as_bytes());
+        out.extend_from_slice(b"\",\"metadata\":");
+        out.extend_from_slice(metadata);
+        out.extend_from_slice(b",\"columnDefinitions\":");
+        if columns {
+            let columns: Vec<&Column> = self.served.info.columns.iter().map(|c| &c.column).collect();
+            // Plain structs always encode.
+            out.extend_from_slice(&serde_json::to_vec(&columns).unwrap_or_default());
+        } else {
+            out.extend_from_slice(b"null");
+        }
+        out.extend_from_slice(b",\"rows\":[");
+        out
+    }
+
+    /// A table of one row; watches leave the columns out from the second event on.
+    pub(crate) fn table_of_one(&self, record: &Record, columns: bool) -> Vec<u8> {
+        let metadata = match record.revision {
+            0 => "{}".to_owned(),
+            revision => format!("{{\"resourceVersion\":\"{revision}\"}}"),
+        };
+        let mut out = self.table_head(metadata.as_bytes(), columns);
+        self.write_row(record, &mut out);
+        out.extend_from_slice(b"]}");
+        out
+    }
+
+    pub(super) fn write_row(&self, record: &Record, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"cells\":[");
+        for (at, cell) in self.cells(record).iter().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            cell.render(self.now, out);
+        }
+        out.extend_from_slice(b"],\"object\":");
+        match self.include {
+            Include::None => out.extend_from_slice(b"null"),
+            Include::Metadata => out.extend_from_slice(&self.metadata(record, self.table_version())),
+            Include::Object => self.write_json(record, out),
+        }
+        out.push(b'}');
+    }
+
+    fn cells(&self, record: &Record) -> Arc<[Cell]> {
+        let Some(cache) = self.cache else { return self.make_cells(record) };
+        let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Cells };
+        match cache.get_or_make(key, || Made::Cells(self.make_cells(record))) {
+            Made::Cells(cells) => cells,
+            Made::Bytes(_) | Made::Frame(_) => self.make_cells(record),
+        }
+    }
+
+    fn make_cells(&self, record: &Record) -> Arc<[Cell]> {
+        let object = stored::decode(record);
+        let columns = self.served.info.columns.iter();
+        columns
+            .map(|column| match &column.cell {
+                CellRule::Function { name } => self.served.strategy.cell(name, &object),
+                // Data says every other cell itself.
+                rule => rule.cell(&object).unwrap_or(Cell::Null),
+            })
+            .collect()
+    }
+}

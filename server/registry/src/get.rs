@@ -1,0 +1,46 @@
+//! Get (rule 6.6), and the reads that other verbs begin with.
+
+use std::sync::Arc;
+
+use portico_machinery::Status;
+use portico_store::{Key, Record, Snapshot, Txn, TxnError};
+
+use crate::Result;
+use crate::failure;
+use crate::registry::Inner;
+use crate::served::Served;
+
+impl Inner {
+    /// An object, or 404.
+    pub(crate) async fn get(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Record>> {
+        self.read(served, namespace, name)
+            .await?
+            .ok_or_else(|| Box::new(Status::not_found(&served.resource, name)))
+    }
+
+    /// An object, if it is there.
+    pub(crate) async fn read(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Record>>> {
+        let snapshot = self.snapshot(served).await?;
+        let namespace = if served.info.namespaced { namespace } else { "" };
+        Ok(snapshot.get(&Key::new(&served.storage, namespace, name)).cloned())
+    }
+
+    /// The current state of a resource: everything that was acknowledged before this was asked.
+    pub(crate) async fn snapshot(&self, served: &Served) -> Result<Snapshot> {
+        if let Some(snapshot) = self.store.cached(&served.storage) {
+            return Ok(snapshot);
+        }
+        self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))
+    }
+
+    /// Writes one transaction of one operation and gives back what it wrote.
+    pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
+        let result = self.store.commit(vec![txn]).await.pop().unwrap_or(Err(TxnError::Closed))?;
+        result.record().cloned().ok_or(TxnError::Closed)
+    }
+}

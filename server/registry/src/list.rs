@@ -1,0 +1,215 @@
+//! List: which objects, at which revision, which page (rule 7.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_store::{ListAt, Record, Scope, Snapshot, StoreError};
+
+use crate::Result;
+use crate::failure::{self, too_large_version};
+use crate::options::{ListOptions, VersionMatch};
+use crate::registry::{Inner, Listed};
+use crate::selection::Selection;
+use crate::served::Served;
+use crate::stored::Stored;
+use crate::token::Token;
+
+/// A page of records.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    /// In key order.
+    pub(crate) records: Vec<Arc<Record>>,
+    /// At which all of them were so.
+    pub(crate) revision: i64,
+    /// Where the next page begins, empty on the last.
+    pub(crate) continue_token: String,
+    /// How many remain, when selectors do not hide it.
+    pub(crate) remaining: Option<u64>,
+}
+
+impl From<Page> for Listed {
+    fn from(page: Page) -> Self {
+        Self {
+            items: page.records.into_iter().map(Stored::new).collect(),
+            revision: page.revision,
+            continue_token: page.continue_token,
+            remaining: page.remaining,
+        }
+    }
+}
+
+/// At which state to read.
+enum At {
+    /// Exactly this revision.
+    Exactly(i64),
+    /// The newest, which is at least this one.
+    Newest(i64),
+}
+
+/// What to read, with the token already decoded.
+struct Request<'a> {
+    namespace: Option<&'a str>,
+    after: Option<String>,
+    limit: Option<usize>,
+    selection: Selection,
+    /// The path of the only object that can match, when a selector names it.
+    only: Option<String>,
+}
+
+impl Inner {
+    pub(crate) async fn list(&self, served: &Served, namespace: &str, options: &ListOptions) -> Result<Page> {
+        served.require("list")?;
+        let selection = Selection::new(served, &options.labels, &options.fields)?;
+        let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
+        let (at, after) = start(options)?;
+        // Upstream's cache ignores the limit at revision 0, with a continue token too.
+        let unlimited = options.limit == 0 || options.resource_version == Some(0);
+        let only = match (selection.only_name(), namespace, served.info.namespaced) {
+            _ if after.is_some() => None,
+            (Some(name), None, false) => Some(name.to_owned()),
+            (Some(name), Some(namespace), true) => Some(format!("{namespace}/{name}")),
+            _ => None,
+        };
+        let request = Request {
+            namespace,
+            only,
+            after: after.map(|key| namespace.map_or(key.clone(), |n| format!("{n}/{key}"))),
+            limit: (!unlimited).then_some(options.limit),
+            selection,
+        };
+        match at {
+            At::Newest(least) => {
+                self.reach(least).await?;
+                let snapshot = self.snapshot(served).await?;
+                Ok(page_of(&snapshot, &request))
+            }
+            At::Exactly(revision) => self.list_exactly(served, &request, revision).await,
+        }
+    }
+
+    /// Waits a moment for a revision that has not been written yet, then answers 504.
+    pub(crate) async fn reach(&self, revision: i64) -> Result<()> {
+        if revision <= self.store.revision() {
+            return Ok(());
+        }
+        let wait: Duration = self.settings.future_revision_wait;
+        match tokio::time::timeout(wait, self.store.wait_for(revision)).await {
+            Ok(reached) => reached.map_err(|e| failure::of_read(e, revision)),
+            Err(_) => Err(Box::new(too_large_version(revision, self.store.revision()))),
+        }
+    }
+
+    async fn list_exactly(&self, served: &Served, request: &Request<'_>, revision: i64) -> Result<Page> {
+        let snapshot = self.snapshot(served).await?;
+        if (snapshot.changed()..=snapshot.revision()).contains(&revision) {
+            return Ok(Page { revision, ..page_of(&snapshot, request) }.at(request, revision));
+        }
+        let filtered = !request.selection.is_everything();
+        let query = ListAt {
+            scope: match request.namespace {
+                Some(namespace) => Scope::namespace(&served.storage, namespace),
+                None => Scope::all(&served.storage),
+            },
+            revision,
+            after: request.after.clone(),
+            // What selectors leave out is not known before reading.
+            limit: request.limit.filter(|_| !filtered),
+        };
+        match self.store.list_at(query).await {
+            Ok(found) => Ok(cut(found.records, found.remaining, request, revision)),
+            Err(StoreError::Compacted { .. }) if request.after.is_some() => Err(compacted_token(request)),
+            Err(error) => Err(failure::of_read(error, revision)),
+        }
+    }
+}
+
+/// Where to read, and behind which key.
+fn start(options: &ListOptions) -> Result<(At, Option<String>)> {
+    if !options.continue_token.is_empty() {
+        let token = Token::decode(&options.continue_token)?;
+        let at = token.revision.map_or(At::Newest(0), At::Exactly);
+        return Ok((at, Some(token.after)));
+    }
+    let at = match (options.resource_version, options.version_match) {
+        (None, _) => At::Newest(0),
+        (Some(revision), Some(VersionMatch::Exact)) => At::Exactly(revision),
+        (Some(revision), None) if options.limit > 0 && revision > 0 => At::Exactly(revision),
+        (Some(revision), _) => At::Newest(revision),
+    };
+    Ok((at, None))
+}
+
+fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
+    if let Some(path) = &request.only {
+        let found = snapshot.get_path(path).filter(|r| request.selection.takes(r)).cloned();
+        let records = found.into_iter().collect();
+        return Page { records, revision: snapshot.revision(), ..Page::default() };
+    }
+    let mut range = snapshot.range(request.namespace, request.after.as_deref());
+    let limit = request.limit.unwrap_or(usize::MAX);
+    let mut records = Vec::with_capacity(range.len().min(limit));
+    let everything = request.selection.is_everything();
+    while records.len() < limit {
+        let Some(record) = range.next() else { break };
+        if everything || request.selection.takes(record) {
+            records.push(record.clone());
+        }
+    }
+    let page = Page { records, revision: snapshot.revision(), ..Page::default() };
+    page.followed_by(range.len() as u64, request)
+}
+
+fn cut(records: Vec<Arc<Record>>, beyond: u64, request: &Request<'_>, revision: i64) -> Page {
+    let limit = request.limit.unwrap_or(usize::MAX);
+    let mut left = records.len();
+    let mut kept = Vec::new();
+    for record in records {
+        if kept.len() == limit {
+            break;
+        }
+        left -= 1;
+        if request.selection.takes(&record) {
+            kept.push(record);
+        }
+    }
+    Page { records: kept, revision, ..Page::default() }.followed_by(left as u64 + beyond, request)
+}
+
+impl Page {
+    /// Says that so many objects follow.
+    fn followed_by(mut self, left: u64, request: &Request<'_>) -> Self {
+        self.remaining = (left > 0 && request.selection.is_everything()).then_some(left);
+        self.continue_token = match self.records.last() {
+            Some(last) if left > 0 => token_behind(last.key.path(), request, Some(self.revision)),
+            _ => String::new(),
+        };
+        self
+    }
+
+    /// The same page read at an older revision at which it looked the same.
+    fn at(mut self, request: &Request<'_>, revision: i64) -> Self {
+        self.revision = revision;
+        if let Some(last) = self.records.last().filter(|_| !self.continue_token.is_empty()) {
+            self.continue_token = token_behind(last.key.path(), request, Some(revision));
+        }
+        self
+    }
+}
+
+fn token_behind(path: &str, request: &Request<'_>, revision: Option<i64>) -> String {
+    let after = match request.namespace {
+        Some(namespace) => path.get(namespace.len() + 1..).unwrap_or_default(),
+        None => path,
+    };
+    Token { revision, after: after.to_owned() }.encode()
+}
+
+/// 410 with a token that goes on at the same place in the newest state.
+fn compacted_token(request: &Request<'_>) -> Box<portico_machinery::Status> {
+    let mut status = portico_machinery::Status::expired(
+        "the continue token is too old for a consistent list: begin again without it, or go on with the token in this answer's metadata, which may miss or repeat what changed in between",
+    );
+    let behind = request.after.as_deref().unwrap_or_default();
+    status.metadata.continue_token = token_behind(behind, request, None);
+    Box::new(status)
+}

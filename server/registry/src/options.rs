@@ -1,0 +1,13 @@
+//! Options of the verbs: what the typed verbs take; `options/decode.rs` makes them from a query or a body.
+
+mod decode;
+mod delete;
+mod list;
+mod validate;
+mod write;
+
+pub use delete::{DeleteOptions, Preconditions, Propagation};
+pub use list::{ListOptions, VersionMatch};
+pub use write::{CreateOptions, FieldValidation, PatchOptions, UpdateOptions};
+
+pub(crate) use decode::Query;

@@ -1,0 +1,256 @@
+//! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (rule 6.1).
+
+use std::borrow::Cow;
+
+use portico_machinery::request_info::truthy;
+use portico_machinery::selector::{FieldSelector, LabelSelector};
+use portico_machinery::{Status, field};
+use url::form_urlencoded;
+
+use super::validate::{self, refuse};
+use super::{CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Propagation};
+use super::{VersionMatch, delete};
+use crate::Result;
+
+/// A query string, read once.
+pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    pub(crate) fn parse(raw: &'q str) -> Self {
+        Self(form_urlencoded::parse(raw.as_bytes()).collect())
+    }
+
+    /// The first value of a key: what counts for everything but lists.
+    pub(crate) fn first(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_ref())
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.first(key).unwrap_or_default()
+    }
+
+    fn all(&self, key: &str) -> Vec<String> {
+        self.0.iter().filter(|(k, _)| k == key).map(|(_, v)| v.clone().into_owned()).collect()
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+        self.first(key).map(truthy)
+    }
+
+    fn integer(&self, key: &str) -> Result<Option<i64>> {
+        let Some(text) = self.first(key) else { return Ok(None) };
+        match text.parse() {
+            Ok(n) => Ok(Some(n)),
+            Err(_) => Err(Box::new(Status::bad_request(format!(
+                "{key}: {text:?} is not a whole number of 64 bits"
+            )))),
+        }
+    }
+
+    /// Options of create, validated.
+    pub(crate) fn create_options(&self) -> Result<CreateOptions> {
+        self.write_options("CreateOptions", Vec::new())
+    }
+
+    /// Options of update, validated.
+    pub(crate) fn update_options(&self) -> Result<CreateOptions> {
+        self.write_options("UpdateOptions", Vec::new())
+    }
+
+    /// Options of a patch that is no apply, validated.
+    pub(crate) fn patch_options(&self) -> Result<PatchOptions> {
+        let force = self.flag("force");
+        let mut errors = Vec::new();
+        if force.is_some() {
+            errors.push(field::Error::forbidden(&"force".into(), "may not be specified for non-apply patch"));
+        }
+        Ok(PatchOptions { write: self.write_options("PatchOptions", errors)?, force })
+    }
+
+    fn write_options(&self, kind: &str, mut errors: Vec<field::Error>) -> Result<CreateOptions> {
+        if self.0.is_empty() {
+            return Ok(CreateOptions::default());
+        }
+        let (manager, dry_run) = (self.text("fieldManager"), self.all("dryRun"));
+        let validation = self.text("fieldValidation");
+        validate::field_manager(manager, &mut errors);
+        validate::dry_run(&dry_run, &mut errors);
+        let field_validation = match validation {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let supported = ["", "Ignore", "Strict", "Warn"];
+                errors.push(field::Error::not_supported(&"fieldValidation".into(), other, &supported));
+                FieldValidation::Warn
+            }
+        };
+        refuse(kind, &errors)?;
+        Ok(CreateOptions {
+            dry_run: !dry_run.is_empty(),
+            field_validation,
+            field_manager: manager.to_owned(),
+        })
+    }
+
+    /// Options of delete, validated, when there is no body.
+    pub(crate) fn delete_options(&self) -> Result<DeleteOptions> {
+        if self.0.is_empty() {
+            return Ok(DeleteOptions::default());
+        }
+        delete::Raw {
+            grace_period_seconds: self.integer("gracePeriodSeconds")?,
+            orphan_dependents: self.flag("orphanDependents"),
+            propagation_policy: self.first("propagationPolicy").map(str::to_owned),
+            dry_run: self.all("dryRun"),
+            ..delete::Raw::default()
+        }
+        .validate()
+    }
+
+    /// `resourceVersion` of a get: not older than that.
+    pub(crate) fn version_options(&self) -> Result<Option<i64>> {
+        let version = self.text("resourceVersion");
+        validate::RawList { version, version_match: "", continue_token: "", send_initial_events: None }
+            .parse_version()
+    }
+
+    /// Options of list, watch and deletecollection, validated. `watch` tells which rules apply (7.1).
+    pub(crate) fn list_options(&self, watch: bool) -> Result<ListOptions> {
+        if self.0.is_empty() && !watch {
+            return Ok(ListOptions::default());
+        }
+        let mut raw = validate::RawList {
+            version: self.text("resourceVersion"),
+            version_match: self.text("resourceVersionMatch"),
+            continue_token: self.text("continue"),
+            send_initial_events: self.flag("sendInitialEvents"),
+        };
+        let asked_to_watch = watch && self.flag("watch").unwrap_or(false);
+        if asked_to_watch {
+            raw.default_watch();
+        }
+        raw.validate(asked_to_watch)?;
+        let labels = LabelSelector::parse(self.text("labelSelector"))
+            .map_err(|e| Status::bad_request(e.to_string()))?;
+        let fields = FieldSelector::parse(self.text("fieldSelector"))
+            .map_err(|e| Status::bad_request(e.to_string()))?;
+        Ok(ListOptions {
+            labels,
+            fields,
+            limit: positive(self.integer("limit")?),
+            continue_token: raw.continue_token.to_owned(),
+            resource_version: raw.parse_version()?,
+            version_match: match raw.version_match {
+                "Exact" => Some(VersionMatch::Exact),
+                "NotOlderThan" => Some(VersionMatch::NotOlderThan),
+                _ => None,
+            },
+            send_initial_events: raw.send_initial_events,
+            allow_bookmarks: self.flag("allowWatchBookmarks").unwrap_or(false),
+            timeout_seconds: positive(self.integer("timeoutSeconds")?) as u64,
+        })
+    }
+}
+
+/// Negative numbers count as not given.
+fn positive(n: Option<i64>) -> usize {
+    n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+}
+
+impl Propagation {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "Orphan" => Some(Self::Orphan),
+            "Background" => Some(Self::Background),
+            "Foreground" => Some(Self::Foreground),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message<T: std::fmt::Debug>(result: Result<T>) -> String {
+        let status = result.unwrap_err();
+        format!("{} {}", status.code, status.message)
+    }
+
+    #[test]
+    fn write_options_are_validated_in_upstreams_words() {
+        let rows = [
+            (
+                "dryRun=Some",
+                "422 CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"",
+            ),
+            (
+                "fieldValidation=Maybe",
+                "422 CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: \"Maybe\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+            ),
+        ];
+        for (query, want) in rows {
+            assert_eq!(message(Query::parse(query).create_options()), want);
+        }
+        let long = format!("fieldManager={}", "x".repeat(129));
+        assert_eq!(
+            message(Query::parse(&long).create_options()),
+            "422 CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes"
+        );
+        assert!(Query::parse("dryRun=All").create_options().unwrap().dry_run);
+        assert!(message(Query::parse("force=true").patch_options()).contains("non-apply patch"));
+    }
+
+    #[test]
+    fn list_options_are_validated_in_upstreams_words() {
+        let rows = [
+            (
+                "resourceVersionMatch=Exact",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            (
+                "resourceVersion=1&resourceVersionMatch=Exact&continue=x",
+                "resourceVersionMatch is forbidden when continue is provided",
+            ),
+            (
+                "resourceVersion=1&resourceVersionMatch=Nearest",
+                "Unsupported value: \"Nearest\": supported values: \"Exact\", \"NotOlderThan\", \"\"",
+            ),
+            (
+                "resourceVersion=0&resourceVersionMatch=Exact",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ),
+            ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
+        ];
+        for (query, want) in rows {
+            let text = message(Query::parse(query).list_options(false));
+            assert!(text.starts_with("422 ListOptions.meta.k8s.io \"\"") && text.ends_with(want), "{text}");
+        }
+        for (query, code) in
+            [("limit=x", "400"), ("resourceVersion=abc", "400"), ("continue=a&resourceVersion=5", "400")]
+        {
+            assert!(message(Query::parse(query).list_options(false)).starts_with(code), "{query}");
+        }
+        assert_eq!(Query::parse("limit=-5").list_options(false).unwrap().limit, 0);
+    }
+
+    #[test]
+    fn a_watch_without_a_revision_wants_initial_events() {
+        let options = Query::parse("watch=true").list_options(true).unwrap();
+        assert_eq!(options.send_initial_events, Some(true));
+        let options = Query::parse("watch=1&resourceVersion=7").list_options(true).unwrap();
+        assert_eq!((options.send_initial_events, options.resource_version), (None, Some(7)));
+        assert!(
+            message(Query::parse("watch=1&resourceVersion=7&sendInitialEvents=true").list_options(true))
+                .contains("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        );
+        assert!(
+            message(
+                Query::parse("watch=1&resourceVersion=7&resourceVersionMatch=NotOlderThan")
+                    .list_options(true)
+            )
+            .contains("forbidden for watch unless sendInitialEvents is provided")
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! Options of delete and deletecollection.
+
+use portico_machinery::{Status, field};
+use serde::Deserialize;
+
+use super::validate::{self, refuse};
+use crate::Result;
+
+/// What must hold of an object for it to be deleted; empty strings ask for nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Preconditions {
+    /// The uid.
+    pub uid: Option<String>,
+    /// The revision.
+    pub resource_version: Option<String>,
+}
+
+/// What becomes of dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They stay and lose their owner.
+    Orphan,
+    /// They go afterwards.
+    Background,
+    /// They go first.
+    Foreground,
+}
+
+/// Options of delete (rule 6.7).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Everything but the write.
+    pub dry_run: bool,
+    /// Seconds to keep the object; no kind here is graceful.
+    pub grace_period_seconds: Option<i64>,
+    /// What must hold.
+    pub preconditions: Preconditions,
+    /// The old word for propagation.
+    pub orphan_dependents: Option<bool>,
+    /// What becomes of dependents.
+    pub propagation: Option<Propagation>,
+}
+
+impl DeleteOptions {
+    /// Whether the caller wants dependents orphaned or deleted first; nothing when the caller does not say.
+    #[must_use]
+    pub fn wanted_propagation(&self) -> Option<Propagation> {
+        self.propagation.or(match self.orphan_dependents {
+            Some(true) => Some(Propagation::Orphan),
+            Some(false) => Some(Propagation::Background),
+            None => None,
+        })
+    }
+}
+
+/// Delete options as they stand in a query or a body.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Raw {
+    pub(super) kind: String,
+    pub(super) api_version: String,
+    pub(super) grace_period_seconds: Option<i64>,
+    pub(super) preconditions: Option<Preconditions>,
+    pub(super) orphan_dependents: Option<bool>,
+    pub(super) propagation_policy: Option<String>,
+    pub(super) dry_run: Vec<String>,
+}
+
+impl Raw {
+    pub(super) fn validate(self) -> Result<DeleteOptions> {
+        let mut errors = Vec::new();
+        let path = field::Path::from("propagationPolicy");
+        let policy = self.propagation_policy.as_deref().filter(|p| !p.is_empty());
+        if let (Some(policy), Some(_)) = (policy, self.orphan_dependents) {
+            let text = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(field::Error::invalid(&path, policy, text));
+        }
+        let propagation = policy.and_then(Propagation::parse);
+        if let (Some(policy), None) = (policy, propagation) {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(field::Error::not_supported(&path, policy, &supported));
+        }
+        validate::dry_run(&self.dry_run, &mut errors);
+        refuse("DeleteOptions", &errors)?;
+        Ok(DeleteOptions {
+            dry_run: !self.dry_run.is_empty(),
+            grace_period_seconds: self.grace_period_seconds,
+            preconditions: self.preconditions.unwrap_or_default(),
+            orphan_dependents: self.orphan_dependents,
+            propagation,
+        })
+    }
+}
+
+impl DeleteOptions {
+    /// Options out of a JSON body, validated: `DeleteOptions` of `v1`, `meta.k8s.io/v1` or the resource's own group
+    /// version; kind and apiVersion may be left out.
+    pub(crate) fn from_body(body: &[u8], own: &str) -> Result<Self> {
+        let raw: Raw = serde_json::from_slice(body).map_err(|error| {
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type DeleteOptions): {error}"
+            ))
+        })?;
+        let right_kind = matches!(raw.kind.as_str(), "" | "DeleteOptions");
+        let right_version = matches!(raw.api_version.as_str(), "" | "v1" | "meta.k8s.io/v1");
+        if !right_kind || !(right_version || raw.api_version == own) {
+            let (kind, version) = (&raw.kind, &raw.api_version);
+            return Err(Box::new(Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a DeleteOptions"
+            ))));
+        }
+        raw.validate()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_delete_options_or_refused() {
+        let body = br#"{"kind":"DeleteOptions","apiVersion":"apps/v1","propagationPolicy":"Orphan"}"#;
+        assert_eq!(DeleteOptions::from_body(body, "apps/v1").unwrap().propagation, Some(Propagation::Orphan));
+        for bad in [&b"{"[..], br#"{"kind":"ConfigMap","apiVersion":"v1"}"#, br#"{"apiVersion":"x/v9"}"#] {
+            assert_eq!(DeleteOptions::from_body(bad, "v1").unwrap_err().code, 400);
+        }
+        let both = br#"{"propagationPolicy":"Orphan","orphanDependents":true}"#;
+        assert!(DeleteOptions::from_body(both, "v1").unwrap_err().message.ends_with("cannot be both set"));
+        let unknown = br#"{"propagationPolicy":"Upwards"}"#;
+        assert!(
+            DeleteOptions::from_body(unknown, "v1")
+                .unwrap_err()
+                .message
+                .ends_with(r#"supported values: "Foreground", "Background", "Orphan", "nil""#)
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! Option validation: 422 on an options kind, all errors at once, upstream's texts (rules 6.1, 7.1).
+
+use portico_machinery::Status;
+use portico_machinery::field::{self, ErrorType, Path};
+use portico_machinery::gvk::GroupKind;
+
+use crate::Result;
+
+const MANAGER_MAX: usize = 128;
+
+/// 422 on the options kind when there is something to refuse.
+pub(super) fn refuse(kind: &str, errors: &[field::Error]) -> Result<()> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let kind = GroupKind { group: "meta.k8s.io".to_owned(), kind: kind.to_owned() };
+    Err(Box::new(Status::invalid(&kind, "", errors)))
+}
+
+pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
+    let path = Path::from("fieldManager");
+    if manager.len() > MANAGER_MAX {
+        errors.push(field::Error::too_long(&path, MANAGER_MAX));
+    }
+    if manager.chars().any(char::is_control) {
+        errors.push(field::Error::invalid(&path, manager, "should only contain printable characters"));
+    }
+}
+
+pub(super) fn dry_run(values: &[String], errors: &mut Vec<field::Error>) {
+    if values.iter().any(|v| v != "All") {
+        let body = format!("Unsupported value: {values:?}: supported values: \"All\"");
+        errors.push(field::Error { kind: ErrorType::NotSupported, path: "dryRun".into(), body });
+    }
+}
+
+/// What decides from where a list or watch reads, as the query said it.
+pub(super) struct RawList<'q> {
+    pub(super) version: &'q str,
+    pub(super) version_match: &'q str,
+    pub(super) continue_token: &'q str,
+    pub(super) send_initial_events: Option<bool>,
+}
+
+impl RawList<'_> {
+    /// A watch from nowhere in particular begins with what is there.
+    pub(super) fn default_watch(&mut self) {
+        let anywhere = matches!(self.version, "" | "0");
+        if anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
+            self.send_initial_events = Some(true);
+            self.version_match = "NotOlderThan";
+        }
+    }
+
+    pub(super) fn validate(&self, watch: bool) -> Result<()> {
+        let mut errors = Vec::new();
+        if watch {
+            self.validate_watch(&mut errors)
+        } else {
+            self.validate_list(&mut errors)
+        }
+        refuse("ListOptions", &errors)
+    }
+
+    fn validate_list(&self, errors: &mut Vec<field::Error>) {
+        let path = Path::from("resourceVersionMatch");
+        if !self.version_match.is_empty() {
+            if self.version.is_empty() {
+                let text = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                errors.push(field::Error::forbidden(&path, text));
+            }
+            self.match_without_continue(&path, errors);
+            if !matches!(self.version_match, "Exact" | "NotOlderThan") {
+                let supported = ["Exact", "NotOlderThan", ""];
+                errors.push(field::Error::not_supported(&path, self.version_match, &supported));
+            }
+            if self.version_match == "Exact" && self.version == "0" {
+                let text = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.push(field::Error::forbidden(&path, text));
+            }
+        }
+        if self.send_initial_events.is_some() {
+            let text = "sendInitialEvents is forbidden for list";
+            errors.push(field::Error::forbidden(&"sendInitialEvents".into(), text));
+        }
+    }
+
+    fn validate_watch(&self, errors: &mut Vec<field::Error>) {
+        let path = Path::from("resourceVersionMatch");
+        if self.send_initial_events.is_some() && self.version_match != "NotOlderThan" {
+            let text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.push(field::Error::forbidden(&path, text));
+        }
+        if self.version_match.is_empty() {
+            return;
+        }
+        if self.send_initial_events.is_none() {
+            let text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(field::Error::forbidden(&path, text));
+        }
+        if self.version_match != "NotOlderThan" {
+            errors.push(field::Error::not_supported(&path, self.version_match, &["NotOlderThan"]));
+        }
+        self.match_without_continue(&path, errors);
+    }
+
+    fn match_without_continue(&self, path: &Path, errors: &mut Vec<field::Error>) {
+        if !self.continue_token.is_empty() {
+            let text = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(field::Error::forbidden(path, text));
+        }
+    }
+
+    /// The revision; 400 when it is no number, or comes with a continue token.
+    pub(super) fn parse_version(&self) -> Result<Option<i64>> {
+        let version = match self.version {
+            "" => None,
+            text => Some(text.parse().ok().filter(|v: &i64| *v >= 0).ok_or_else(|| {
+                Status::bad_request(format!("invalid resource version {text:?}: must be a whole number"))
+            })?),
+        };
+        if !self.continue_token.is_empty() && version.is_some_and(|v| v > 0) {
+            return Err(Box::new(Status::bad_request(
+                "specifying resource version is not allowed when using continue",
+            )));
+        }
+        Ok(version)
+    }
+}

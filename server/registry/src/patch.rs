@@ -1,0 +1,81 @@
+//! Patch (rules 9.1, 9.2): applied to the served version of the current object, again after each lost race.
+
+use portico_machinery::{Object, Status};
+use portico_schema::merge;
+
+use crate::Result;
+use crate::options::{FieldValidation, PatchOptions};
+use crate::registry::{Context, Inner, Patch, Place, Written};
+use crate::served::Served;
+use crate::stored;
+use crate::update::{Attempt, Terms, UidRule};
+
+impl Inner {
+    pub(crate) async fn patch(
+        &self,
+        _context: &Context,
+        served: &Served,
+        place: Place<'_>,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        loop {
+            let current = self.get(served, place.namespace, place.name).await?;
+            let mut object = stored::decode(&current);
+            served.to_version(&mut object);
+            let (mut new, mut warnings) = apply(served, &object, patch, options)?;
+            check_identity(served, &new, place)?;
+            served.info.schema.default(&mut new);
+            served.to_storage(&mut new);
+            // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
+            // revision fails there by itself.
+            let terms = Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable };
+            let attempt = self.replace(served, place, &current, new, terms).await?;
+            if let Attempt::Done(mut written) = attempt {
+                warnings.append(&mut written.warnings);
+                written.warnings = warnings;
+                return Ok(*written);
+            }
+        }
+    }
+}
+
+fn apply(
+    served: &Served,
+    current: &Object,
+    patch: &Patch,
+    options: &PatchOptions,
+) -> Result<(Object, Vec<String>)> {
+    let schema = &served.info.schema;
+    let (merged, bytes) = match patch {
+        Patch::Json(bytes) => (merge::json_patch(current, bytes), bytes),
+        Patch::Merge(bytes) => (merge::merge_patch(current, bytes), bytes),
+        Patch::Strategic(bytes) => (schema.strategic_merge(current, bytes), bytes),
+    };
+    let merged = merged.map_err(|e| e.status())?;
+    let decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
+    match options.write.field_validation {
+        FieldValidation::Strict => match decoded.strict_patch_status(bytes) {
+            Some(status) => Err(Box::new(status)),
+            None => Ok((decoded.object, Vec::new())),
+        },
+        FieldValidation::Warn => Ok((decoded.object, decoded.strict)),
+        FieldValidation::Ignore => Ok((decoded.object, Vec::new())),
+    }
+}
+
+fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
+    if new.name() != place.name {
+        return Err(Box::new(Status::bad_request(format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            new.name(),
+            place.name
+        ))));
+    }
+    if served.info.namespaced && new.namespace() != place.namespace {
+        return Err(Box::new(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )));
+    }
+    Ok(())
+}

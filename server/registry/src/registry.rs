@@ -1,0 +1,302 @@
+//! The registry itself: the one door to objects, for both front doors and for our own controllers.
+//!
+//! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules: nothing is
+//! written in another way.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use portico_auth::Authorizer;
+use portico_kinds::Kinds;
+use portico_machinery::{GroupResource, Object, UserInfo};
+use portico_schema::Schema;
+use portico_store::Store;
+
+use crate::Result;
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::door;
+use crate::follow::Followed;
+use crate::forms::FormCache;
+use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
+use crate::served::{Catalogue, Served};
+use crate::settings::{Clock, Settings};
+use crate::stored::Stored;
+use crate::strategies::Moment;
+
+/// Who acts through a typed verb, and as what.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Who. Already authorized for the verb; checked again only for what a verb does besides (create on update).
+    pub user: UserInfo,
+    /// The User-Agent, for the field manager.
+    pub user_agent: String,
+}
+
+impl Context {
+    /// One of our own controllers: `system:masters` under this name.
+    #[must_use]
+    pub fn system(name: &str) -> Self {
+        Self {
+            user: UserInfo::new(name, [portico_machinery::user::MASTERS]).authenticated(),
+            user_agent: name.to_owned(),
+        }
+    }
+}
+
+/// What a typed write gives back.
+#[derive(Clone)]
+pub struct Written {
+    /// The object as it is now (for a dry run: as it would be).
+    pub stored: Stored,
+    /// Whether it was created (an update may create, for kinds that do that).
+    pub created: bool,
+    /// Warnings for the caller.
+    pub warnings: Vec<String>,
+}
+
+/// What a typed delete gives back.
+#[derive(Clone)]
+pub struct Deleted {
+    /// The last state when removed, the marked object when finalizers keep it.
+    pub stored: Stored,
+    /// Whether it is gone.
+    pub removed: bool,
+}
+
+/// A page of a typed list.
+#[derive(Clone)]
+pub struct Listed {
+    /// Sorted by namespace and name.
+    pub items: Vec<Stored>,
+    /// The revision at which all of them were so.
+    pub revision: i64,
+    /// Where the next page begins; empty on the last.
+    pub continue_token: String,
+    /// How many remain, when that is known without looking (no selectors).
+    pub remaining: Option<u64>,
+}
+
+/// A patch and what kind it is.
+#[derive(Clone, Debug)]
+pub enum Patch {
+    /// RFC 6902, JSON bytes.
+    Json(bytes::Bytes),
+    /// RFC 7386, JSON bytes.
+    Merge(bytes::Bytes),
+    /// Strategic merge, JSON bytes.
+    Strategic(bytes::Bytes),
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The object or one of its subresources.
+    pub part: Part<'a>,
+    /// Its namespace, empty at cluster scope.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+}
+
+/// What is patched or updated: the object or one of its subresources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// The object.
+    #[default]
+    Main,
+    /// `status`, `finalize`, ...
+    Subresource(&'a str),
+}
+
+/// The registry. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+/// What all verbs share.
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) catalogue: ArcSwap<Catalogue>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) forms: FormCache,
+    /// The types of delete options, for bodies in YAML.
+    pub(crate) delete_options: Option<Schema>,
+}
+
+impl Inner {
+    /// The time of a request.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { now: (self.clock)() }
+    }
+
+    /// The resource in the version that our own code speaks.
+    pub(crate) fn served(&self, resource: &GroupResource) -> Result<Arc<Served>> {
+        self.catalogue.load().preferred(resource).cloned()
+    }
+}
+
+impl Registry {
+    /// A registry of these kinds over a store, which must have been opened with a [`crate::KindIndexer`] of the same
+    /// kinds. The authorizer answers what only the registry can ask: create on update.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        kinds: &Kinds,
+        authorizer: Arc<dyn Authorizer>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Self {
+        let inner = Inner {
+            store,
+            catalogue: ArcSwap::from_pointee(Catalogue::new(kinds)),
+            authorizer,
+            forms: FormCache::new(settings.form_cache_bytes),
+            delete_options: kinds.meta("DeleteOptions"),
+            settings,
+            clock,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
+    pub async fn serve(&self, call: Call) -> Answer {
+        door::serve(&self.inner, &call).await
+    }
+
+    /// Creates an object; its namespace is its own.
+    ///
+    /// # Errors
+    /// 400, 404 of the namespace, 409, 422 as upstream.
+    pub async fn create(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        object: Object,
+        options: &CreateOptions,
+    ) -> Result<Written> {
+        let served = self.inner.served(resource)?;
+        let namespace = object.namespace().to_owned();
+        self.inner.create(context, &served, &namespace, object, options).await
+    }
+
+    /// Reads an object, as fresh as the last acknowledged write.
+    ///
+    /// # Errors
+    /// 404.
+    pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Result<Stored> {
+        let served = self.inner.served(resource)?;
+        Ok(Stored::new(self.inner.get(&served, namespace, name).await?))
+    }
+
+    /// Lists objects; an empty namespace is all of them.
+    ///
+    /// # Errors
+    /// 400, 410, 504.
+    pub async fn list(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<Listed> {
+        let served = self.inner.served(resource)?;
+        let page = self.inner.list(&served, namespace, options).await?;
+        Ok(page.into())
+    }
+
+    /// Replaces an object or one of its subresources. Name and namespace are the object's.
+    ///
+    /// # Errors
+    /// 404, 409, 422.
+    pub async fn update(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        part: Part<'_>,
+        object: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        let served = self.inner.served(resource)?;
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        let place = Place { part, namespace: &namespace, name: &name };
+        self.inner.update(context, &served, place, object, options).await
+    }
+
+    /// Replaces the status of an object.
+    ///
+    /// # Errors
+    /// 404, 409, 422.
+    pub async fn update_status(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        object: Object,
+    ) -> Result<Written> {
+        self.update(context, resource, Part::Subresource("status"), object, &UpdateOptions::default()).await
+    }
+
+    /// Patches an object or one of its subresources; conflicts with others are retried inside.
+    ///
+    /// # Errors
+    /// 400, 404, 409, 422.
+    pub async fn patch(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        place: Place<'_>,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        let served = self.inner.served(resource)?;
+        self.inner.patch(context, &served, place, patch, options).await
+    }
+
+    /// Deletes an object, or marks it when finalizers keep it.
+    ///
+    /// # Errors
+    /// 404, 409.
+    pub async fn delete(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        let served = self.inner.served(resource)?;
+        self.inner.delete(&served, namespace, name, options).await
+    }
+
+    /// Deletes what the options select; returns what was there, as it was.
+    ///
+    /// # Errors
+    /// The first failure but 404.
+    pub async fn delete_collection(
+        &self,
+        resource: &GroupResource,
+        namespace: &str,
+        select: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Listed> {
+        let served = self.inner.served(resource)?;
+        let page = self.inner.delete_collection(&served, namespace, select, options).await?;
+        Ok(page.into())
+    }
+
+    /// A snapshot of a resource and everything that happens to it afterwards.
+    ///
+    /// # Errors
+    /// 404 when no such resource is served, 503 when the store cannot be read.
+    pub async fn follow(&self, resource: &GroupResource) -> Result<Followed> {
+        let served = self.inner.served(resource)?;
+        self.inner.follow(&served).await
+    }
+}

@@ -1,0 +1,53 @@
+//! Selecting objects by labels and fields without looking into their bytes (rule 7.6).
+
+use portico_machinery::Status;
+use portico_machinery::selector::{FieldSelector, LabelSelector};
+use portico_store::Record;
+
+use crate::Result;
+use crate::served::Served;
+
+/// What a list or watch is about, besides the namespace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Selection {
+    /// 400 for a field that the kind does not offer.
+    pub(crate) fn new(served: &Served, labels: &LabelSelector, fields: &FieldSelector) -> Result<Self> {
+        let offered = &served.info.selectable;
+        if let Some(term) = fields.terms().iter().find(|t| !offered.iter().any(|f| *f == t.field)) {
+            return Err(Box::new(unknown_field(offered, &term.field)));
+        }
+        Ok(Self { labels: labels.clone(), fields: fields.clone() })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// The one name that can match, if there is only one.
+    pub(crate) fn only_name(&self) -> Option<&str> {
+        self.fields.requires_exact_match("metadata.name")
+    }
+
+    pub(crate) fn takes(&self, record: &Record) -> bool {
+        self.labels.matches(|key| record.value.label(key))
+            && self.fields.matches(|field| match field {
+                "metadata.name" => Some(record.key.name()),
+                "metadata.namespace" => Some(record.key.namespace()),
+                other => record.value.field(other),
+            })
+    }
+}
+
+fn unknown_field(offered: &[String], field: &str) -> Status {
+    let plain = offered.iter().all(|f| matches!(f.as_str(), "metadata.name" | "metadata.namespace"));
+    Status::bad_request(if plain && offered.len() == 2 {
+        format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    } else {
+        format!("field label not supported: {field}")
+    })
+}

@@ -1,0 +1,160 @@
+//! What is served: each kind with its strategy, its storage and what readers of its bytes need to know.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use portico_kinds::{KindInfo, Kinds};
+use portico_machinery::{GroupResource, GroupVersionResource, Object, Status};
+use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
+
+use crate::Result;
+use crate::strategies::{self, Strategy};
+
+/// A kind as one group version serves it.
+pub(crate) struct Served {
+    /// What data says.
+    pub(crate) info: Arc<KindInfo>,
+    /// What code says.
+    pub(crate) strategy: &'static dyn Strategy,
+    /// Where objects are stored.
+    pub(crate) storage: Resource,
+    /// The kind in its storage version, when that is another one.
+    pub(crate) stored_as: Option<Arc<KindInfo>>,
+    /// Group and resource, for messages.
+    pub(crate) resource: GroupResource,
+    /// `apiVersion`.
+    pub(crate) api_version: String,
+    /// Tells this description from any other, also from an older one of the same kind: part of cache keys.
+    pub(crate) id: u32,
+    /// How the JSON of an object of this version begins: items of lists leave it out.
+    pub(crate) head: Vec<u8>,
+    /// Selectable fields that the store indexes.
+    pub(crate) fields: Vec<Arc<str>>,
+}
+
+impl Served {
+    fn new(info: Arc<KindInfo>, kinds: &Kinds) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let stored_as = kinds.by_storage(&info.storage).filter(|_| !info.is_storage_version()).cloned();
+        let api_version = info.group_version().to_string();
+        let head = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", info.gvk.kind).into_bytes();
+        let base = stored_as.as_ref().unwrap_or(&info);
+        Self {
+            strategy: strategies::of(&info.gvk.group, &info.resource),
+            storage: Resource::from(info.storage.clone()),
+            resource: info.group_resource(),
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            fields: indexed_fields(base),
+            info,
+            stored_as,
+            api_version,
+            head,
+        }
+    }
+
+    /// The kind in its storage version.
+    pub(crate) fn stored_info(&self) -> &Arc<KindInfo> {
+        self.stored_as.as_ref().unwrap_or(&self.info)
+    }
+
+    /// 405 unless the resource has this verb.
+    pub(crate) fn require(&self, verb: &str) -> Result<()> {
+        if self.info.has_verb(verb) {
+            return Ok(());
+        }
+        Err(Box::new(Status::method_not_supported(&self.resource, verb)))
+    }
+
+    /// Brings an object of this version into the storage version.
+    pub(crate) fn to_storage(&self, object: &mut Object) {
+        if let Some(stored) = &self.stored_as {
+            self.strategy.to_storage(object);
+            object.set(&["apiVersion"], stored.group_version().to_string());
+        }
+    }
+
+    /// Brings a stored object into this version.
+    pub(crate) fn to_version(&self, object: &mut Object) {
+        if self.stored_as.is_some() {
+            self.strategy.to_version(object);
+            object.set(&["apiVersion"], &self.api_version);
+            self.info.schema.normalise(object);
+        }
+    }
+}
+
+fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
+    info.selectable.iter().filter(|f| !f.starts_with("metadata.")).map(|f| Arc::from(f.as_str())).collect()
+}
+
+/// Everything that is served, found by what requests name.
+#[derive(Default)]
+pub(crate) struct Catalogue {
+    by_resource: HashMap<GroupVersionResource, Arc<Served>>,
+    preferred: HashMap<GroupResource, Arc<Served>>,
+}
+
+impl Catalogue {
+    pub(crate) fn new(kinds: &Kinds) -> Self {
+        let mut catalogue = Self::default();
+        for info in kinds.iter() {
+            let served = Arc::new(Served::new(info.clone(), kinds));
+            let slot = catalogue.preferred.entry(served.resource.clone());
+            slot.or_insert_with(|| served.clone());
+            catalogue.by_resource.insert(info.gvr(), served);
+        }
+        catalogue
+    }
+
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<Served>> {
+        self.by_resource.get(resource)
+    }
+
+    /// The resource in the version that our own code speaks: the first that is served.
+    pub(crate) fn preferred(&self, resource: &GroupResource) -> Result<&Arc<Served>> {
+        self.preferred.get(resource).ok_or_else(|| Box::new(Status::no_route()))
+    }
+}
+
+/// The indexer that a store of these kinds loads with.
+pub struct KindIndexer {
+    fields: HashMap<GroupResource, (&'static dyn Strategy, Vec<Arc<str>>)>,
+}
+
+impl KindIndexer {
+    /// An indexer for these kinds.
+    #[must_use]
+    pub fn new(kinds: &Kinds) -> Self {
+        let with_fields = kinds.iter().filter(|info| info.is_storage_version());
+        let fields = with_fields
+            .map(|info| (info, indexed_fields(info)))
+            .filter(|(_, fields)| !fields.is_empty())
+            .map(|(info, fields)| {
+                let strategy = strategies::of(&info.gvk.group, &info.resource);
+                (info.storage.clone(), (strategy, fields))
+            })
+            .collect();
+        Self { fields }
+    }
+}
+
+impl Indexer for KindIndexer {
+    fn index(&self, resource: &GroupResource, json: &[u8]) -> std::result::Result<Indexed, IndexError> {
+        let mut indexed = MetadataIndexer.index(resource, json)?;
+        if let Some((strategy, fields)) = self.fields.get(resource) {
+            let object = Object::from_json(json).map_err(|e| IndexError(e.to_string()))?;
+            indexed.fields = field_values(*strategy, fields, &object);
+        }
+        Ok(indexed)
+    }
+}
+
+/// The values of an object's selectable fields, in the storage version.
+pub(crate) fn field_values(
+    strategy: &dyn Strategy,
+    fields: &[Arc<str>],
+    object: &Object,
+) -> Box<[(Arc<str>, Box<str>)]> {
+    fields.iter().map(|f| (f.clone(), Box::from(&*strategy.field(object, f)))).collect()
+}

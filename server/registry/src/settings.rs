@@ -1,0 +1,34 @@
+//! Settings of the registry: sizes and times, checked before anything starts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Sizes and times.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bytes that made forms (tables, metadata, other versions) may take together.
+    pub form_cache_bytes: usize,
+    /// Shortest time a watch without `timeoutSeconds` lasts; it lasts up to twice as long
+    /// (`--min-request-timeout`).
+    pub min_watch_timeout: Duration,
+    /// How often a watch that wants bookmarks gets one.
+    pub bookmark_period: Duration,
+    /// How long a read waits for a revision that the store has not reached.
+    pub future_revision_wait: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            form_cache_bytes: 16 * 1024 * 1024,
+            min_watch_timeout: Duration::from_secs(1800),
+            bookmark_period: Duration::from_secs(60),
+            future_revision_wait: Duration::from_secs(3),
+        }
+    }
+}

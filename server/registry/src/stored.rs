@@ -1,0 +1,88 @@
+//! An object as the store holds it: bytes first, decoded only when somebody looks inside.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use portico_machinery::Object;
+use portico_store::Record;
+
+/// An object at a revision, in its storage version; cheap to clone, and clones share what was decoded.
+#[derive(Clone)]
+pub struct Stored {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    record: Arc<Record>,
+    object: OnceLock<Object>,
+}
+
+impl Stored {
+    /// A record that nobody has looked into yet.
+    #[must_use]
+    pub fn new(record: Arc<Record>) -> Self {
+        Self { inner: Arc::new(Inner { record, object: OnceLock::new() }) }
+    }
+
+    /// The record.
+    #[must_use]
+    pub fn record(&self) -> &Arc<Record> {
+        &self.inner.record
+    }
+
+    /// The revision of its last write; for a deletion that of the deletion; 0 for what a dry run would have written.
+    #[must_use]
+    pub fn revision(&self) -> i64 {
+        self.inner.record.revision
+    }
+
+    /// Its JSON with `metadata.resourceVersion`, without a closing newline.
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        match self.inner.record.revision {
+            0 => Bytes::copy_from_slice(self.inner.record.value.json()),
+            _ => self.inner.record.to_json().into(),
+        }
+    }
+
+    /// The decoded object, with its resourceVersion; decoded on first use and kept.
+    #[must_use]
+    pub fn object(&self) -> &Object {
+        self.inner.object.get_or_init(|| decode(&self.inner.record))
+    }
+
+    /// `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.inner.record.key.name()
+    }
+
+    /// `metadata.namespace`, empty at cluster scope.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.inner.record.key.namespace()
+    }
+
+    /// `metadata.uid`.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.inner.record.value.uid()
+    }
+}
+
+/// The object in a record, with its resourceVersion. Stored bytes are our own canonical JSON; bytes that cannot be read
+/// are refused when the store loads them, so an empty object is never seen.
+pub(crate) fn decode(record: &Record) -> Object {
+    let mut object = Object::from_json(record.value.json()).unwrap_or_default();
+    if record.revision > 0 {
+        object.set(&["metadata", "resourceVersion"], record.revision.to_string());
+    }
+    object
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.inner.record.key, self.inner.record.revision)
+    }
+}

@@ -1,0 +1,138 @@
+//! What data cannot say of a kind: one small file per kind, only where there is something to say.
+//!
+//! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
+
+mod apiservice;
+mod configmap;
+mod endpoints;
+mod endpointslice;
+mod event;
+mod lease;
+mod namespace;
+mod secret;
+mod service;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use portico_machinery::table::Cell;
+use portico_machinery::{GroupResource, Object, Status, field};
+
+/// Field errors, collected in upstream's order.
+pub(crate) type Errors = Vec<field::Error>;
+
+/// What a write may need to know besides the objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The time of the request, whole seconds.
+    pub(crate) now: Timestamp,
+}
+
+/// What a DELETE that a kind handles itself comes to.
+pub(crate) enum OwnDelete {
+    /// Nothing special: the generic delete goes on.
+    Generic,
+    /// The object is marked like this and stays.
+    Mark(Object),
+    /// The object stays as it is.
+    Keep,
+}
+
+/// A kind's own behaviour. Every method has upstream's default.
+pub(crate) trait Strategy: Send + Sync {
+    /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
+    fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
+
+    /// Judges a new object, metadata aside.
+    fn validate(&self, _new: &Object, _errors: &mut Errors) {}
+
+    /// Drops and sets fields of a changed object; its status is the old one's already.
+    fn prepare_update(&self, _new: &mut Object, _old: &Object, _moment: Moment) {}
+
+    /// Judges a change: what the kind forbids to change, then [`Strategy::validate`].
+    fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+    }
+
+    /// Prepares a write of the status: all but metadata and status is the old object's already.
+    fn prepare_status(&self, _new: &mut Object, _old: &Object) {}
+
+    /// Judges a write of the status.
+    fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    /// Prepares a write of another subresource.
+    fn prepare_subresource(&self, _subresource: &str, _new: &mut Object, _old: &Object) {}
+
+    /// Judges a write of another subresource.
+    fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    /// Last touches once everything is valid, on each write.
+    fn canonicalize(&self, _new: &mut Object) {}
+
+    /// Warnings for whoever writes this.
+    fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a deletion that finalizers no longer hold may be carried out.
+    fn may_be_removed(&self, _object: &Object) -> bool {
+        true
+    }
+
+    /// A refusal before anything of a delete is looked at.
+    fn check_delete(&self, _resource: &GroupResource, _name: &str) -> Option<Status> {
+        None
+    }
+
+    /// What a delete does before the generic rules; the object has been marked with nothing yet.
+    fn own_delete(&self, _current: &Object, _moment: Moment) -> OwnDelete {
+        OwnDelete::Generic
+    }
+
+    /// The value of a selectable field; by default what stands at that path.
+    fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
+        Cow::Borrowed(at_path(object, field))
+    }
+
+    /// The cell of a column whose data names a function of the registry.
+    fn cell(&self, _function: &str, _object: &Object) -> Cell {
+        Cell::Null
+    }
+
+    /// Renames what the storage version calls otherwise: from the served version.
+    fn to_storage(&self, _object: &mut Object) {}
+
+    /// Renames what the storage version calls otherwise: into the served version.
+    fn to_version(&self, _object: &mut Object) {}
+}
+
+fn at_path<'o>(object: &'o Object, path: &str) -> &'o str {
+    path.split('.').fold(object.cursor(), |cursor, field| cursor.field(field)).str()
+}
+
+/// `a,b,c + 2 more...`: at most `shown` of the words.
+fn more(words: &[String], shown: usize) -> String {
+    let head = words[..words.len().min(shown)].join(",");
+    if words.len() > shown { format!("{head} + {} more...", words.len() - shown) } else { head }
+}
+
+/// The strategy of a kind; kinds with nothing to say get the defaults.
+pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
+    match (group, resource) {
+        ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
+        ("", "namespaces") => &namespace::Namespace,
+        ("", "services") => &service::Service,
+        ("", "endpoints") => &endpoints::Endpoints,
+        ("discovery.k8s.io", "endpointslices") => &endpointslice::EndpointSlice,
+        ("", "configmaps") => &configmap::ConfigMap,
+        ("", "secrets") => &secret::Secret,
+        ("", "events") => &event::Event,
+        ("coordination.k8s.io", "leases") => &lease::Lease,
+        _ => &Plain,
+    }
+}
+
+/// A kind with nothing of its own to say.
+struct Plain;
+
+impl Strategy for Plain {}

@@ -1,0 +1,100 @@
+//! System metadata: what clients may not set, and what each write sets (rules 6.3, 6.4).
+
+use jiff::Timestamp;
+use portico_machinery::status::Reason;
+use portico_machinery::{Object, Status, names, time};
+
+use crate::Result;
+
+/// Clears what a client may not say of a new object, and says it.
+pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) -> Result<()> {
+    if !object.resource_version().is_empty() {
+        let mut status =
+            Status::failure(Reason::Unknown, "resourceVersion should not be set on objects to be created");
+        status.code = 500;
+        return Err(Box::new(status));
+    }
+    for field in
+        ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"]
+    {
+        object.remove(&["metadata", field]);
+    }
+    object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
+    object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
+    Ok(())
+}
+
+/// Gives a name to an object that only has a prefix for one.
+pub(crate) fn generate_name(object: &mut Object) {
+    let name = names::generate(object.generate_name());
+    object.set(&["metadata", "name"], name);
+}
+
+/// The namespace of the body must be the path's or empty; cluster-scoped objects lose theirs.
+pub(crate) fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
+    if !namespaced {
+        object.remove(&["metadata", "namespace"]);
+        return Ok(());
+    }
+    match object.namespace() {
+        same if same == namespace => Ok(()),
+        "" => {
+            object.set(&["metadata", "namespace"], namespace);
+            Ok(())
+        }
+        _ => Err(Box::new(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ))),
+    }
+}
+
+/// Restores what an update cannot touch.
+pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
+    for field in ["generation", "creationTimestamp"] {
+        new.copy_from(old, &["metadata", field]);
+    }
+    for field in ["selfLink", "managedFields"] {
+        new.remove(&["metadata", field]);
+    }
+    if new.uid().is_empty() {
+        new.copy_from(old, &["metadata", "uid"]);
+    }
+    if old.deletion_timestamp().is_some() {
+        new.copy_from(old, &["metadata", "deletionTimestamp"]);
+    }
+    let grace = &["metadata", "deletionGracePeriodSeconds"];
+    if !new.at(grace).is_present() && old.at(grace).is_present() {
+        new.copy_from(old, grace);
+    }
+}
+
+/// Adds one to a generation that counts.
+pub(crate) fn bump_generation(object: &mut Object) {
+    let generation = object.generation();
+    if generation > 0 {
+        object.set(&["metadata", "generation"], generation + 1);
+    }
+}
+
+/// Removes exact duplicates among the owners; the warning names their uids.
+pub(crate) fn dedup_owners(object: &mut Object) -> Option<String> {
+    if object.at(&["metadata", "ownerReferences"]).len() < 2 {
+        return None;
+    }
+    let (mut kept, mut again) = (Vec::new(), Vec::new());
+    for owner in object.owner_references() {
+        if kept.contains(&owner) {
+            again.push(owner.uid);
+        } else {
+            kept.push(owner);
+        }
+    }
+    if again.is_empty() {
+        return None;
+    }
+    object.set(&["metadata", "ownerReferences"], kept);
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries; duplicates were removed; duplicate UID(s) observed: {}",
+        again.join(", ")
+    ))
+}

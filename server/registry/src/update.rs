@@ -1,0 +1,253 @@
+//! Update of an object or a subresource (rules 6.5 and the update order of the built-in kinds), for PUT and PATCH.
+
+use std::sync::Arc;
+
+use portico_machinery::gvk::GroupKind;
+use portico_machinery::{Attributes, Object, Status, field};
+use portico_schema::same_content;
+use portico_store::{Record, Txn, TxnError, Value};
+
+use crate::Result;
+use crate::failure::{self, MODIFIED};
+use crate::options::UpdateOptions;
+use crate::registry::{Context, Inner, Part, Place, Written};
+use crate::served::Served;
+use crate::stored::{self, Stored};
+use crate::strategies::Moment;
+use crate::validation::{self, MetaRules};
+use crate::{draft, system};
+
+/// How a uid that is not the stored one is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UidRule {
+    /// As a failed precondition, 409 (PUT).
+    Precondition,
+    /// As an immutable field, 422 (PATCH).
+    Immutable,
+}
+
+/// How an attempt is judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    /// Everything but the write.
+    pub(crate) dry_run: bool,
+    /// Whether a lost race is the caller's conflict, as the caller named a revision.
+    pub(crate) insists: bool,
+    /// How another uid is refused.
+    pub(crate) uid: UidRule,
+}
+
+/// What to do after one attempt.
+pub(crate) enum Attempt {
+    /// It is done.
+    Done(Box<Written>),
+    /// Somebody else was faster and the caller did not insist on a revision.
+    Again,
+}
+
+impl Inner {
+    pub(crate) async fn update(
+        &self,
+        context: &Context,
+        served: &Served,
+        place: Place<'_>,
+        object: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        let mut new = object;
+        system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
+        served.info.schema.default(&mut new);
+        served.to_storage(&mut new);
+        loop {
+            let Some(current) = self.read(served, place.namespace, place.name).await? else {
+                return self.create_on_update(context, served, place, new, options).await;
+            };
+            // Who names a revision gets one attempt; who does not may have to try again with the same object.
+            let insists = !new.resource_version().is_empty();
+            let attempt = if insists { std::mem::take(&mut new) } else { new.clone() };
+            let terms = Terms { dry_run: options.dry_run, insists, uid: UidRule::Precondition };
+            if let Attempt::Done(written) = self.replace(served, place, &current, attempt, terms).await? {
+                return Ok(*written);
+            }
+        }
+    }
+
+    async fn create_on_update(
+        &self,
+        context: &Context,
+        served: &Served,
+        place: Place<'_>,
+        mut object: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        if !served.info.allow_create_on_update || place.part != Part::Main {
+            return Err(Box::new(Status::not_found(&served.resource, place.name)));
+        }
+        if !object.uid().is_empty() {
+            let uid = object.uid();
+            let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+            return Err(Box::new(Status::conflict(&served.resource, place.name, &why)));
+        }
+        let question = Attributes::resource(
+            context.user.clone(),
+            "create",
+            &served.resource,
+            place.namespace,
+            place.name,
+        );
+        self.authorizer.check(&question)?;
+        object.remove(&["metadata", "resourceVersion"]);
+        // Already defaulted and in the storage version: both are idempotent.
+        served.to_version(&mut object);
+        self.create(context, served, place.namespace, object, options).await
+    }
+
+    /// One attempt to put a new state (storage version, defaulted) in the place of the current one.
+    pub(crate) async fn replace(
+        &self,
+        served: &Served,
+        place: Place<'_>,
+        current: &Arc<Record>,
+        mut new: Object,
+        terms: Terms,
+    ) -> Result<Attempt> {
+        let old = stored::decode(current);
+        check_version(served, &new, &old)?;
+        check_uid(served, &new, &old, terms.uid)?;
+        let duplicate_owners = system::dedup_owners(&mut new);
+        system::prepare_update(&mut new, &old);
+        prepare(served, place.part, &mut new, &old, self.moment());
+        validate(served, place.part, &new, &old)?;
+        let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
+        warnings.extend(served.strategy.warnings(&new, Some(&old)));
+        served.strategy.canonicalize(&mut new);
+        finish(served, place.part, &mut new, &old);
+        let done = |record| {
+            Attempt::Done(Box::new(Written { stored: Stored::new(record), created: false, warnings }))
+        };
+        if same_content(&new, &old) {
+            return Ok(done(current.clone()));
+        }
+        let remove = is_finished(served, &new, &old);
+        let value = draft::encode(served, &mut new)?;
+        let submitted =
+            |value| Arc::new(Record { key: current.key.clone(), revision: current.revision, value });
+        if terms.dry_run {
+            return Ok(done(submitted(value)));
+        }
+        let (txn, removed) = transaction(current, value, remove);
+        match self.commit(txn).await {
+            Ok(record) => Ok(done(removed.map_or(record, submitted))),
+            Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
+                Ok(Attempt::Again)
+            }
+            Err(error) => Err(failure::of_txn(error, &served.resource, place.name)),
+        }
+    }
+}
+
+/// The write; for a removal also the value to answer with.
+fn transaction(current: &Record, value: Value, remove: bool) -> (Txn, Option<Value>) {
+    if remove {
+        (Txn::delete(current.key.clone(), current.revision, value.clone()), Some(value))
+    } else {
+        (Txn::update(current.key.clone(), current.revision, value), None)
+    }
+}
+
+fn check_version(served: &Served, new: &Object, old: &Object) -> Result<()> {
+    let version = new.resource_version();
+    if version.is_empty() {
+        if served.info.allow_unconditional_update {
+            return Ok(());
+        }
+        let error =
+            field::Error::invalid(&"metadata.resourceVersion".into(), 0, "must be specified for an update");
+        let kind = GroupKind { group: served.resource.group.clone(), kind: served.resource.resource.clone() };
+        return Err(Box::new(Status::invalid(&kind, new.name(), &[error])));
+    }
+    if version == old.resource_version() {
+        return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        return Err(Box::new(Status::bad_request(format!(
+            "invalid resource version {version:?}: must be a whole number"
+        ))));
+    }
+    Err(Box::new(Status::conflict(&served.resource, new.name(), MODIFIED)))
+}
+
+fn check_uid(served: &Served, new: &Object, old: &Object, rule: UidRule) -> Result<()> {
+    if rule == UidRule::Immutable || new.uid().is_empty() || new.uid() == old.uid() {
+        return Ok(());
+    }
+    let why =
+        format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", new.uid(), old.uid());
+    Err(Box::new(Status::conflict(&served.resource, new.name(), &why)))
+}
+
+/// Keeps what this part of the object does not own, then lets the kind prepare.
+fn prepare(served: &Served, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
+    match part {
+        Part::Main => {
+            for field in served.info.status.iter().flat_map(|s| &s.owns) {
+                new.copy_from(old, &[field]);
+            }
+            served.strategy.prepare_update(new, old, moment);
+        }
+        Part::Subresource("status") => {
+            keep_all_but_status(served, new, old);
+            served.strategy.prepare_status(new, old);
+        }
+        Part::Subresource(other) => served.strategy.prepare_subresource(other, new, old),
+    }
+}
+
+fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
+    let Some(rule) = &served.info.status else { return };
+    let mut kept = old.clone();
+    for field in &rule.owns {
+        kept.copy_from(new, &[field]);
+    }
+    kept.copy_from(new, &["metadata"]);
+    for field in &rule.keeps_metadata {
+        kept.copy_from(old, &["metadata", field]);
+    }
+    *new = kept;
+}
+
+fn validate(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Result<()> {
+    let mut errors = Vec::new();
+    validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
+    match part {
+        Part::Main => {
+            let schema = &served.stored_info().schema;
+            errors.extend(schema.validate(new));
+            errors.extend(schema.validate_update(new, old));
+            served.strategy.validate_update(new, old, &mut errors);
+        }
+        Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
+        Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::invalid(&served.stored_info().group_kind(), new.name(), &errors)))
+}
+
+/// Canonical form and the generation, which compares canonical forms.
+fn finish(served: &Served, part: Part<'_>, new: &mut Object, old: &Object) {
+    served.stored_info().schema.normalise(new);
+    if part == Part::Main && served.info.generation.changes(new, old) {
+        new.set(&["metadata", "generation"], old.generation() + 1);
+        served.stored_info().schema.normalise(new);
+    }
+}
+
+/// Whether this update takes away the last thing that kept a deleting object.
+fn is_finished(served: &Served, new: &Object, old: &Object) -> bool {
+    old.deletion_timestamp().is_some()
+        && new.finalizers().is_empty()
+        && old.at(&["metadata", "deletionGracePeriodSeconds"]).i64().unwrap_or(0) == 0
+        && served.strategy.may_be_removed(new)
+}

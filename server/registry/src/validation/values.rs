@@ -1,0 +1,177 @@
+//! Values that several kinds hold: ports, addresses, keys of data, labels.
+
+use std::net::IpAddr;
+
+use portico_machinery::{Cursor, names};
+
+use crate::strategies::Errors;
+
+const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+const CONFIG_KEY_MAX: usize = 253;
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+/// Messages about a DNS-1123 label; a good subdomain is told about its dots.
+pub(crate) fn label(text: &str) -> Vec<String> {
+    let mut messages = names::dns1123_label(text);
+    if !messages.is_empty() && text.contains('.') && names::dns1123_subdomain(text).is_empty() {
+        messages.retain(|m| m != names::DNS1123_LABEL_MESSAGE);
+        messages.push("must not contain dots".to_owned());
+    }
+    messages
+}
+
+/// Messages about a port number.
+pub(crate) fn port_number(number: i64) -> Option<&'static str> {
+    (!(1..=65_535).contains(&number)).then_some(PORT_RANGE)
+}
+
+/// A port number at a cursor; an absent one is 0.
+pub(crate) fn port(cursor: &Cursor<'_>, errors: &mut Errors) {
+    let number = cursor.i64().unwrap_or(0);
+    if let Some(text) = port_number(number) {
+        errors.push(portico_machinery::field::Error::invalid(cursor.path(), number, text));
+    }
+}
+
+/// Messages about a port's name (IANA service name).
+pub(crate) fn port_name(name: &str) -> Vec<&'static str> {
+    let mut messages = Vec::new();
+    if name.len() > 15 {
+        messages.push("must be no more than 15 characters");
+    }
+    if !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+    }
+    if !name.bytes().any(|b| b.is_ascii_lowercase()) {
+        messages.push("must contain at least one letter (a-z)");
+    }
+    if name.contains("--") {
+        messages.push("must not contain consecutive hyphens");
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        messages.push("must not begin or end with a hyphen");
+    }
+    messages
+}
+
+/// An address as old objects may hold it; the parsed one when it is one.
+pub(crate) fn ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
+    let text = cursor.str();
+    if let Ok(address) = text.parse::<IpAddr>() {
+        let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+        if mapped {
+            errors.push(cursor.invalid("must not be an IPv4-mapped IPv6 address"));
+        }
+        return Some(address);
+    }
+    let padded =
+        text.split('.').count() == 4 && text.split('.').all(|p| p.parse::<u16>().is_ok_and(|n| n < 256));
+    errors.push(cursor.invalid(if padded {
+        "must not have leading 0s"
+    } else {
+        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    }));
+    None
+}
+
+/// An address that traffic may be sent to.
+pub(crate) fn endpoint_ip(cursor: &Cursor<'_>, address: Option<IpAddr>, errors: &mut Errors) {
+    let Some(address) = address else {
+        errors.push(cursor.invalid("must be a valid IP address"));
+        return;
+    };
+    let link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    let link_local_multicast = match address {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
+    };
+    if address.is_unspecified() {
+        errors.push(cursor.invalid(&format!("may not be unspecified ({})", cursor.str())));
+    } else if address.is_loopback() {
+        errors.push(cursor.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+    } else if link_local {
+        errors.push(cursor.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
+    } else if link_local_multicast {
+        errors.push(cursor.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
+    }
+}
+
+/// Messages about a key of a config map's or secret's data.
+pub(crate) fn config_key(key: &str) -> Vec<String> {
+    let mut messages = Vec::new();
+    if key.len() > CONFIG_KEY_MAX {
+        messages.push(format!("must be no more than {CONFIG_KEY_MAX} characters"));
+    }
+    let legal = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if key.is_empty() || !key.bytes().all(legal) {
+        messages.push(CONFIG_KEY.to_owned());
+    }
+    match key {
+        "." => messages.push("must not be '.'".to_owned()),
+        ".." => messages.push("must not be '..'".to_owned()),
+        _ if key.starts_with("..") => messages.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    messages
+}
+
+/// Bytes of a value that is base64 in JSON.
+pub(crate) fn decoded_length(base64: &str) -> usize {
+    let padding = base64.bytes().rev().take_while(|b| *b == b'=').count();
+    (base64.len() / 4 * 3).saturating_sub(padding)
+}
+
+/// How an address should have been written, as a warning.
+pub(crate) fn ip_warning(cursor: &Cursor<'_>) -> Option<String> {
+    let text = cursor.str();
+    let canonical = text.parse::<IpAddr>().ok()?.to_string();
+    (canonical != text && text.contains(':')).then(|| {
+        format!(
+            "{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})",
+            cursor.path()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_machinery::Object;
+
+    fn endpoint(ip_text: &str) -> Vec<String> {
+        let mut object = Object::default();
+        object.set(&["ip"], ip_text);
+        let (cursor, mut errors) = (object.at(&["ip"]), Vec::new());
+        let address = ip(&cursor, &mut errors);
+        endpoint_ip(&cursor, address, &mut errors);
+        errors.iter().map(|e| e.body.clone()).collect()
+    }
+
+    #[test]
+    fn addresses_are_judged_as_upstream_judges_them() {
+        assert_eq!(endpoint("10.1.2.3"), Vec::<String>::new());
+        for (text, want) in [
+            ("127.0.0.1", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+            ("0.0.0.0", "may not be unspecified (0.0.0.0)"),
+            ("169.254.1.1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+            ("ff02::1", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+            ("010.0.0.1", "must not have leading 0s"),
+            ("x", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+        ] {
+            assert_eq!(endpoint(text)[0], format!("Invalid value: {text:?}: {want}"));
+        }
+    }
+
+    #[test]
+    fn keys_ports_and_labels_are_judged() {
+        assert!(config_key("a.b-C_1").is_empty() && config_key("a b") == [CONFIG_KEY]);
+        assert_eq!(config_key("..a"), ["must not start with '..'"]);
+        assert!(port_number(65_535).is_none() && port_number(0).is_some());
+        assert!(port_name("http-1").is_empty() && !port_name("8080").is_empty());
+        assert_eq!(label("a.b"), ["must not contain dots"]);
+        assert_eq!((decoded_length("AAEC"), decoded_length("AAE="), decoded_length("")), (3, 2, 0));
+    }
+}

@@ -1,0 +1,288 @@
+//! Watch: events of one resource from a revision on, filtered, in one form (rules 7.3, 7.4).
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, stream};
+use portico_machinery::accept::Form;
+use portico_machinery::{Object, Status};
+use portico_store::{Event, Record, Scope, Subscription, WatchError};
+use rand::Rng;
+use tokio::time::{Instant, Sleep};
+
+use crate::Result;
+use crate::forms::{FormKey, Include, Made, Renderer, Shape};
+use crate::frame::{EventType, Frame};
+use crate::options::ListOptions;
+use crate::registry::Inner;
+use crate::selection::Selection;
+use crate::served::Served;
+
+/// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
+pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
+
+/// The annotation on the bookmark that closes the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// A running watch.
+struct Watcher {
+    inner: Arc<Inner>,
+    served: Arc<Served>,
+    form: Form,
+    include: Include,
+    selection: Selection,
+    /// What was there at the start, still to be sent.
+    initial: VecDeque<Arc<Record>>,
+    /// The bookmark behind it.
+    initial_end: Option<i64>,
+    subscription: Subscription,
+    bookmarks: bool,
+    /// Whether an event has been sent: tables carry their columns once.
+    begun: bool,
+    ended: bool,
+    deadline: Pin<Box<Sleep>>,
+    bookmark: Pin<Box<Sleep>>,
+}
+
+/// What woke a watcher up.
+enum Woken {
+    Event(std::result::Result<Arc<Event>, WatchError>),
+    Bookmark,
+    Deadline,
+}
+
+/// What a watch begins with.
+struct Start {
+    initial: VecDeque<Arc<Record>>,
+    initial_end: Option<i64>,
+    from: i64,
+}
+
+impl Inner {
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        served: &Arc<Served>,
+        namespace: &str,
+        options: &ListOptions,
+        form: Form,
+        include: Include,
+    ) -> Result<WatchStream> {
+        served.require("watch")?;
+        let selection = Selection::new(served, &options.labels, &options.fields)?;
+        let start = self.start(served, namespace, &selection, options).await?;
+        let scope = match namespace {
+            ns if served.info.namespaced && !ns.is_empty() => Scope::namespace(&served.storage, ns),
+            _ => Scope::all(&served.storage),
+        };
+        let subscription = match self.store.watch(scope, start.from) {
+            Ok(subscription) => subscription,
+            Err(error @ WatchError::Compacted { .. }) => {
+                return Ok(Box::pin(stream::iter([Arc::new(error_frame(&too_old(&error)))])));
+            }
+            Err(error) => return Err(Box::new(Status::unavailable(error.to_string()).with_retry_after(1))),
+        };
+        let watcher = Watcher {
+            inner: self.clone(),
+            served: served.clone(),
+            form,
+            include,
+            selection,
+            initial: start.initial,
+            initial_end: start.initial_end,
+            subscription,
+            bookmarks: options.allow_bookmarks,
+            begun: false,
+            ended: false,
+            deadline: Box::pin(tokio::time::sleep(self.watch_time(options.timeout_seconds))),
+            bookmark: Box::pin(tokio::time::sleep(self.settings.bookmark_period)),
+        };
+        Ok(Box::pin(stream::unfold(watcher, |mut w| async { w.next().await.map(|frame| (frame, w)) })))
+    }
+
+    /// Without a wish of the caller a watch lasts between one and two times the minimum, so that not all end at once.
+    fn watch_time(&self, wanted: u64) -> Duration {
+        match wanted {
+            0 => self.settings.min_watch_timeout.mul_f64(rand::rng().random_range(1.0..2.0)),
+            seconds => Duration::from_secs(seconds),
+        }
+    }
+
+    async fn start(
+        &self,
+        served: &Served,
+        namespace: &str,
+        selection: &Selection,
+        options: &ListOptions,
+    ) -> Result<Start> {
+        let version = options.resource_version.filter(|v| *v > 0);
+        let initial = options.send_initial_events.unwrap_or(version.is_none());
+        if let Some(from) = version.filter(|_| !initial) {
+            return Ok(Start { initial: VecDeque::new(), initial_end: None, from });
+        }
+        self.reach(version.unwrap_or(0)).await?;
+        let snapshot = self.snapshot(served).await?;
+        let from = snapshot.revision();
+        if !initial {
+            return Ok(Start { initial: VecDeque::new(), initial_end: None, from });
+        }
+        let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
+        let taken = snapshot.range(namespace, None).filter(|r| selection.takes(r)).cloned().collect();
+        let marked = options.allow_bookmarks && options.send_initial_events == Some(true);
+        Ok(Start { initial: taken, initial_end: marked.then_some(from), from })
+    }
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Arc<Frame>> {
+        if self.ended {
+            return None;
+        }
+        if let Some(record) = self.initial.pop_front() {
+            return Some(self.frame(EventType::Added, &record));
+        }
+        if let Some(revision) = self.initial_end.take() {
+            return Some(self.bookmark_frame(revision, true));
+        }
+        loop {
+            match self.wait().await {
+                Woken::Deadline => return None,
+                Woken::Bookmark => {
+                    let period = self.inner.settings.bookmark_period;
+                    self.bookmark.as_mut().reset(Instant::now() + period);
+                    let revision = self.subscription.progress();
+                    return Some(self.bookmark_frame(revision, false));
+                }
+                Woken::Event(Ok(event)) => {
+                    if let Some((kind, content)) = seen(&self.selection, &event) {
+                        return Some(self.event_frame(kind, content, &event));
+                    }
+                }
+                Woken::Event(Err(error)) => return self.end(&error),
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Woken {
+        if let Some(event) = self.subscription.try_next() {
+            return Woken::Event(Ok(event));
+        }
+        tokio::select! {
+            biased;
+            event = self.subscription.next() => Woken::Event(event),
+            () = self.bookmark.as_mut(), if self.bookmarks => Woken::Bookmark,
+            () = self.deadline.as_mut() => Woken::Deadline,
+        }
+    }
+
+    /// A watcher that was too slow just ends; one that can go on nowhere is told.
+    fn end(&mut self, error: &WatchError) -> Option<Arc<Frame>> {
+        self.ended = true;
+        match error {
+            WatchError::Lagged { .. } | WatchError::Closed => None,
+            WatchError::Compacted { .. } => Some(Arc::new(error_frame(&too_old(error)))),
+            WatchError::Store(_) => Some(Arc::new(error_frame(&Status::internal(error)))),
+        }
+    }
+
+    /// The frame of an event. The state that is shown may be an older one than the event's: what left the selection is
+    /// shown as it was, at the event's revision.
+    fn event_frame(&mut self, kind: EventType, content: &Arc<Record>, event: &Event) -> Arc<Frame> {
+        if content.revision == event.revision() {
+            return self.frame(kind, content);
+        }
+        let left =
+            Record { key: content.key.clone(), revision: event.revision(), value: content.value.clone() };
+        let frame = Frame::new(kind, left.revision, &self.render(&left, false));
+        Arc::new(frame)
+    }
+
+    /// The frame of a state: shared with everybody who watches in the same form, but for tables, whose ages move.
+    fn frame(&mut self, kind: EventType, record: &Record) -> Arc<Frame> {
+        let shape = match self.form {
+            Form::Object => Shape::ObjectFrame(kind),
+            Form::Metadata | Form::MetadataList => Shape::MetadataFrame(kind),
+            Form::Table | Form::TableV1Beta1 => {
+                return Arc::new(Frame::new(kind, record.revision, &self.render(record, true)));
+            }
+        };
+        let make = || Arc::new(Frame::new(kind, record.revision, &self.renderer(true).object(record)));
+        let key = FormKey { revision: record.revision, served: self.served.id, shape };
+        match self.inner.forms.get_or_make(key, || Made::Frame(make())) {
+            Made::Frame(frame) => frame,
+            Made::Bytes(_) | Made::Cells(_) => make(),
+        }
+    }
+
+    fn renderer(&self, cached: bool) -> Renderer<'_> {
+        Renderer {
+            cache: cached.then_some(&self.inner.forms),
+            served: &self.served,
+            form: self.form,
+            include: self.include,
+            now: self.inner.moment().now,
+        }
+    }
+
+    fn render(&mut self, record: &Record, cached: bool) -> Vec<u8> {
+        let first = !std::mem::replace(&mut self.begun, true);
+        let renderer = self.renderer(cached);
+        match self.form {
+            Form::Table | Form::TableV1Beta1 => renderer.table_of_one(record, first),
+            _ => renderer.object(record),
+        }
+    }
+
+    fn bookmark_frame(&mut self, revision: i64, initial_end: bool) -> Arc<Frame> {
+        let mut object = Object::new(&self.served.info.gvk);
+        object.set(&["metadata", "resourceVersion"], revision.to_string());
+        if initial_end {
+            object.set(&["metadata", "annotations", INITIAL_EVENTS_END], "true");
+        }
+        self.served.info.schema.normalise(&mut object);
+        let record = bookmark_record(&self.served, &object);
+        let json = match self.form {
+            Form::Object => object.to_json(),
+            _ => self.render(&record, false),
+        };
+        Arc::new(Frame::new(EventType::Bookmark, revision, &json))
+    }
+}
+
+/// A bookmark as a record, so that it can be shown in every form; it carries its revision in its own bytes.
+fn bookmark_record(served: &Served, object: &Object) -> Record {
+    let key = portico_store::Key::new(&served.storage, "", "");
+    let value = portico_store::Value::new(object.to_json(), portico_store::Indexed::default());
+    Record { key, revision: 0, value }
+}
+
+/// What an event is to somebody with this selection, and which state shows it.
+fn seen<'e>(selection: &Selection, event: &'e Event) -> Option<(EventType, &'e Arc<Record>)> {
+    let deleted = event.event_type == portico_store::EventType::Deleted;
+    if selection.is_everything() {
+        let kind = match event.event_type {
+            portico_store::EventType::Added => EventType::Added,
+            portico_store::EventType::Modified => EventType::Modified,
+            portico_store::EventType::Deleted => EventType::Deleted,
+        };
+        return Some((kind, &event.record));
+    }
+    let before = event.previous.as_ref().filter(|r| selection.takes(r));
+    let after = !deleted && selection.takes(&event.record);
+    match (before, after) {
+        (None, true) => Some((EventType::Added, &event.record)),
+        (Some(_), true) => Some((EventType::Modified, &event.record)),
+        (Some(_), false) if deleted => Some((EventType::Deleted, &event.record)),
+        (Some(previous), false) => Some((EventType::Deleted, previous)),
+        (None, false) => None,
+    }
+}
+
+fn too_old(error: &WatchError) -> Status {
+    Status::expired(error.to_string())
+}
+
+fn error_frame(status: &Status) -> Frame {
+    Frame::new(EventType::Error, 0, &status.to_json())
+}
