@@ -1,1 +1,40 @@
-//! Owns HTTP and holds no truth: the handler chain, the director, local and remote APIs.
+//! The facade: owns HTTP and holds no truth.
+//!
+//! TLS listener, handler chain, director; discovery, health and metrics of its own; local APIs from the control
+//! service over gRPC, others from backends through the proxy. What leads where comes from the Config stream and
+//! stays in force, on disk too, while the control service is away. It must not know kinds, schemas or a store.
+
+mod assembly;
+mod body;
+mod chain;
+mod configuration;
+mod context;
+mod control;
+mod director;
+mod documents;
+mod endpoints;
+mod fail_static;
+mod filters;
+mod freshness;
+mod local;
+mod metrics;
+mod mux;
+mod render;
+mod respond;
+mod route_table;
+mod serve;
+mod settings;
+mod sharded;
+mod tail;
+mod transport;
+
+pub use assembly::{Facade, Process, RunningFacade, StartError};
+pub use endpoints::VersionInfo;
+pub use filters::cors::BadOrigin;
+pub use filters::hsts::BadDirective;
+pub use local::CONTROL_SERVICE_UNAVAILABLE;
+pub use settings::{
+    AuthenticationSettings, AuthorizationMode, FacadeSettings, FailStaticSettings, ProxyingSettings,
+    RequestHeaderSettings, ServingCertificate,
+};
+pub use transport::{ControlTransport, GrpcService};

@@ -1,0 +1,390 @@
+//! Joins the rooms: from settings to a facade that serves, and from a running facade to a drained one.
+//!
+//! The only file of this crate that knows all others. Start order is upstream's 4.4.
+
+mod authentication;
+mod proxying;
+mod serving;
+mod shutdown;
+
+pub use shutdown::RunningFacade;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use portico_auth::Authorizer;
+use portico_auth::authz::{AlwaysAllow, BootstrapRbac};
+use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
+use portico_kit::drain;
+use portico_kit::health::{Check, Endpoint, Health};
+use portico_kit::hooks::Hooks;
+use portico_kit::lifecycle::Lifecycle;
+use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::TaskSet;
+use portico_kit::telemetry::Telemetry;
+
+use crate::chain;
+use crate::configuration::Configuration;
+use crate::control::{self, Control};
+use crate::director::Director;
+use crate::documents::Documents;
+use crate::endpoints::{self, Endpoints};
+use crate::fail_static::FailStatic;
+use crate::filters::authentication::Authentication;
+use crate::filters::authorization::Authorization;
+use crate::filters::cors::Cors;
+use crate::filters::goaway::Goaway;
+use crate::filters::hsts::Hsts;
+use crate::filters::http_log::HttpLog;
+use crate::filters::impersonation::Impersonation;
+use crate::filters::max_in_flight::MaxInFlight;
+use crate::filters::mux_complete::MuxComplete;
+use crate::filters::request_deadline::RequestDeadline;
+use crate::filters::retry_after::RetryAfter;
+use crate::filters::wait_group::{WaitGroup, WaitGroupFilter};
+use crate::filters::watch_termination::WatchTermination;
+use crate::filters::{cors, hsts};
+use crate::freshness::Freshness;
+use crate::local::{Local, LocalLimits};
+use crate::metrics::RequestMetrics;
+use crate::route_table::RouteTable;
+use crate::serve::{ConnectionLimits, Server};
+use crate::settings::{AuthorizationMode, FacadeSettings};
+use crate::transport::ControlTransport;
+use authentication::AuthFiles;
+
+/// What a process gives to its facade.
+#[derive(Clone, Default)]
+pub struct Process {
+    /// All metrics of the process; `/metrics` shows them.
+    pub registry: Registry,
+    /// The log, when its level may be changed over `/debug/flags/v`.
+    pub telemetry: Option<Telemetry>,
+}
+
+/// Why a facade did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A file that a setting names.
+    #[error(transparent)]
+    File(#[from] portico_kit::certs::FileError),
+    /// TLS settings or certificates.
+    #[error(transparent)]
+    Tls(#[from] portico_kit::tls::TlsError),
+    /// The internal CA.
+    #[error("internal CA: {0}")]
+    InternalCa(portico_auth::authn::AuthorityError),
+    /// The address cannot be bound.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// `--cors-allowed-origins`
+    #[error(transparent)]
+    Cors(#[from] cors::BadOrigin),
+    /// `--strict-transport-security-directives`
+    #[error(transparent)]
+    Hsts(#[from] hsts::BadDirective),
+    /// `--egress-selector-config-file`
+    #[error(transparent)]
+    Egress(#[from] portico_kit::egress::EgressError),
+    /// A hook or a check that is there twice: a mistake of ours.
+    #[error(transparent)]
+    Hook(#[from] portico_kit::hooks::HookError),
+    /// See [`StartError::Hook`].
+    #[error(transparent)]
+    Health(#[from] portico_kit::health::HealthError),
+    /// A built-in path: a mistake of ours.
+    #[error(transparent)]
+    Mux(#[from] crate::mux::MuxError),
+}
+
+/// The facade.
+pub struct Facade;
+
+/// The parts that live as long as the facade does.
+struct Parts {
+    tasks: TaskSet,
+    watches: TaskSet,
+    lifecycle: Lifecycle,
+    health: Health,
+    hooks: Hooks,
+    metrics: Arc<RequestMetrics>,
+    short: WaitGroup,
+    watching: WaitGroup,
+    in_flight: MaxInFlight,
+    freshness: Arc<Freshness>,
+    documents: Arc<Documents>,
+    configuration: Arc<Configuration>,
+}
+
+impl Facade {
+    /// Binds, serves, and connects to the control service in the background.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left behind then.
+    pub async fn start(
+        settings: FacadeSettings,
+        process: Process,
+        control: ControlTransport,
+    ) -> Result<RunningFacade, StartError> {
+        let parts = Parts::new(&settings, &process)?;
+        let serving = serving::Serving::load(&settings)?;
+        let auth = AuthFiles::load(&settings)?;
+        let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
+
+        let mut options = ListenerOptions::new("https");
+        options.handshake_timeout = settings.tls_handshake_timeout;
+        options.max_connections = settings.max_connections;
+        let metrics = ListenerMetrics::new(&process.registry, "https");
+        let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
+        let listener = listener.map_err(|source| StartError::Bind { address: settings.address, source })?;
+        let addr =
+            listener.local_addr().map_err(|source| StartError::Bind { address: settings.address, source })?;
+        proxying.policy.add_own_listener(addr);
+
+        parts.load_state(&settings);
+        let union = Arc::new(ArcSwap::from_pointee(auth.union()));
+        let director = parts.director(&settings, &process, &control, proxying.proxy.clone());
+        let handler = chain::build(parts.filters(&settings, union.clone())?, director);
+        parts.health.install();
+
+        let (drain, watch) = drain::channel();
+        let connections = TaskSet::new();
+        let server = Arc::new(Server::new(handler, limits(&settings), &connections, watch.clone()));
+        connections.spawn(
+            "https-listener",
+            listener.serve(connections.clone(), watch, move |accepted| {
+                let server = server.clone();
+                async move { server.connection(accepted).await }
+            }),
+        );
+        parts.hooks.run_post_start(&parts.tasks);
+        parts.background(&settings, control);
+        serving.follow(&parts.tasks);
+        auth.follow(&parts.tasks, &union);
+        proxying.follow(&parts.tasks);
+        tracing::info!(%addr, "serving HTTPS");
+        Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying)))
+    }
+}
+
+fn limits(settings: &FacadeSettings) -> ConnectionLimits {
+    ConnectionLimits {
+        header_timeout: settings.request_header_timeout,
+        idle_timeout: settings.idle_timeout,
+        max_header_bytes: settings.max_request_header_bytes,
+        max_streams: settings.http2_max_streams_per_connection,
+        ..ConnectionLimits::default()
+    }
+}
+
+impl Parts {
+    fn new(settings: &FacadeSettings, process: &Process) -> Result<Self, StartError> {
+        let lifecycle = Lifecycle::new();
+        let health = Health::new(settings.livez_grace_period);
+        health.on_ready(lifecycle.has_been_ready.clone());
+        let hooks = Hooks::new(health.clone());
+        let metrics = RequestMetrics::new(&process.registry);
+        let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
+        let in_flight = MaxInFlight::new(reads, others, metrics.clone());
+        let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
+        let freshness = Arc::new(Freshness::new(max_age));
+        let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
+        let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
+        let table = RouteTable::new(&endpoints::paths(settings.profiling))?;
+        let synced = lifecycle.register_completion("ConfigurationInForce");
+        let configuration = Arc::new(Configuration::new(table, catalog, health.clone(), synced));
+        let parts = Self {
+            tasks: TaskSet::new(),
+            watches: TaskSet::new(),
+            lifecycle,
+            health,
+            hooks,
+            metrics,
+            short: WaitGroup::default(),
+            watching: WaitGroup::default(),
+            in_flight,
+            freshness,
+            documents,
+            configuration,
+        };
+        parts.add_checks()?;
+        Ok(parts)
+    }
+
+    /// Upstream's own checks; those of the control service come with the stream.
+    fn add_checks(&self) -> Result<(), StartError> {
+        self.health.add(&Endpoint::ALL, Check::ping())?;
+        self.health.add(&Endpoint::ALL, Check::new("log", || Ok(())))?;
+        let (synced, freshness) = (self.configuration.synced.clone(), self.freshness.clone());
+        let informer_sync =
+            Check::new("informer-sync", move || match (synced.is_signaled(), freshness.expired()) {
+                (false, _) => Err("no configuration has come from the control service yet".to_owned()),
+                (true, true) => Err("the configuration is older than --fail-static-max-age".to_owned()),
+                (true, false) => Ok(()),
+            });
+        self.health.add(&[Endpoint::Readyz], informer_sync)?;
+        let (in_flight, metrics) = (self.in_flight.clone(), self.metrics.clone());
+        self.hooks.add_post_start("max-in-flight-filter", move |context| async move {
+            context.tasks.spawn_until_cancelled("in-flight-high-water", async move {
+                let mut ticks = tokio::time::interval(Duration::from_secs(1));
+                loop {
+                    ticks.tick().await;
+                    metrics.take_high_water(in_flight.now());
+                }
+            });
+            Ok(())
+        })?;
+        let stopping = self.lifecycle.shutdown_initiated.clone();
+        let shutdown = Check::new("shutdown", move || match stopping.is_signaled() {
+            true => Err("process is shutting down".to_owned()),
+            false => Ok(()),
+        });
+        Ok(self.health.add(&[Endpoint::Readyz], shutdown)?)
+    }
+
+    fn load_state(&self, settings: &FacadeSettings) {
+        if let Some(f) = &settings.fail_static {
+            let state = FailStatic::new(&f.data_dir, f.store_id.clone());
+            state.load(&self.configuration, &self.documents, &self.freshness);
+        }
+    }
+
+    fn director(
+        &self,
+        settings: &FacadeSettings,
+        process: &Process,
+        control: &ControlTransport,
+        proxy: portico_proxy::Proxy,
+    ) -> Director {
+        let slis = Registry::new();
+        self.health.expose(&slis);
+        let limits = LocalLimits {
+            max_body: settings.max_request_body_bytes,
+            watch_buffer: settings.watch_buffer_bytes,
+        };
+        Director {
+            table: self.configuration.table.clone(),
+            endpoints: Endpoints {
+                health: self.health.clone(),
+                registry: process.registry.clone(),
+                slis,
+                telemetry: process.telemetry.clone(),
+                version: settings.version.clone(),
+                profiling: settings.profiling,
+                catalog: self.configuration.catalog.clone(),
+            },
+            proxy,
+            local: Local::new(control.clone(), limits, self.watches.clone()),
+            freshness: self.freshness.clone(),
+        }
+    }
+
+    fn filters(
+        &self,
+        settings: &FacadeSettings,
+        union: Arc<ArcSwap<portico_auth::Union>>,
+    ) -> Result<chain::Filters, StartError> {
+        let authorizer: Arc<dyn Authorizer> = match settings.authorization {
+            AuthorizationMode::Rbac => Arc::new(BootstrapRbac),
+            AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
+        };
+        let life = &self.lifecycle;
+        let timed = |name| self.metrics.filter(name);
+        let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
+        Ok(chain::Filters {
+            mux_complete: MuxComplete { complete: life.mux_and_discovery_complete.clone() },
+            http_log: HttpLog { metrics: self.metrics.clone() },
+            retry_after: settings
+                .shutdown_send_retry_after
+                .then(|| RetryAfter { not_accepting: life.not_accepting_new_request.clone() }),
+            hsts: Hsts::new(&settings.strict_transport_security_directives)?,
+            goaway: (settings.goaway_chance > 0.0).then_some(Goaway { chance: settings.goaway_chance }),
+            watch_termination: watches.then(|| WatchTermination {
+                group: self.watching.clone(),
+                shutdown: life.not_accepting_new_request.clone(),
+            }),
+            wait_group: WaitGroupFilter { group: self.short.clone() },
+            request_deadline: RequestDeadline { request_timeout: settings.request_timeout },
+            cors: Cors::new(&settings.cors_allowed_origins)?,
+            authentication: Authentication { union, duration: timed("authentication") },
+            impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
+            max_in_flight: self.in_flight.clone(),
+            authorization: Authorization { authorizer, duration: timed("authorization") },
+        })
+    }
+
+    /// The stream, the documents that it names, and the state on disk.
+    fn background(&self, settings: &FacadeSettings, control: ControlTransport) {
+        let fetch = control.clone();
+        self.documents.fetch_with(Arc::new(move |hash| {
+            let control = fetch.clone();
+            Box::pin(async move { control::document(&control, hash).await })
+        }));
+        let (configuration, documents) = (self.configuration.clone(), self.documents.clone());
+        self.tasks.spawn_until_cancelled("catalog-documents", follow_documents(configuration, documents));
+        if let Some(f) = &settings.fail_static {
+            let state = FailStatic::new(&f.data_dir, f.store_id.clone());
+            let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
+            self.tasks.spawn_until_cancelled("fail-static", keep);
+        }
+        let client =
+            Control::new(control, self.configuration.clone(), self.freshness.clone(), settings.name.clone());
+        self.tasks.spawn_until_cancelled("config-stream", client.run());
+        let lifecycle = self.lifecycle.clone();
+        self.tasks.spawn_until_cancelled("mux-and-discovery-complete", async move {
+            lifecycle.complete_mux_and_discovery().await;
+        });
+    }
+}
+
+fn catalog_settings(settings: &FacadeSettings) -> CatalogSettings {
+    let server_address = match settings.external_hostname.as_str() {
+        "" => settings.address.to_string(),
+        host => format!("{host}:{}", settings.address.port()),
+    };
+    let version = format!("{}.{}", settings.version.major, settings.version.minor);
+    CatalogSettings { server_address, version }
+}
+
+/// After each change: forgets documents that nobody names, and, for a facade that must do without its control
+/// service some day, fetches what is missing.
+async fn follow_documents(configuration: Arc<Configuration>, documents: Arc<Documents>) {
+    use portico_facade_catalog::DocumentSource;
+    /// Changes within this time are looked at together; failures are tried again after it, too.
+    const PAUSE: Duration = Duration::from_millis(500);
+    let mut changed = configuration.subscribe();
+    while changed.changed().await.is_ok() {
+        tokio::time::sleep(PAUSE).await;
+        changed.borrow_and_update();
+        let wanted = configuration.catalog.documents();
+        documents.retain(&wanted);
+        if !documents.keeps_all() {
+            continue;
+        }
+        let mut failed = false;
+        let mut fetched = false;
+        for hash in wanted.iter().filter(|hash| documents.held(hash).is_none()) {
+            match documents.get(hash).await {
+                Ok(_) => fetched = true,
+                Err(error) => {
+                    tracing::debug!(%error, "a document is not here yet");
+                    failed = true;
+                }
+            }
+        }
+        if fetched {
+            configuration.documents_came();
+        }
+        if failed {
+            changed.mark_changed();
+        }
+    }
+}

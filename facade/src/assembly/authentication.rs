@@ -1,0 +1,124 @@
+//! From authentication settings to the union of authenticators, and again whenever a file changes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use portico_auth::Union;
+use portico_auth::authn::{Authority, RequestHeader, TokenFile};
+use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::tasks::TaskSet;
+
+use super::StartError;
+use crate::settings::{AuthorizationMode, FacadeSettings, RequestHeaderSettings};
+
+/// Files that say who is believed. Clones share them.
+#[derive(Clone)]
+pub(super) struct AuthFiles {
+    internal: Option<Authority>,
+    client_ca: Option<FileWatch<Authority>>,
+    proxy_ca: Option<(FileWatch<Authority>, Arc<RequestHeaderSettings>)>,
+    tokens: Option<FileWatch<TokenFile>>,
+    anonymous: bool,
+}
+
+impl AuthFiles {
+    /// Reads all files.
+    pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
+        let auth = &settings.authentication;
+        let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
+        let proxy_ca = auth.request_header.as_ref().map(|proxy| {
+            let ca = authority(&proxy.client_ca_file)?;
+            Ok::<_, FileError>((ca, Arc::new(proxy.clone())))
+        });
+        Ok(Self {
+            internal: internal.map_err(StartError::InternalCa)?,
+            client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
+            proxy_ca: proxy_ca.transpose()?,
+            tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
+            anonymous: auth.anonymous.unwrap_or(settings.authorization != AuthorizationMode::AlwaysAllow),
+        })
+    }
+
+    /// The authenticators of what the files say now.
+    pub(super) fn union(&self) -> Union {
+        let mut union = Union::default().with_anonymous(self.anonymous);
+        if let Some((ca, proxy)) = &self.proxy_ca {
+            union = union.with_request_header(RequestHeader {
+                authority: Authority::clone(&ca.current()),
+                allowed_names: proxy.allowed_names.clone(),
+                username_headers: proxy.username_headers.clone(),
+                uid_headers: proxy.uid_headers.clone(),
+                group_headers: proxy.group_headers.clone(),
+                extra_prefixes: proxy.extra_headers_prefix.clone(),
+            });
+        }
+        if let Some(internal) = &self.internal {
+            union = union.with_internal_authority(internal.clone());
+        }
+        if let Some(ca) = &self.client_ca {
+            union = union.with_client_authority(Authority::clone(&ca.current()));
+        }
+        if let Some(tokens) = &self.tokens {
+            union = union.with_tokens(tokens.current());
+        }
+        union
+    }
+
+    /// Polls the files and swaps the union when one changes.
+    pub(super) fn follow(&self, tasks: &TaskSet, union: &Arc<ArcSwap<Union>>) {
+        if let Some(ca) = &self.client_ca {
+            self.follow_one(tasks, union, ca, "client-ca-file");
+        }
+        if let Some((ca, _)) = &self.proxy_ca {
+            self.follow_one(tasks, union, ca, "requestheader-client-ca-file");
+        }
+        if let Some(tokens) = &self.tokens {
+            self.follow_one(tasks, union, tokens, "token-auth-file");
+        }
+    }
+
+    fn follow_one<T: Send + Sync + 'static>(
+        &self,
+        tasks: &TaskSet,
+        union: &Arc<ArcSwap<Union>>,
+        file: &FileWatch<T>,
+        name: &'static str,
+    ) {
+        file.watch(tasks, name);
+        let (this, union, mut changes) = (self.clone(), union.clone(), file.subscribe());
+        tasks.spawn_until_cancelled(name, async move {
+            while changes.changed().await.is_ok() {
+                union.store(Arc::new(this.union()));
+            }
+        });
+    }
+
+    /// Looks at the files now.
+    pub(super) async fn reload(&self) -> Vec<FileError> {
+        let mut errors = Vec::new();
+        if let Some(ca) = &self.client_ca {
+            errors.extend(ca.reload().await.err());
+        }
+        if let Some((ca, _)) = &self.proxy_ca {
+            errors.extend(ca.reload().await.err());
+        }
+        if let Some(tokens) = &self.tokens {
+            errors.extend(tokens.reload().await.err());
+        }
+        errors
+    }
+}
+
+fn authority(path: &Path) -> Result<FileWatch<Authority>, FileError> {
+    let parse = |raw: &[Vec<u8>]| Authority::from_pem(raw.first().map_or(&[], Vec::as_slice));
+    FileWatch::new(vec![path.to_owned()], parse)
+}
+
+fn tokens(path: PathBuf) -> Result<FileWatch<TokenFile>, FileError> {
+    let parse = |raw: &[Vec<u8>]| {
+        let text = String::from_utf8(raw.first().cloned().unwrap_or_default()).map_err(|e| e.to_string())?;
+        TokenFile::parse(&text).map_err(|e| e.to_string())
+    };
+    FileWatch::new(vec![path], parse)
+}

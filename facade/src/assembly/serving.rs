@@ -1,0 +1,106 @@
+//! The facade's serving certificates: from files or given, replaced while connections come in.
+
+use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions, SniCert};
+use tokio::sync::watch;
+
+use super::StartError;
+use crate::settings::{FacadeSettings, ServingCertificate};
+
+/// The listener's TLS and where its certificates come from.
+#[derive(Clone)]
+pub(super) struct Serving {
+    pub(super) tls: ServerTls,
+    default: Source,
+    sni: Vec<FileWatch<CertPair>>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Files(FileWatch<CertPair>),
+    Given(watch::Receiver<CertPair>),
+}
+
+impl Source {
+    fn current(&self) -> CertPair {
+        match self {
+            Self::Files(files) => CertPair::clone(&files.current()),
+            Self::Given(given) => given.borrow().clone(),
+        }
+    }
+}
+
+impl Serving {
+    /// Reads all pairs.
+    pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
+        let default = match &settings.serving {
+            ServingCertificate::Files { cert, key } => {
+                Source::Files(FileWatch::pair("--tls-cert-file", cert.clone(), key.clone())?)
+            }
+            ServingCertificate::Given(given) => Source::Given(given.clone()),
+        };
+        let pair = |(cert, key): &(_, _)| {
+            FileWatch::pair("--tls-sni-cert-key", Clone::clone(cert), Clone::clone(key))
+        };
+        let sni = settings.sni.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+        let mut options = ServerTlsOptions {
+            min_version: settings.tls_min_version,
+            cipher_suites: settings.tls_cipher_suites.clone(),
+            ..ServerTlsOptions::default()
+        };
+        if settings.disable_http2_serving {
+            options.alpn = vec![b"http/1.1".to_vec()];
+        }
+        let tls = ServerTls::new(default.current(), &named(&sni), &options)?;
+        Ok(Self { tls, default, sni })
+    }
+
+    /// Follows changes of files, and of what is given.
+    pub(super) fn follow(&self, tasks: &TaskSet) {
+        match &self.default {
+            Source::Files(files) => self.follow_files(tasks, files, "tls-cert-file"),
+            Source::Given(given) => {
+                let (this, mut given) = (self.clone(), given.clone());
+                tasks.spawn_until_cancelled("serving-certificate", async move {
+                    while given.changed().await.is_ok() {
+                        this.replace();
+                    }
+                });
+            }
+        }
+        for files in &self.sni {
+            self.follow_files(tasks, files, "tls-sni-cert-key");
+        }
+    }
+
+    fn follow_files(&self, tasks: &TaskSet, files: &FileWatch<CertPair>, name: &'static str) {
+        files.watch(tasks, name);
+        let (this, mut changes) = (self.clone(), files.subscribe());
+        tasks.spawn_until_cancelled(name, async move {
+            while changes.changed().await.is_ok() {
+                this.replace();
+            }
+        });
+    }
+
+    /// Looks at the files now.
+    pub(super) async fn reload(&self) -> Vec<FileError> {
+        let mut errors = Vec::new();
+        if let Source::Files(files) = &self.default {
+            errors.extend(files.reload().await.err());
+        }
+        for files in &self.sni {
+            errors.extend(files.reload().await.err());
+        }
+        errors
+    }
+
+    fn replace(&self) {
+        self.tls.replace(self.default.current(), &named(&self.sni));
+    }
+}
+
+fn named(sni: &[FileWatch<CertPair>]) -> Vec<SniCert> {
+    sni.iter().map(|files| SniCert { pair: CertPair::clone(&files.current()), names: Vec::new() }).collect()
+}

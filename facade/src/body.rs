@@ -1,0 +1,159 @@
+//! The one body type of the facade: of requests on their way in and of responses on their way out.
+//!
+//! A whole body is one variant and costs nothing to poll; everything else is streamed. It must not know
+//! what the bytes mean.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use parking_lot::Mutex;
+use portico_proxy::RequestBody;
+
+use crate::tail::Tail;
+
+/// What ends a body early. hyper answers it by closing the connection (HTTP/1) or resetting the stream.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The lock is never contended (there is one owner); it makes the context shareable between await points.
+type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>>;
+
+/// A body, and what must happen when it ends.
+pub struct Body {
+    kind: Kind,
+    tail: Option<Box<Tail>>,
+}
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Incoming(Incoming),
+    Streamed(Streamed),
+}
+
+impl Body {
+    /// No bytes.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { kind: Kind::Whole(None), tail: None }
+    }
+
+    /// These bytes.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), tail: None }
+    }
+
+    /// A stream of bytes.
+    pub fn streamed<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let body = http_body_util::BodyExt::map_err(body, Into::into);
+        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), tail: None }
+    }
+
+    /// The same body that, when it has ended in whatever way, drops `tail`.
+    #[must_use]
+    pub(crate) fn with_tail(mut self, tail: Box<Tail>) -> Self {
+        self.tail = Some(tail);
+        self
+    }
+
+    /// The bytes, when the body is whole.
+    #[must_use]
+    pub fn as_whole(&self) -> Option<&[u8]> {
+        match &self.kind {
+            Kind::Whole(bytes) => Some(bytes.as_deref().unwrap_or_default()),
+            _ => None,
+        }
+    }
+
+    /// The body as the proxy takes it.
+    #[must_use]
+    pub fn into_proxy(self) -> RequestBody {
+        match self.kind {
+            Kind::Incoming(body) => RequestBody::from(body),
+            kind => RequestBody::new(Self { kind, tail: None }),
+        }
+    }
+
+    /// Whether the length is known and all bytes are here.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        matches!(self.kind, Kind::Whole(_))
+    }
+
+    fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.kind {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Kind::Incoming(body) => http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into),
+            Kind::Streamed(body) => body.get_mut().as_mut().poll_frame(cx),
+        }
+    }
+}
+
+impl From<Incoming> for Body {
+    fn from(body: Incoming) -> Self {
+        Self { kind: Kind::Incoming(body), tail: None }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match &self.kind {
+            Kind::Whole(bytes) => return write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
+            Kind::Incoming(_) => "incoming",
+            Kind::Streamed(_) => "streamed",
+        };
+        write!(f, "Body({kind})")
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.get_mut();
+        let polled = this.poll_kind(cx);
+        let Some(tail) = &mut this.tail else { return polled };
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => tail.sent(frame.data_ref().map_or(0, Bytes::len)),
+            Poll::Ready(Some(Err(_))) => tail.broke(),
+            Poll::Ready(None) => this.tail = None,
+            Poll::Pending if tail.expired(cx) => {
+                return Poll::Ready(Some(Err("the request's deadline passed while answering".into())));
+            }
+            Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Incoming(body) => body.is_end_stream(),
+            Kind::Streamed(body) => body.lock().is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
+            Kind::Incoming(body) => body.size_hint(),
+            Kind::Streamed(body) => body.lock().size_hint(),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the control service has said, in force: entries applied to the route table, the catalogue and the checks.
+//!
+//! One writer at a time; readers see a table before or after a change, never within. It must not know how entries
+//! arrive (the stream, or the disk).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use portico_facade_catalog::{Catalog, Change};
+use portico_kit::health::{Endpoint, Health, RemoteCheck};
+use portico_kit::lifecycle::Signal;
+use portico_machinery::discovery::Served;
+use portico_machinery::route::Route;
+use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
+use tokio::sync::watch;
+
+use crate::mux::MuxError;
+use crate::route_table::{RouteTable, bundle_of};
+
+/// An entry that is not in force, and why: told to the control service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `kind/key`
+    pub key: String,
+    /// For people.
+    pub reason: String,
+}
+
+/// See the module.
+pub struct Configuration {
+    /// What requests are routed by.
+    pub table: Arc<ArcSwap<RouteTable>>,
+    /// Discovery and OpenAPI.
+    pub catalog: Arc<Catalog>,
+    /// Where the control service's checks appear.
+    pub health: Health,
+    /// Given when the first configuration is in force.
+    pub synced: Signal,
+    base: RouteTable,
+    held: Mutex<Held>,
+    changed: watch::Sender<u64>,
+}
+
+type Key = (PayloadKind, String);
+
+#[derive(Default)]
+struct Held {
+    version: Option<Version>,
+    entries: BTreeMap<Key, Arc<Entry>>,
+    /// The check that tells readers of `/readyz?verbose` that the configuration is stale.
+    stale: Option<String>,
+}
+
+impl Configuration {
+    /// Nothing but the built-in endpoints of `base`.
+    #[must_use]
+    pub fn new(base: RouteTable, catalog: Arc<Catalog>, health: Health, synced: Signal) -> Self {
+        let table = Arc::new(ArcSwap::from_pointee(base.clone()));
+        Self { table, catalog, health, synced, base, held: Mutex::default(), changed: watch::channel(0).0 }
+    }
+
+    /// The version in force.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        self.held.lock().version.clone()
+    }
+
+    /// Everything in force, for the disk.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<(Version, Vec<Arc<Entry>>)> {
+        let held = self.held.lock();
+        Some((held.version.clone()?, held.entries.values().cloned().collect()))
+    }
+
+    /// Counts up with every change of entries (not with versions alone).
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// CA bundles that routes name and that are not here.
+    #[must_use]
+    pub fn missing_bundles(&self) -> Vec<String> {
+        let table = self.table.load();
+        let named =
+            table.routes().filter_map(|u| bundle_of(u.route())).filter(|hash| !table.has_bundle(hash));
+        named.map(str::to_owned).collect()
+    }
+
+    /// Puts a whole configuration in force, in the place of what was.
+    pub fn replace(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
+        let mut held = self.held.lock();
+        held.entries.clear();
+        let mut table = self.base.clone();
+        let mut refused = Vec::new();
+        let mut checks = Vec::new();
+        let mut changes = Vec::new();
+        for entry in in_order(entries) {
+            match apply(&mut table, &entry) {
+                Ok(()) => {}
+                Err(error) => {
+                    refused.push(refusal(&entry, &error));
+                    continue;
+                }
+            }
+            checks.extend(check_of(&entry));
+            changes.extend(change_of(&entry));
+            held.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
+        }
+        self.table.store(Arc::new(table));
+        self.catalog.reset(changes);
+        self.health.replace_remote(checks);
+        held.version = Some(version);
+        drop(held);
+        self.in_force();
+        refused
+    }
+
+    /// Puts changes in force. An entry that cannot be used leaves the one under its key as it is.
+    pub fn change(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
+        let mut held = self.held.lock();
+        let mut table = RouteTable::clone(&self.table.load());
+        let mut refused = Vec::new();
+        let mut changes = Vec::new();
+        for entry in in_order(entries) {
+            if let Err(error) = apply(&mut table, &entry) {
+                refused.push(refusal(&entry, &error));
+                continue;
+            }
+            match check_of(&entry) {
+                Some(check) => self.health.set_remote(check),
+                None if entry.kind == PayloadKind::Check => self.health.remove_remote(&entry.key),
+                None => {}
+            }
+            changes.extend(change_of(&entry));
+            let key = (entry.kind, entry.key.clone());
+            if entry.payload.is_some() {
+                held.entries.insert(key, Arc::new(entry));
+            } else {
+                held.entries.remove(&key);
+            }
+        }
+        self.table.store(Arc::new(table));
+        self.catalog.update(changes);
+        held.version = Some(version);
+        drop(held);
+        self.in_force();
+        refused
+    }
+
+    /// Documents that entries name have come: what is on disk is out of date.
+    pub fn documents_came(&self) {
+        self.changed.send_modify(|n| *n += 1);
+    }
+
+    /// Revisions passed that concern nobody here.
+    pub fn progress(&self, version: Version) {
+        self.held.lock().version = Some(version);
+    }
+
+    /// Tells `/readyz?verbose` that the configuration in force is not current.
+    pub fn mark_stale(&self) {
+        let mut held = self.held.lock();
+        let Some(Version { store_id, revision, .. }) = &held.version else { return };
+        let name = format!(
+            "fail-static: serving revision {revision} of store {store_id}, the control service is away"
+        );
+        let stale = RemoteCheck { name: name.clone(), endpoints: vec![Endpoint::Readyz], failure: None };
+        if let Some(old) = held.stale.replace(name) {
+            self.health.remove_remote(&old);
+        }
+        self.health.set_remote(stale);
+    }
+
+    /// Takes that back.
+    pub fn mark_live(&self) {
+        if let Some(name) = self.held.lock().stale.take() {
+            self.health.remove_remote(&name);
+        }
+    }
+
+    fn in_force(&self) {
+        self.changed.send_modify(|n| *n += 1);
+        self.synced.signal();
+    }
+}
+
+/// CA bundles first, so that routes find theirs; otherwise as they came.
+fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
+    entries.sort_by_key(|e| e.kind != PayloadKind::TrustBundle);
+    entries
+}
+
+fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
+    match (&entry.payload, entry.kind) {
+        (Some(Payload::Route(route)), _) => return table.set_route(Route::clone(route)),
+        (Some(Payload::Served(served)), _) => table.set_served(Served::clone(served)),
+        (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
+        (Some(Payload::Check(_) | Payload::Setting(_)), _) => {}
+        (None, PayloadKind::Route) => table.remove_route(&entry.key),
+        (None, PayloadKind::Served) => table.remove_served(&entry.key),
+        (None, PayloadKind::TrustBundle) => table.remove_bundle(&entry.key),
+        (None, PayloadKind::Check | PayloadKind::Setting) => {}
+    }
+    Ok(())
+}
+
+fn change_of(entry: &Entry) -> Option<Change> {
+    let key = entry.key.clone();
+    match (&entry.payload, entry.kind) {
+        (Some(Payload::Route(route)), _) => {
+            Some(Change::Route { key, route: Some(Arc::new(Route::clone(route))) })
+        }
+        (Some(Payload::Served(served)), _) => {
+            Some(Change::Served { key, served: Some(Arc::new(Served::clone(served))) })
+        }
+        (None, PayloadKind::Route) => Some(Change::Route { key, route: None }),
+        (None, PayloadKind::Served) => Some(Change::Served { key, served: None }),
+        _ => None,
+    }
+}
+
+fn check_of(entry: &Entry) -> Option<RemoteCheck> {
+    let Some(Payload::Check(Check { endpoints, ok, message })) = &entry.payload else { return None };
+    let named = |e: &Endpoint| endpoints.iter().any(|name| name == e.name());
+    Some(RemoteCheck {
+        name: entry.key.clone(),
+        endpoints: Endpoint::ALL.into_iter().filter(named).collect(),
+        failure: (!ok).then(|| message.clone()),
+    })
+}
+
+fn refusal(entry: &Entry, error: &MuxError) -> Refusal {
+    Refusal { key: format!("{:?}/{}", entry.kind, entry.key), reason: error.to_string() }
+}

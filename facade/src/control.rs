@@ -1,0 +1,258 @@
+//! The client of the Config stream: snapshots, deltas, acknowledgements, and the hints that facades give.
+//!
+//! A lost stream leaves everything as it is and is tried again with jittered back-off. It must not know what entries
+//! mean; [`crate::configuration`] puts them in force.
+
+mod observe;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use portico_kit::backoff::{Backoff, Policy};
+use portico_proto::MAX_MESSAGE_BYTES;
+use portico_proto::catalog::GetRequest;
+use portico_proto::catalog::catalog_client::CatalogClient;
+use portico_proto::config::config_client::ConfigClient;
+use portico_proto::config::stream_request::Message as Say;
+use portico_proto::config::stream_response::Message as Said;
+use portico_proto::config::{self as pb, Ack, Entries, Hello, Observations, StreamRequest, StreamResponse};
+use portico_proto::convert::{Entry, Version};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::configuration::{Configuration, Refusal};
+use crate::freshness::Freshness;
+use crate::transport::ControlTransport;
+use observe::Observer;
+
+/// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
+/// says more) and hints wait for their next turn.
+const OUTBOX: usize = 64;
+/// How often own experience of backends is looked at.
+const OBSERVE: Duration = Duration::from_secs(1);
+/// A document larger than this is refused.
+const MAX_DOCUMENT: usize = 64 << 20;
+/// Reconnecting: soon, because every change waits for it.
+const RECONNECT: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(2), 2.0, 0.5);
+
+/// Why a stream ended.
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("{0}")]
+    Rpc(#[from] tonic::Status),
+    #[error("the control service ended the stream")]
+    Ended,
+    #[error("the control service broke the stream's rules: {0}")]
+    Rules(&'static str),
+}
+
+/// See the module.
+pub struct Control {
+    transport: ControlTransport,
+    configuration: Arc<Configuration>,
+    freshness: Arc<Freshness>,
+    /// A name for people: host and process.
+    name: String,
+}
+
+/// A snapshot that is not complete yet.
+struct Snapshot {
+    version: Version,
+    entries: Vec<Entry>,
+    refused: Vec<Refusal>,
+}
+
+/// What one stream knows.
+struct Session {
+    outbox: mpsc::Sender<StreamRequest>,
+    snapshot: Option<Snapshot>,
+    observer: Observer,
+}
+
+impl Control {
+    /// A client that feeds `configuration`.
+    #[must_use]
+    pub fn new(
+        transport: ControlTransport,
+        configuration: Arc<Configuration>,
+        freshness: Arc<Freshness>,
+        name: String,
+    ) -> Self {
+        Self { transport, configuration, freshness, name }
+    }
+
+    /// Streams for ever.
+    pub async fn run(self) {
+        let mut backoff = Backoff::new(RECONNECT);
+        if self.freshness.known() {
+            self.configuration.mark_stale();
+        }
+        loop {
+            let Err(lost) = self.session(&mut backoff).await;
+            self.freshness.lost();
+            self.configuration.mark_stale();
+            let wait = backoff.next_wait();
+            if backoff.failures() == 1 {
+                tracing::warn!(error = %lost, "the control service is away; the last configuration stays in force");
+            } else {
+                tracing::debug!(error = %lost, ?wait, "the control service is still away");
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn session(&self, backoff: &mut Backoff) -> Result<std::convert::Infallible, Lost> {
+        let (outbox, inbox) = mpsc::channel(OUTBOX);
+        let hello = Hello {
+            name: self.name.clone(),
+            holds: self.configuration.version().as_ref().map(Into::into),
+            build: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        // The channel is new and empty.
+        let _ = outbox.try_send(StreamRequest { message: Some(Say::Hello(hello)) });
+        let mut client = ConfigClient::new(self.transport.config.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let mut stream =
+            client.stream(self.transport.request(ReceiverStream::new(inbox))).await?.into_inner();
+        let mut session = Session { outbox, snapshot: None, observer: Observer::default() };
+        let mut ticks = tokio::time::interval(OBSERVE);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = stream.message() => {
+                    let message = message?.ok_or(Lost::Ended)?;
+                    if backoff.failures() > 0 {
+                        tracing::info!("the control service is back");
+                        backoff.reset();
+                    }
+                    self.take(&mut session, message)?;
+                }
+                _ = ticks.tick() => self.observe(&mut session),
+            }
+        }
+    }
+
+    fn take(&self, session: &mut Session, message: StreamResponse) -> Result<(), Lost> {
+        match message.message {
+            Some(Said::Begin(begin)) => {
+                let version = version(begin.version)?;
+                session.snapshot = Some(Snapshot { version, entries: Vec::new(), refused: Vec::new() });
+            }
+            Some(Said::Entries(entries)) => {
+                let (good, refused) = converted(entries.entries);
+                if let Some(snapshot) = &mut session.snapshot {
+                    snapshot.entries.extend(good);
+                    snapshot.refused.extend(refused);
+                    return Ok(());
+                }
+                let version = version(entries.version)?;
+                let mut all = self.configuration.change(version.clone(), good);
+                all.extend(refused);
+                self.in_force(session, &version, all);
+            }
+            Some(Said::End(_)) => {
+                let Some(snapshot) = session.snapshot.take() else {
+                    return Err(Lost::Rules("End without Begin"));
+                };
+                let mut all = self.configuration.replace(snapshot.version.clone(), snapshot.entries);
+                all.extend(snapshot.refused);
+                self.in_force(session, &snapshot.version, all);
+            }
+            Some(Said::Progress(progress)) => {
+                let version = version(progress.version)?;
+                self.configuration.progress(version.clone());
+                self.in_force(session, &version, Vec::new());
+            }
+            None => tracing::debug!("a message that this build does not know"),
+        }
+        Ok(())
+    }
+
+    fn in_force(&self, session: &Session, version: &Version, refused: Vec<Refusal>) {
+        self.freshness.live();
+        self.configuration.mark_live();
+        for Refusal { key, reason } in &refused {
+            tracing::warn!(key, reason, revision = version.revision, "a configuration entry is not used");
+        }
+        let refused = refused.into_iter().map(|r| pb::Refusal { key: r.key, reason: r.reason }).collect();
+        let ack = Ack { version: Some(version.into()), refused };
+        let _ = session.outbox.try_send(StreamRequest { message: Some(Say::Ack(ack)) });
+    }
+
+    fn observe(&self, session: &mut Session) {
+        let table = self.configuration.table.load();
+        let seen = session.observer.changes(&table);
+        if seen.is_empty() {
+            return;
+        }
+        let observations = seen
+            .iter()
+            .map(|o| pb::Observation {
+                api_service: o.name.clone(),
+                reachable: o.stage.is_empty(),
+                stage: o.stage.to_owned(),
+                detail: o.detail.clone(),
+            })
+            .collect();
+        let message = Some(Say::Observations(Observations { observations }));
+        if session.outbox.try_send(StreamRequest { message }).is_ok() {
+            session.observer.told(seen);
+        }
+    }
+}
+
+/// Fetches one document from the Catalog.
+///
+/// # Errors
+/// What the control service says, or that the document is larger than 64 MiB.
+pub async fn document(transport: &ControlTransport, hash: String) -> Result<Bytes, String> {
+    let mut client = CatalogClient::new(transport.calls.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let request = transport.request(GetRequest { hash });
+    let mut parts = client.get(request).await.map_err(|s| s.message().to_owned())?.into_inner();
+    let mut whole = BytesMut::new();
+    while let Some(part) = parts.message().await.map_err(|s| s.message().to_owned())? {
+        if whole.len() + part.part.len() > MAX_DOCUMENT {
+            return Err("the document is too large".to_owned());
+        }
+        if whole.is_empty() {
+            whole = part.part.into();
+        } else {
+            whole.extend_from_slice(&part.part);
+        }
+    }
+    Ok(whole.freeze())
+}
+
+/// Entries as bytes, for the disk.
+#[must_use]
+pub fn encode(entries: &[Arc<Entry>]) -> Vec<u8> {
+    Entries { version: None, entries: entries.iter().map(|e| pb::Entry::from(&**e)).collect() }
+        .encode_to_vec()
+}
+
+/// Entries from the disk; those that this build does not know are left out.
+///
+/// # Errors
+/// When the bytes are no entries.
+pub fn decode(bytes: &[u8]) -> Result<Vec<Entry>, prost::DecodeError> {
+    Ok(converted(Entries::decode(bytes)?.entries).0)
+}
+
+fn converted(entries: Vec<pb::Entry>) -> (Vec<Entry>, Vec<Refusal>) {
+    let (mut good, mut refused) = (Vec::with_capacity(entries.len()), Vec::new());
+    for entry in entries {
+        let key = entry.key.clone();
+        match Entry::try_from(entry) {
+            Ok(entry) => good.push(entry),
+            Err(error) => refused.push(Refusal { key, reason: error.to_string() }),
+        }
+    }
+    (good, refused)
+}
+
+fn version(version: Option<pb::Version>) -> Result<Version, Lost> {
+    version.map(Into::into).ok_or(Lost::Rules("a message without its version"))
+}

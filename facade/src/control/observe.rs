@@ -1,0 +1,41 @@
+//! What this facade's own requests have shown of backends, told when it changes.
+
+use std::collections::HashMap;
+
+use crate::route_table::RouteTable;
+
+/// One verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The APIService.
+    pub name: String,
+    /// The stage that fails; empty when the backend is reached.
+    pub stage: &'static str,
+    /// For people.
+    pub detail: String,
+}
+
+/// What was told last. A new stream begins with nothing told.
+#[derive(Debug, Default)]
+pub(super) struct Observer {
+    told: HashMap<String, &'static str>,
+}
+
+impl Observer {
+    /// Verdicts that differ from what was told; those of routes that were never used are none.
+    pub fn changes(&self, table: &RouteTable) -> Vec<Seen> {
+        let seen = table.routes().filter_map(|upstream| {
+            let observation = upstream.observation()?;
+            let stage = observation.failed.map_or("", portico_proxy::Stage::as_str);
+            let name = &upstream.route().name;
+            let known = self.told.get(name).copied();
+            (known != Some(stage)).then(|| Seen { name: name.clone(), stage, detail: observation.message })
+        });
+        seen.collect()
+    }
+
+    /// These were told.
+    pub fn told(&mut self, seen: Vec<Seen>) {
+        self.told.extend(seen.into_iter().map(|s| (s.name, s.stage)));
+    }
+}

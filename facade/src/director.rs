@@ -1,0 +1,216 @@
+//! The director: one look at one snapshot decides who answers.
+//!
+//! Delegates in order: the aggregator (its mux: endpoints, groups, routes), the local chain (core server, then API
+//! extensions), not found. It must not know how any of them answers.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use http::Response;
+use portico_machinery::Status;
+use portico_machinery::discovery::Source;
+use portico_machinery::status::{Cause, Details, Reason};
+use portico_proxy::{Proxy, ProxyContext, Upstream};
+
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::endpoints::{Endpoints, Fixed};
+use crate::filters::Handler;
+use crate::freshness::Freshness;
+use crate::local::Local;
+use crate::respond;
+use crate::route_table::{RouteTable, Target};
+
+/// See the module.
+pub struct Director {
+    /// What leads where.
+    pub table: Arc<ArcSwap<RouteTable>>,
+    /// What the facade answers itself.
+    pub endpoints: Endpoints,
+    /// To backends.
+    pub proxy: Proxy,
+    /// To the control service.
+    pub local: Local,
+    /// Whether the table may still be used.
+    pub freshness: Arc<Freshness>,
+}
+
+/// Who answers when the mux has nothing.
+#[derive(Debug, PartialEq, Eq)]
+enum Delegate {
+    Discovery,
+    Objects,
+    /// A path that the local chain owns and does not know: a Status.
+    NoRoute,
+    NotFound,
+}
+
+impl Handler for Director {
+    async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
+        // Guards of the swap are few and short-lived: what is used beyond this line is cloned out of it.
+        let found = self.table.load().find(&x.info.path).cloned();
+        if self.freshness.expired() && !matches!(found, Some(Target::Fixed(f)) if answers_when_stale(f)) {
+            return respond::status(x, &too_old());
+        }
+        match found {
+            Some(Target::Route(upstream)) if !upstream.route().is_local() => self.proxied(&upstream, x).await,
+            Some(Target::Group(_)) => match self.endpoints.catalog(x).await {
+                Some(response) => response,
+                None => self.delegated(x).await,
+            },
+            Some(Target::Fixed(fixed)) => {
+                let table = self.table.load_full();
+                match self.endpoints.handle(fixed, &table, x).await {
+                    Some(response) => response,
+                    None => self.delegated(x).await,
+                }
+            }
+            Some(Target::Route(_)) | None => self.delegated(x).await,
+        }
+    }
+}
+
+impl Director {
+    async fn proxied(&self, upstream: &Upstream, x: &mut RequestContext) -> Response<Body> {
+        x.component = "aggregator";
+        x.known_resource = x.info.is_resource_request;
+        let request = x.take_request().map(Body::into_proxy);
+        let context = ProxyContext {
+            user: x.user.as_ref(),
+            audit_id: x.audit_id.to_str().unwrap_or_default(),
+            client_ip: Some(x.client_ip()),
+            request_info: &x.info,
+            deadline: x.deadline.map(Into::into),
+        };
+        let response = self.proxy.handle(upstream, request, context).await;
+        if response.status() == http::StatusCode::NOT_FOUND {
+            // Names that a backend does not know must not become labels.
+            x.known_resource = false;
+        }
+        response.map(Body::streamed)
+    }
+
+    async fn delegated(&self, x: &mut RequestContext) -> Response<Body> {
+        let table = self.table.load_full();
+        let path = x.info.path.clone();
+        match delegate(&table, &path, x.info.is_resource_request) {
+            Delegate::Discovery => match self.endpoints.catalog(x).await {
+                Some(response) => response,
+                None => respond::status(x, &Status::no_route()),
+            },
+            Delegate::Objects => {
+                drop(table);
+                self.local.handle(x).await
+            }
+            Delegate::NoRoute => respond::status(x, &Status::no_route()),
+            Delegate::NotFound => not_found(x),
+        }
+    }
+}
+
+/// Upstream's web-service roots of the core server, then what CRDs serve.
+fn delegate(table: &RouteTable, path: &str, resource: bool) -> Delegate {
+    let trimmed = path.strip_suffix('/').unwrap_or(path);
+    if trimmed == "/api" {
+        return if table.is_builtin_group("") { Delegate::Discovery } else { Delegate::NotFound };
+    }
+    let (group, rest) = match (path.strip_prefix("/api/"), path.strip_prefix("/apis/")) {
+        (Some(rest), _) => ("", rest),
+        (None, Some(rest)) => match rest.split_once('/') {
+            Some((group, rest)) => (group, rest),
+            None => (rest, ""),
+        },
+        (None, None) => return Delegate::NotFound,
+    };
+    let (version, below) = rest.split_once('/').unwrap_or((rest, ""));
+    let builtin = table.is_builtin_group(group);
+    match (table.local(group, version), version.is_empty(), below.is_empty()) {
+        (_, true, _) if builtin && !group.is_empty() => Delegate::Discovery,
+        (Some(_), false, true) => Delegate::Discovery,
+        (Some(Source::Builtin | Source::Crd), false, false) if resource => Delegate::Objects,
+        _ if builtin => Delegate::NoRoute,
+        _ => Delegate::NotFound,
+    }
+}
+
+/// 404 text; or, for a request that came before all paths were known, a 503 that asks to come back (3.4).
+fn not_found(x: &RequestContext) -> Response<Body> {
+    if !x.before_mux_complete {
+        return respond::not_found();
+    }
+    let message =
+        "the request has been made before all known HTTP paths have been installed, please try again";
+    let status =
+        Status::unavailable(message).with_details(Details { retry_after_seconds: 5, ..Details::default() });
+    respond::status(x, &status)
+}
+
+/// Fail-static has an end: past it, only health answers (and what says why).
+fn answers_when_stale(fixed: Fixed) -> bool {
+    matches!(
+        fixed,
+        Fixed::Health(_)
+            | Fixed::HealthCheck(_)
+            | Fixed::Metrics
+            | Fixed::Slis
+            | Fixed::Version
+            | Fixed::FlagsV
+    )
+}
+
+fn too_old() -> Status {
+    let message = "the control service has been away for longer than --fail-static-max-age allows";
+    Status::failure(Reason::ServiceUnavailable, message).with_cause(Cause {
+        reason: "ConfigurationTooOld".to_owned(),
+        message: message.to_owned(),
+        field: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_machinery::discovery::Served;
+
+    fn table() -> RouteTable {
+        let mut table = RouteTable::default();
+        for (group, version, source) in
+            [("", "v1", Source::Builtin), ("apps", "v1", Source::Builtin), ("x.io", "v2", Source::Crd)]
+        {
+            let (group, version) = (group.to_owned(), version.to_owned());
+            table.set_served(Served { group, version, source, ..Served::default() });
+        }
+        table
+    }
+
+    #[test]
+    fn the_local_chain_owns_what_it_serves() {
+        let table = table();
+        for (path, want) in [
+            ("/api", Delegate::Discovery),
+            ("/api/", Delegate::Discovery),
+            ("/api/v1", Delegate::Discovery),
+            ("/api/v1/", Delegate::Discovery),
+            ("/api/v1/pods", Delegate::Objects),
+            ("/api/v2", Delegate::NoRoute),
+            ("/api//v1", Delegate::NoRoute),
+            ("//api", Delegate::NotFound),
+            ("/apis/apps", Delegate::Discovery),
+            ("/apis/apps/", Delegate::Discovery),
+            ("/apis/apps/v1", Delegate::Discovery),
+            ("/apis/apps/v1/deployments/x/scale", Delegate::Objects),
+            ("/apis/apps/v9/deployments", Delegate::NoRoute),
+            ("/apis/x.io", Delegate::NotFound),
+            ("/apis/x.io/v2", Delegate::Discovery),
+            ("/apis/x.io/v2/things", Delegate::Objects),
+            ("/apis/x.io/v3/things", Delegate::NotFound),
+            ("/apis/unknown", Delegate::NotFound),
+            ("/apisx", Delegate::NotFound),
+            ("/other", Delegate::NotFound),
+        ] {
+            let resource = path.matches('/').count() > 2;
+            let got = delegate(&table, path, resource);
+            assert_eq!(got, want, "{path}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Discovery and OpenAPI documents by content hash, as Config entries name them.
+//!
+//! Kept here once they have come; one that is missing is fetched when somebody asks. It must not know what is in
+//! them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use parking_lot::RwLock;
+use portico_facade_catalog::{DocumentError, DocumentFuture, DocumentSource};
+use sha2::{Digest, Sha256};
+
+/// A document that is fetched again whenever it is asked for, because the control service is in this process, is kept
+/// nevertheless when it is not larger.
+const SMALL: usize = 64 * 1024;
+
+/// Fetches one document by its hash.
+pub type Fetch = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
+
+/// See the module.
+pub struct Documents {
+    by_hash: RwLock<HashMap<String, Bytes>>,
+    fetch: OnceLock<Fetch>,
+    /// Whether large documents are kept.
+    keep_all: bool,
+}
+
+/// Bytes that are not what their name says.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("document {0} has other content than its hash says")]
+pub struct WrongContent(pub String);
+
+impl Documents {
+    /// None yet. With `keep_all`, large ones stay, too: for a facade that must do without its control service.
+    #[must_use]
+    pub fn new(keep_all: bool) -> Self {
+        Self { by_hash: RwLock::default(), fetch: OnceLock::new(), keep_all }
+    }
+
+    /// Says how to fetch what is missing; the first one counts.
+    pub fn fetch_with(&self, fetch: Fetch) {
+        let _ = self.fetch.set(fetch);
+    }
+
+    /// Whether large documents are kept.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        self.keep_all
+    }
+
+    /// A document that is here.
+    #[must_use]
+    pub fn held(&self, hash: &str) -> Option<Bytes> {
+        self.by_hash.read().get(hash).cloned()
+    }
+
+    /// Keeps a document.
+    ///
+    /// # Errors
+    /// [`WrongContent`] when the bytes do not hash to `hash`.
+    pub fn insert(&self, hash: &str, bytes: Bytes) -> Result<(), WrongContent> {
+        if sha256_hex(&bytes) != hash {
+            return Err(WrongContent(hash.to_owned()));
+        }
+        if self.keep_all || bytes.len() <= SMALL {
+            self.by_hash.write().insert(hash.to_owned(), bytes);
+        }
+        Ok(())
+    }
+
+    /// Forgets all documents but these.
+    pub fn retain(&self, wanted: &BTreeSet<String>) {
+        self.by_hash.write().retain(|hash, _| wanted.contains(hash));
+    }
+
+    /// All documents that are here.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, Bytes)> {
+        self.by_hash.read().iter().map(|(hash, bytes)| (hash.clone(), bytes.clone())).collect()
+    }
+
+    async fn find(&self, hash: &str) -> Result<Bytes, String> {
+        if let Some(bytes) = self.held(hash) {
+            return Ok(bytes);
+        }
+        let fetch = self.fetch.get().ok_or("the control service has not been asked yet")?;
+        let bytes = fetch(hash.to_owned()).await?;
+        self.insert(hash, bytes.clone()).map_err(|e| e.to_string())?;
+        Ok(bytes)
+    }
+}
+
+impl DocumentSource for Documents {
+    fn get<'a>(&'a self, hash: &'a str) -> DocumentFuture<'a> {
+        Box::pin(async move {
+            self.find(hash).await.map_err(|reason| DocumentError { hash: hash.to_owned(), reason })
+        })
+    }
+}
+
+/// SHA-256 in lower-case hex.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+        // Writing into a String does not fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_document_is_kept_only_under_its_own_hash_and_fetched_when_missing() {
+        let documents = Documents::new(true);
+        let hash = sha256_hex(b"x");
+        assert_eq!(documents.insert("00", "x".into()), Err(WrongContent("00".into())));
+        assert!(documents.get(&hash).await.is_err());
+        documents.fetch_with(Arc::new(|_| Box::pin(async { Ok(Bytes::from_static(b"x")) })));
+        assert_eq!(documents.get(&hash).await.unwrap(), "x");
+        assert_eq!(documents.held(&hash).unwrap(), "x");
+        assert!(documents.get("00").await.is_err());
+        documents.retain(&BTreeSet::new());
+        assert!(documents.held(&hash).is_none());
+    }
+}

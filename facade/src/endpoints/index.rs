@@ -1,0 +1,34 @@
+//! `/`: the listed paths, sorted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use portico_kit::health::{Endpoint, Health};
+use portico_machinery::discovery::Source;
+
+use crate::body::Body;
+use crate::render::pretty;
+use crate::respond;
+use crate::route_table::RouteTable;
+
+#[derive(serde::Serialize)]
+struct Paths {
+    paths: BTreeSet<Arc<str>>,
+}
+
+pub(super) fn answer(health: &Health, table: &RouteTable) -> Response<Body> {
+    let mut paths = table.listed();
+    paths.extend(Endpoint::ALL.into_iter().flat_map(|e| health.paths(e)).map(Arc::from));
+    for served in table.served().filter(|s| s.source == Source::Builtin) {
+        let (root, group) = match served.group.as_str() {
+            "" => ("/api", "/api".to_owned()),
+            group => ("/apis", format!("/apis/{group}")),
+        };
+        paths.insert(root.into());
+        paths.insert(format!("{group}/{}", served.version).into());
+        paths.insert(group.into());
+    }
+    let json = serde_json::to_vec(&Paths { paths }).unwrap_or_default();
+    respond::whole(StatusCode::OK, "application/json", pretty(&json))
+}

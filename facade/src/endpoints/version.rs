@@ -1,0 +1,86 @@
+//! `/version`: which Kubernetes this is, and which Portico.
+
+use http::header::ACCEPT;
+use http::{Method, Response, StatusCode};
+use portico_machinery::Status;
+use portico_machinery::accept::parse_accept;
+use portico_machinery::status::{Details, Reason};
+use serde::Serialize;
+
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::render::pretty;
+use crate::respond;
+
+/// What `/version` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionInfo {
+    /// `1`
+    pub major: String,
+    /// `36`
+    pub minor: String,
+    /// The version whose behaviour is shown.
+    pub emulation_major: String,
+    /// See `emulation_major`.
+    pub emulation_minor: String,
+    /// The oldest version whose clients and peers are served.
+    pub min_compatibility_major: String,
+    /// See `min_compatibility_major`.
+    pub min_compatibility_minor: String,
+    /// `v1.36.3+portico-0.1.0`
+    pub git_version: String,
+    /// The commit of this build, empty when unknown.
+    pub git_commit: String,
+    /// `clean`, `dirty`, or empty.
+    pub git_tree_state: String,
+    /// RFC 3339, empty when unknown.
+    pub build_date: String,
+    /// Upstream names its compiler's version here; we ours.
+    pub go_version: String,
+    /// `rustc`
+    pub compiler: String,
+    /// `linux/amd64`
+    pub platform: String,
+}
+
+impl Default for VersionInfo {
+    fn default() -> Self {
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Self {
+            major: "1".to_owned(),
+            minor: "36".to_owned(),
+            emulation_major: "1".to_owned(),
+            emulation_minor: "36".to_owned(),
+            min_compatibility_major: "1".to_owned(),
+            min_compatibility_minor: "35".to_owned(),
+            git_version: concat!("v1.36.3+portico-", env!("CARGO_PKG_VERSION")).to_owned(),
+            git_commit: String::new(),
+            git_tree_state: String::new(),
+            build_date: String::new(),
+            go_version: String::new(),
+            compiler: "rustc".to_owned(),
+            platform: format!("{}/{arch}", std::env::consts::OS),
+        }
+    }
+}
+
+pub(super) fn answer(version: &VersionInfo, x: &RequestContext) -> Response<Body> {
+    if x.parts.method != Method::GET {
+        return respond::status(x, &Status::no_method());
+    }
+    let accept = x.header(ACCEPT);
+    // The route knows its exact type and `*/*`, nothing in between.
+    let fits = |m: &str| matches!(m, "application/json" | "*/*");
+    if !accept.is_empty() && !parse_accept(accept).iter().any(|m| fits(&m.essence())) {
+        let message = "406: Not Acceptable\n\nAvailable representations: application/json";
+        let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
+        return respond::status(x, &status);
+    }
+    let json = serde_json::to_vec(version).unwrap_or_default();
+    respond::whole(StatusCode::OK, "application/json", pretty(&json))
+}

@@ -1,0 +1,141 @@
+//! The file's format: one line of JSON that describes what follows, then the entries, then the documents.
+
+use bytes::Bytes;
+use portico_proto::convert::Version;
+use serde::{Deserialize, Serialize};
+
+use crate::documents::sha256_hex;
+
+/// The format that this build writes and reads.
+const FORMAT: u32 = 1;
+
+/// A configuration at rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedState {
+    /// Which configuration.
+    pub version: Version,
+    /// Encoded entries.
+    pub entries: Bytes,
+    /// Documents by hash.
+    pub documents: Vec<(String, Bytes)>,
+}
+
+/// A file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// Its first line is not ours.
+    #[error("not a state file: {0}")]
+    Header(String),
+    /// Written by a newer build.
+    #[error("format {0} is not known to this build")]
+    Format(u32),
+    /// Cut short, or changed.
+    #[error("the content does not match its checksum")]
+    Checksum,
+    /// Of another control service.
+    #[error("it belongs to another store")]
+    OtherStore,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    store_id: String,
+    epoch: String,
+    revision: i64,
+    /// Of everything after the first line.
+    sha256: String,
+    entries: usize,
+    documents: Vec<(String, usize)>,
+}
+
+impl SavedState {
+    /// The file's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut content = self.entries.to_vec();
+        for (_, document) in &self.documents {
+            content.extend_from_slice(document);
+        }
+        let header = Header {
+            format: FORMAT,
+            store_id: self.version.store_id.clone(),
+            epoch: self.version.epoch.clone(),
+            revision: self.version.revision,
+            sha256: sha256_hex(&content),
+            entries: self.entries.len(),
+            documents: self.documents.iter().map(|(hash, bytes)| (hash.clone(), bytes.len())).collect(),
+        };
+        // A struct of strings and numbers always encodes.
+        let mut file = serde_json::to_vec(&header).unwrap_or_default();
+        file.push(b'\n');
+        file.append(&mut content);
+        file
+    }
+
+    /// Reads a file's bytes.
+    ///
+    /// # Errors
+    /// [`StateError`] for anything that this build did not write whole.
+    pub fn decode(bytes: &[u8]) -> Result<Self, StateError> {
+        let end = bytes.iter().position(|b| *b == b'\n').ok_or(StateError::Checksum)?;
+        let header: Header =
+            serde_json::from_slice(&bytes[..end]).map_err(|e| StateError::Header(e.to_string()))?;
+        if header.format != FORMAT {
+            return Err(StateError::Format(header.format));
+        }
+        let mut content = Bytes::copy_from_slice(&bytes[end + 1..]);
+        let lengths = header.documents.iter().map(|(_, n)| *n).chain([header.entries]);
+        let total = lengths.fold(Some(0usize), |sum, n| sum?.checked_add(n));
+        if total != Some(content.len()) || sha256_hex(&content) != header.sha256 {
+            return Err(StateError::Checksum);
+        }
+        let entries = content.split_to(header.entries);
+        let documents = header.documents.into_iter().map(|(hash, n)| (hash, content.split_to(n))).collect();
+        let Header { store_id, epoch, revision, .. } = header;
+        Ok(Self { version: Version { store_id, epoch, revision }, entries, documents })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn state() -> SavedState {
+        SavedState {
+            version: Version { store_id: "s".into(), epoch: "e".into(), revision: 7 },
+            entries: Bytes::from_static(b"entries\n"),
+            documents: vec![("aa".into(), Bytes::from_static(b"{}")), ("bb".into(), Bytes::new())],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(SavedState::decode(&state().encode()).unwrap(), state());
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_by_name() {
+        let file = String::from_utf8(state().encode()).unwrap().replace("\"format\":1", "\"format\":9");
+        assert!(matches!(SavedState::decode(file.as_bytes()), Err(StateError::Format(9))));
+    }
+
+    proptest! {
+        #[test]
+        fn a_file_cut_or_changed_anywhere_is_refused(at in 0usize..1000, change in 1u8..) {
+            let whole = state().encode();
+            let at = at % whole.len();
+            prop_assert!(SavedState::decode(&whole[..at]).is_err());
+            let mut changed = whole;
+            changed[at] ^= change;
+            if let Ok(read) = SavedState::decode(&changed) {
+                // Only the names in the header are not covered by the checksum.
+                prop_assert_eq!(read.entries, state().entries);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! HTTPLogging and latency: one line per request at level `debug`, errors of the server at `info`, and the
+//! request's metrics.
+//!
+//! The line is written when the head is ready; the metrics count when the last byte is out (the response's tail).
+
+use std::sync::Arc;
+
+use http::Response;
+use http::header::USER_AGENT;
+
+use super::{Filter, Handler};
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::metrics::RequestMetrics;
+use crate::tail::Tail;
+
+/// See the module.
+pub struct HttpLog {
+    /// Where requests are counted.
+    pub metrics: Arc<RequestMetrics>,
+}
+
+impl Filter for HttpLog {
+    async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
+        // Taken apart below: an inner handler may take the request away.
+        let line = tracing::enabled!(tracing::Level::INFO).then(|| Line::of(x));
+        let dry_run = x.query().contains("dryRun=All");
+        let response = next.handle(x).await;
+        if let Some(line) = line {
+            line.write(x, &response);
+        }
+        let code = response.status().as_u16();
+        let query = if dry_run { "dryRun=All" } else { "" };
+        let labels = self.metrics.labels(&x.info, x.component, x.known_resource, x.long_running, query);
+        if response.extensions().get::<portico_proxy::Termination>().is_some()
+            || code == 504 && !x.known_resource
+        {
+            self.metrics.terminated(&labels, code);
+        }
+        let guards = std::mem::take(&mut x.guards);
+        let tail = Tail::new(guards, x.deadline, labels, x.received, code, self.metrics.clone());
+        response.map(|body| body.with_tail(Box::new(tail)))
+    }
+}
+
+struct Line {
+    method: http::Method,
+    uri: http::Uri,
+    agent: Option<http::HeaderValue>,
+}
+
+impl Line {
+    fn of(x: &RequestContext) -> Self {
+        let agent = x.parts.headers.get(USER_AGENT).cloned();
+        Self { method: x.parts.method.clone(), uri: x.parts.uri.clone(), agent }
+    }
+
+    fn write(self, x: &RequestContext, response: &Response<Body>) {
+        let code = response.status().as_u16();
+        let path = x.info.path.as_str();
+        let latency = x.received.elapsed();
+        if code >= 500 {
+            tracing::info!(target: "http", method = %self.method, path, code, ?latency, agent = ?self.agent,
+                audit_id = ?x.audit_id, peer = %x.connection.peer, "request");
+        } else {
+            tracing::debug!(target: "http", method = %self.method, uri = %self.uri, code, ?latency,
+                agent = ?self.agent, audit_id = ?x.audit_id, peer = %x.connection.peer, "request");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! RequestInfo: what the request line asks for, and whether it may take long (1.3).
+
+use http::Response;
+use percent_encoding::percent_decode_str;
+use portico_machinery::RequestInfo;
+
+use super::{Filter, Handler};
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::respond;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RequestInfoFilter;
+
+impl Filter for RequestInfoFilter {
+    async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
+        let path = percent_decode_str(x.parts.uri.path()).decode_utf8_lossy();
+        match RequestInfo::parse(x.parts.method.as_str(), &path, x.query()) {
+            Ok(info) => {
+                x.long_running = is_long_running(&info);
+                x.info = info;
+                next.handle(x).await
+            }
+            Err(error) => respond::internal(x, &format!("failed to create RequestInfo: {error}")),
+        }
+    }
+}
+
+/// kube-apiserver's list of requests without a deadline.
+fn is_long_running(info: &RequestInfo) -> bool {
+    if !info.is_resource_request {
+        return info.path.starts_with("/debug/pprof/");
+    }
+    matches!(info.verb.as_str(), "watch" | "proxy")
+        || matches!(info.subresource.as_str(), "attach" | "exec" | "proxy" | "log" | "portforward")
+}

@@ -1,0 +1,96 @@
+//! How fresh the configuration is: live, stale since a moment, or too old to be used.
+//!
+//! It must not know where the configuration comes from.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Clock time is used, because a state from disk was written by another process.
+#[derive(Debug)]
+pub struct Freshness {
+    /// Unix seconds at which the configuration was last known to be current; [`LIVE`] while it is; [`NEVER`] before the first.
+    current_at: AtomicI64,
+    max_age: Duration,
+}
+
+const LIVE: i64 = i64::MAX;
+const NEVER: i64 = i64::MIN;
+
+impl Freshness {
+    /// Nothing is known yet. `max_age` is `--fail-static-max-age`.
+    #[must_use]
+    pub fn new(max_age: Duration) -> Self {
+        Self { current_at: AtomicI64::new(NEVER), max_age }
+    }
+
+    /// The stream is up to date.
+    pub fn live(&self) {
+        self.current_at.store(LIVE, Ordering::Release);
+    }
+
+    /// The stream is lost; what was live is stale from now on.
+    pub fn lost(&self) {
+        let now = unix_now();
+        // Only a live configuration becomes stale now; an older one stays as old as it is.
+        let _ = self.current_at.compare_exchange(LIVE, now, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// A state from disk that was current at this time.
+    pub fn loaded(&self, at: SystemTime) {
+        self.current_at.store(unix(at), Ordering::Release);
+    }
+
+    /// Whether there is a configuration at all.
+    #[must_use]
+    pub fn known(&self) -> bool {
+        self.current_at.load(Ordering::Acquire) != NEVER
+    }
+
+    /// How long it has been stale; nothing while it is live or unknown.
+    #[must_use]
+    pub fn stale_for(&self) -> Option<Duration> {
+        match self.current_at.load(Ordering::Acquire) {
+            LIVE | NEVER => None,
+            at => Some(Duration::from_secs(u64::try_from(unix_now().saturating_sub(at)).unwrap_or(0))),
+        }
+    }
+
+    /// Whether it is stale for longer than it may be.
+    #[must_use]
+    pub fn expired(&self) -> bool {
+        // One load on the way of each request while live.
+        self.current_at.load(Ordering::Acquire) < LIVE
+            && self.stale_for().is_some_and(|age| age > self.max_age)
+    }
+}
+
+fn unix_now() -> i64 {
+    unix(SystemTime::now())
+}
+
+fn unix(at: SystemTime) -> i64 {
+    at.duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_secs()).unwrap_or(LIVE - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_unknown_then_live_then_stale_then_too_old() {
+        let freshness = Freshness::new(Duration::from_secs(60));
+        assert!(!freshness.known() && !freshness.expired());
+        freshness.lost();
+        assert!(!freshness.known());
+        freshness.live();
+        assert_eq!(freshness.stale_for(), None);
+        freshness.lost();
+        assert!(freshness.stale_for().is_some() && !freshness.expired());
+        freshness.loaded(SystemTime::now() - Duration::from_secs(61));
+        assert!(freshness.expired());
+        freshness.lost();
+        assert!(freshness.expired());
+        freshness.live();
+        assert!(!freshness.expired());
+    }
+}

@@ -1,0 +1,227 @@
+//! Local APIs: requests for what the control service serves, carried over gRPC with the caller's identity.
+//!
+//! The control service decodes, decides and encodes; this room limits bodies, streams what comes, and turns a lost
+//! control service into a Status. It must not know any kind.
+
+mod answer;
+mod body;
+mod pump;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{Method, Response, StatusCode};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::Status;
+use portico_machinery::status::{Cause, Details, Reason};
+use portico_proto::MAX_MESSAGE_BYTES;
+use portico_proto::identity::Forwarded;
+use portico_proto::objects::objects_client::ObjectsClient;
+use portico_proto::objects::{
+    Call, DoRequest, DoResponse, ListRequest, ListResponse, Target, WatchRequest, WatchResponse,
+    watch_response,
+};
+use portico_proto::rpc_status::from_rpc;
+
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::filters::watch_termination::WatchShutdown;
+use crate::respond;
+use crate::transport::{ControlTransport, GrpcService};
+use answer::Head;
+
+/// The cause's reason when there is no control service to ask.
+pub const CONTROL_SERVICE_UNAVAILABLE: &str = "ControlServiceUnavailable";
+
+/// Limits towards clients of local APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalLimits {
+    /// `--max-request-body-bytes`: more is 413.
+    pub max_body: usize,
+    /// Bytes of events that wait for a watcher; more ends its watch.
+    pub watch_buffer: usize,
+}
+
+impl Default for LocalLimits {
+    /// 3 MiB (upstream's) and 4 MiB.
+    fn default() -> Self {
+        Self { max_body: 3 << 20, watch_buffer: 4 << 20 }
+    }
+}
+
+/// See the module.
+pub struct Local {
+    transport: ControlTransport,
+    limits: LocalLimits,
+    tasks: TaskSet,
+}
+
+type Client = ObjectsClient<GrpcService>;
+type Refused = Box<Status>;
+
+impl Local {
+    /// Over this transport; pumps of watches run in `tasks`.
+    #[must_use]
+    pub fn new(transport: ControlTransport, limits: LocalLimits, tasks: TaskSet) -> Self {
+        Self { transport, limits, tasks }
+    }
+
+    /// Answers a request for a resource.
+    pub async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
+        let answered = match x.info.verb.as_str() {
+            "list" => self.list(x).await,
+            "watch" => self.watch(x).await,
+            _ => self.call(x).await,
+        };
+        answered.unwrap_or_else(|status| respond::status(x, &status))
+    }
+
+    async fn call(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
+        let body = body::read(std::mem::take(&mut x.body), &x.parts.headers, self.limits.max_body).await?;
+        let request = self.request(x, DoRequest { call: Some(call_of(x, body)) });
+        let response = client(&self.transport.calls).r#do(request).await.map_err(|s| refused(&s))?;
+        Ok(done(x, response.into_inner()))
+    }
+
+    async fn list(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
+        let request = self.request(x, ListRequest { call: Some(call_of(x, Bytes::new())) });
+        let response = client(&self.transport.calls).list(request).await.map_err(|s| refused(&s))?;
+        let mut parts = response.into_inner();
+        let first = parts.message().await.map_err(|s| refused(&s))?.unwrap_or_default();
+        let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
+        let head = head(x, code, &media_type, warnings, retry_after_seconds);
+        let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
+        Ok(answer::streamed(x, head, body, rest).await)
+    }
+
+    async fn watch(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
+        let request = self.request(x, WatchRequest { call: Some(call_of(x, Bytes::new())) });
+        let response = client(&self.transport.streams).watch(request).await.map_err(|s| refused(&s))?;
+        let mut steps = response.into_inner();
+        let first = steps.message().await.map_err(|s| refused(&s))?.and_then(|s| s.step);
+        x.known_resource = true;
+        match first {
+            Some(watch_response::Step::Started(started)) => {
+                x.warnings.extend(started.warnings);
+                let shutdown = x.parts.extensions.get::<WatchShutdown>().map(|s| s.0.clone());
+                let head = head(x, 200, &started.media_type, Vec::new(), 0);
+                Ok(answer::head_only(head, self.pumped(steps, shutdown)))
+            }
+            Some(watch_response::Step::Refused(answer)) => Ok(done(x, answer)),
+            Some(watch_response::Step::Frames(_)) | None => {
+                Err(Box::new(Status::internal("the control service ended the watch before it began")))
+            }
+        }
+    }
+
+    /// The events, taken off the control service's hands as they come, whether or not the client reads.
+    fn pumped<S>(&self, steps: S, shutdown: Option<Signal>) -> Body
+    where
+        S: Stream<Item = Result<WatchResponse, tonic::Status>> + Send + Unpin + 'static,
+    {
+        let frames = steps.filter_map(|step| async move {
+            match step {
+                Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => Some(Ok(bytes)),
+                Ok(_) => None,
+                Err(status) => Some(Err(status.to_string())),
+            }
+        });
+        pump::start(&self.tasks, frames, shutdown, self.limits.watch_buffer)
+    }
+
+    fn request<T>(&self, x: &RequestContext, message: T) -> tonic::Request<T> {
+        let mut request = self.transport.request(message);
+        let forwarded = Forwarded {
+            user: x.user.clone().unwrap_or_default(),
+            request: x.info.clone(),
+            audit_id: x.audit_id.to_str().unwrap_or_default().to_owned(),
+        };
+        forwarded.insert_into(request.metadata_mut());
+        if let Some(deadline) = x.deadline {
+            let left = deadline.saturating_duration_since(std::time::Instant::now());
+            // At least a moment: zero would be no deadline at all to some peers.
+            request.set_timeout(left.max(Duration::from_millis(1)));
+        }
+        request
+    }
+}
+
+fn client(service: &GrpcService) -> Client {
+    ObjectsClient::new(service.clone())
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES)
+}
+
+fn call_of(x: &RequestContext, body: Bytes) -> Call {
+    let info = &x.info;
+    let target = Target {
+        group: info.api_group.clone(),
+        version: info.api_version.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        // Not the info's name: a field selector may have put one there, for authorization only.
+        name: info.parts.get(1).cloned().unwrap_or_default(),
+    };
+    let plain =
+        matches!(x.parts.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+    Call {
+        target: Some(target),
+        verb: info.verb.clone(),
+        query: x.query().to_owned(),
+        body,
+        content_type: x.header(CONTENT_TYPE).to_owned(),
+        accept: x.header(ACCEPT).to_owned(),
+        user_agent: x.header(USER_AGENT).to_owned(),
+        method: if plain { String::new() } else { x.parts.method.as_str().to_owned() },
+    }
+}
+
+fn done(x: &mut RequestContext, answer: DoResponse) -> Response<Body> {
+    let DoResponse { code, body, media_type, warnings, retry_after_seconds, .. } = answer;
+    let head = head(x, code, &media_type, warnings, retry_after_seconds);
+    answer::whole(x, head, body)
+}
+
+fn head(
+    x: &mut RequestContext,
+    code: u32,
+    media_type: &str,
+    warnings: Vec<String>,
+    retry_after: u32,
+) -> Head {
+    x.warnings.extend(warnings);
+    let code = u16::try_from(code).ok().and_then(|c| StatusCode::from_u16(c).ok());
+    let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    // Only names that exist become labels of metrics.
+    x.known_resource = !matches!(code, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    Head { code, media_type: media_type.to_owned(), retry_after }
+}
+
+/// What a failed call means: the service is away, too slow, or says what is wrong.
+fn refused(error: &tonic::Status) -> Refused {
+    let status = match error.code() {
+        tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
+            Status::timeout("request did not complete within the allotted timeout")
+        }
+        tonic::Code::Unavailable => unavailable(error.message()),
+        // A broken connection in the middle of a call surfaces as an unknown error with a source.
+        tonic::Code::Unknown if std::error::Error::source(error).is_some() => unavailable(error.message()),
+        _ => from_rpc(error),
+    };
+    Box::new(status)
+}
+
+fn unavailable(why: &str) -> Status {
+    let message = "the control service is not available; aggregated APIs go on being served";
+    Status::failure(Reason::ServiceUnavailable, message)
+        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
+        .with_cause(Cause {
+            reason: CONTROL_SERVICE_UNAVAILABLE.to_owned(),
+            message: why.to_owned(),
+            field: String::new(),
+        })
+}

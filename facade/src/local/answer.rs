@@ -1,0 +1,248 @@
+//! The control service's answers as HTTP: head, and the body in the caller's clothes.
+//!
+//! Compact JSON passes as it is. Indenting and compressing happen while streaming; YAML, whose keys are sorted, is
+//! the one re-encoding that needs the whole document.
+
+use std::io::Write;
+
+use bytes::{Bytes, BytesMut};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::{Stream, StreamExt, stream};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, VARY,
+};
+use http::{Response, StatusCode};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use portico_machinery::accept::{Encoding, Form, Offer, negotiate};
+
+use crate::body::{Body, BoxError};
+use crate::context::RequestContext;
+use crate::render::{GZIP_ABOVE, Indenter, Style, accepts_gzip, yaml};
+
+/// What stands before the body.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub code: StatusCode,
+    pub media_type: String,
+    pub retry_after: u32,
+}
+
+/// What is done to the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    AsIs,
+    Indented,
+    Yaml,
+}
+
+const JSON: &str = "application/json";
+const FORMS: &[Form] = &[Form::Table, Form::TableV1Beta1, Form::Metadata, Form::MetadataList];
+
+/// A response without re-encoding.
+pub(super) fn head_only(head: Head, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = head.code;
+    let headers = response.headers_mut();
+    if let Ok(media_type) = HeaderValue::from_str(&head.media_type)
+        && !media_type.is_empty()
+    {
+        headers.insert(CONTENT_TYPE, media_type);
+    }
+    if head.retry_after > 0 {
+        headers.insert(RETRY_AFTER, head.retry_after.into());
+    }
+    response
+}
+
+/// A body that is all here.
+pub(super) fn whole(x: &RequestContext, mut head: Head, body: Bytes) -> Response<Body> {
+    let body = match layout(x, &head) {
+        Layout::AsIs => body,
+        Layout::Indented => crate::render::pretty(&body).into(),
+        Layout::Yaml => to_yaml(&mut head, body),
+    };
+    let compress = body.len() > GZIP_ABOVE && accepts_gzip(x.header(ACCEPT_ENCODING));
+    let body = if compress { crate::render::gzip(&body).into() } else { body };
+    let mut response = head_only(head, Body::whole(body));
+    if compress {
+        compressed(&mut response);
+    }
+    response
+}
+
+/// A body of which the first part is here. Small ones are collected, large ones streamed.
+pub(super) async fn streamed<S>(x: &RequestContext, mut head: Head, first: Bytes, rest: S) -> Response<Body>
+where
+    S: Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
+{
+    let mut rest = Box::pin(rest);
+    let layout = layout(x, &head);
+    let gzip = accepts_gzip(x.header(ACCEPT_ENCODING));
+    let mut begin = BytesMut::from(first);
+    // Below the threshold nothing is known about compression yet; YAML needs everything.
+    while begin.len() <= GZIP_ABOVE || layout == Layout::Yaml {
+        match rest.next().await {
+            None => return whole(x, head, begin.freeze()),
+            Some(Ok(part)) => begin.extend_from_slice(&part),
+            Some(Err(error)) => {
+                head.code = StatusCode::INTERNAL_SERVER_ERROR;
+                tracing::debug!(%error, "a list broke off");
+                return head_only(head, Body::empty());
+            }
+        }
+    }
+    let parts = stream::once(async { Ok(begin.freeze()) }).chain(rest);
+    let indented = indent(parts, layout == Layout::Indented);
+    if !gzip {
+        return head_only(head, Body::streamed(StreamBody::new(indented.map(|part| part.map(Frame::data)))));
+    }
+    let zipped = zip(indented).map(|part| part.map(Frame::data));
+    let mut response = head_only(head, Body::streamed(StreamBody::new(zipped)));
+    compressed(&mut response);
+    response
+}
+
+fn layout(x: &RequestContext, head: &Head) -> Layout {
+    if head.media_type != JSON {
+        return Layout::AsIs;
+    }
+    let offer = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: FORMS };
+    let choice = negotiate(x.header(ACCEPT), offer);
+    if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
+        return Layout::Yaml;
+    }
+    let asked = choice.is_some_and(|c| c.pretty);
+    if asked || Style::of(x.query(), x.header(USER_AGENT)) == Style::Pretty {
+        Layout::Indented
+    } else {
+        Layout::AsIs
+    }
+}
+
+fn to_yaml(head: &mut Head, body: Bytes) -> Bytes {
+    match yaml(&body) {
+        Some(text) => {
+            head.media_type = Encoding::Yaml.media_type().to_owned();
+            text.into()
+        }
+        None => body,
+    }
+}
+
+fn compressed(response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+}
+
+fn indent<S>(parts: S, indented: bool) -> impl Stream<Item = Result<Bytes, BoxError>> + Send
+where
+    S: Stream<Item = Result<Bytes, BoxError>> + Send,
+{
+    let mut indenter = indented.then(Indenter::default);
+    parts.map(move |part| {
+        let part = part?;
+        let Some(indenter) = &mut indenter else { return Ok(part) };
+        let mut out = Vec::with_capacity(part.len() * 3 / 2);
+        indenter.push(&part, &mut out);
+        Ok(out.into())
+    })
+}
+
+fn zip<S>(parts: S) -> impl Stream<Item = Result<Bytes, BoxError>> + Send
+where
+    S: Stream<Item = Result<Bytes, BoxError>> + Send,
+{
+    let mut encoder = Some(GzEncoder::new(Vec::new(), Compression::new(1)));
+    parts.map(Some).chain(stream::once(async { None })).map(move |part| match (part, &mut encoder) {
+        (Some(part), Some(encoder)) => {
+            encoder.write_all(&part?)?;
+            Ok(std::mem::take(encoder.get_mut()).into())
+        }
+        (None, slot) => match slot.take() {
+            Some(encoder) => Ok(encoder.finish()?.into()),
+            None => Ok(Bytes::new()),
+        },
+        (Some(_), None) => Ok(Bytes::new()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use std::io::Read;
+    use std::sync::Arc;
+
+    use crate::serve::Connection;
+
+    fn context(accept: &'static str, encoding: &'static str, query: &str) -> RequestContext {
+        let request = http::Request::get(format!("/?{query}"))
+            .header(ACCEPT, accept)
+            .header(ACCEPT_ENCODING, encoding)
+            .body(Body::empty())
+            .unwrap();
+        RequestContext::new(request, Arc::new(Connection::plain(([127, 0, 0, 1], 1).into())))
+    }
+
+    fn head() -> Head {
+        Head { code: StatusCode::OK, media_type: JSON.to_owned(), retry_after: 0 }
+    }
+
+    async fn bytes(response: Response<Body>) -> (http::HeaderMap, Bytes) {
+        let (parts, body) = response.into_parts();
+        (parts.headers, body.collect().await.unwrap().to_bytes())
+    }
+
+    fn big() -> String {
+        serde_json::to_string(&vec!["0123456789"; 30_000]).unwrap()
+    }
+
+    fn in_parts(text: &str) -> (Bytes, impl Stream<Item = Result<Bytes, BoxError>> + Send + use<>) {
+        let mut parts: Vec<Bytes> = text.as_bytes().chunks(1000).map(Bytes::copy_from_slice).collect();
+        let first = parts.remove(0);
+        (first, stream::iter(parts.into_iter().map(Ok)))
+    }
+
+    #[tokio::test]
+    async fn small_answers_are_whole_and_laid_out_as_asked() {
+        let x = context("application/json", "gzip", "");
+        let (first, rest) = in_parts("{\"a\":1}\n");
+        let response = streamed(&x, head(), first, rest).await;
+        assert_eq!(response.body().as_whole(), Some(b"{\"a\":1}\n".as_slice()));
+        let pretty = whole(&context("", "", "pretty=1"), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        assert_eq!(pretty.body().as_whole(), Some(b"{\n  \"a\": 1\n}".as_slice()));
+        let yaml = whole(&context("application/yaml", "", ""), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml");
+        assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
+    }
+
+    #[tokio::test]
+    async fn large_answers_are_streamed_and_compressed_for_whom_it_helps() {
+        let text = big();
+        for (encoding, query) in [("", ""), ("gzip", ""), ("gzip", "pretty=1")] {
+            let (first, rest) = in_parts(&text);
+            let response = streamed(&context("", encoding, query), head(), first, rest).await;
+            assert!(!response.body().is_whole());
+            let (headers, body) = bytes(response).await;
+            let mut read = Vec::new();
+            if encoding == "gzip" {
+                assert_eq!(
+                    (&headers[CONTENT_ENCODING], &headers[VARY]),
+                    (&"gzip".parse().unwrap(), &"Accept-Encoding".parse().unwrap())
+                );
+                flate2::read::GzDecoder::new(&body[..]).read_to_end(&mut read).unwrap();
+            } else {
+                read.extend_from_slice(&body);
+            }
+            let want = if query.is_empty() {
+                text.clone().into_bytes()
+            } else {
+                crate::render::pretty(text.as_bytes())
+            };
+            assert!(read == want, "{encoding} {query}");
+        }
+    }
+}

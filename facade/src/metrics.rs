@@ -1,0 +1,317 @@
+//! Request metrics under upstream's names (15), with labels that clients cannot make grow.
+//!
+//! Series are looked up once per request by a borrowed key; afterwards everything is an atomic. It must not
+//! know filters, nor how requests are served.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use portico_kit::metrics::{HistogramVec, Registry};
+use portico_machinery::RequestInfo;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+
+/// Distinct label sets that are kept; beyond that, requests are counted under empty labels.
+const MAX_SERIES: usize = 8192;
+
+const DURATIONS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
+    20.0, 30.0, 45.0, 60.0,
+];
+const SIZES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
+/// What every request metric is labelled with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: String,
+    component: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    verb: String,
+    dry_run: String,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: String,
+    component: String,
+    code: String,
+}
+
+/// One label set's series.
+#[derive(Debug)]
+struct Series {
+    labels: RequestLabels,
+    duration: Histogram,
+    sizes: Histogram,
+    longrunning: Gauge,
+    codes: Mutex<Vec<(u16, bool, Counter)>>,
+}
+
+/// A request's place in the metrics.
+#[derive(Clone, Debug)]
+pub struct Labels {
+    series: Arc<Series>,
+    long_running: bool,
+    dry_run: bool,
+}
+
+/// Two classes of requests that are limited apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// get, list, watch
+    ReadOnly,
+    /// The rest.
+    Mutating,
+}
+
+/// The facade's request metrics.
+pub struct RequestMetrics {
+    total: Family<CodeLabels, Counter>,
+    terminations: Family<CodeLabels, Counter>,
+    aborts: Family<RequestLabels, Counter>,
+    duration: HistogramVec<RequestLabels>,
+    sizes: HistogramVec<RequestLabels>,
+    longrunning: Family<RequestLabels, Gauge>,
+    in_flight: [Gauge; 2],
+    high_water: [AtomicI64; 2],
+    filter: HistogramVec<[(&'static str, String); 1]>,
+    series: RwLock<HashMap<u64, Vec<Arc<Series>>>>,
+    hasher: RandomState,
+}
+
+impl RequestMetrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Arc<Self> {
+        let in_flight = registry.gauge_vec(
+            "apiserver_current_inflight_requests",
+            "Most requests at a time within the last second",
+        );
+        let kind = |kind: &str| in_flight.get_or_create_owned(&[("request_kind", kind.to_owned())]);
+        Arc::new(Self {
+            total: registry.counter_vec("apiserver_request_total", "Requests by verb, resource and code"),
+            terminations: registry.counter_vec(
+                "apiserver_request_terminations_total",
+                "Requests that the server ended in self-defence",
+            ),
+            aborts: registry
+                .counter_vec("apiserver_request_aborts_total", "Requests aborted while answering"),
+            duration: registry.histogram_vec(
+                "apiserver_request_duration_seconds",
+                "Response latency in seconds",
+                DURATIONS,
+            ),
+            sizes: registry.histogram_vec("apiserver_response_sizes", "Response sizes in bytes", SIZES),
+            longrunning: registry
+                .gauge_vec("apiserver_longrunning_requests", "Long-running requests under way"),
+            in_flight: [kind("readOnly"), kind("mutating")],
+            high_water: [AtomicI64::new(0), AtomicI64::new(0)],
+            filter: registry.histogram_vec(
+                "apiserver_request_filter_duration_seconds",
+                "Latency of filters in seconds",
+                &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0],
+            ),
+            series: RwLock::default(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// The place of a request; `known_resource` tells whether resource names may become labels.
+    #[must_use]
+    pub fn labels(
+        &self,
+        info: &RequestInfo,
+        component: &'static str,
+        known_resource: bool,
+        long: bool,
+        query: &str,
+    ) -> Labels {
+        let known = |text: &'_ str| if known_resource { text.to_owned() } else { String::new() };
+        let verb = verb_label(info);
+        let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
+        let hash = self.hasher.hash_one((
+            known_resource,
+            info.scope(),
+            component,
+            known_resource.then_some(key),
+            verb,
+        ));
+        let fits = |s: &&Arc<Series>| {
+            let l = &s.labels;
+            l.verb == verb
+                && l.scope == info.scope()
+                && l.component == component
+                && (!known_resource && l.resource.is_empty() && l.version.is_empty()
+                    || l.resource == info.resource
+                        && l.group == info.api_group
+                        && l.version == info.api_version
+                        && l.subresource == info.subresource)
+        };
+        let found = self.series.read().get(&hash).and_then(|all| all.iter().find(fits).cloned());
+        let series = found.unwrap_or_else(|| {
+            self.add(
+                hash,
+                RequestLabels {
+                    verb: verb.to_owned(),
+                    group: known(&info.api_group),
+                    version: known(&info.api_version),
+                    resource: known(&info.resource),
+                    subresource: known(&info.subresource),
+                    scope: info.scope().to_owned(),
+                    component: component.to_owned(),
+                },
+            )
+        });
+        Labels { series, long_running: long, dry_run: query.contains("dryRun=All") }
+    }
+
+    fn add(&self, hash: u64, labels: RequestLabels) -> Arc<Series> {
+        let mut all = self.series.write();
+        let labels = if all.len() >= MAX_SERIES { RequestLabels::default() } else { labels };
+        let series = Arc::new(Series {
+            duration: self.duration.get_or_create_owned(&labels),
+            sizes: self.sizes.get_or_create_owned(&labels),
+            longrunning: self.longrunning.get_or_create_owned(&labels),
+            codes: Mutex::default(),
+            labels,
+        });
+        if all.len() < MAX_SERIES {
+            all.entry(hash).or_default().push(series.clone());
+        }
+        series
+    }
+
+    /// A request has been answered and goes on until its body ends.
+    pub fn begin(&self, labels: &Labels) {
+        if labels.long_running {
+            labels.series.longrunning.inc();
+        }
+    }
+
+    /// A request is over.
+    pub fn end(&self, labels: &Labels, code: u16, took: Duration, bytes: u64) {
+        labels.series.duration.observe(took.as_secs_f64());
+        #[expect(clippy::cast_precision_loss, reason = "a histogram of sizes needs no exact bytes")]
+        labels.series.sizes.observe(bytes as f64);
+        self.code(labels, code).inc();
+        if labels.long_running {
+            labels.series.longrunning.dec();
+        }
+    }
+
+    /// The server ended the request before it was answered.
+    pub fn terminated(&self, labels: &Labels, code: u16) {
+        self.terminations.get_or_create(&code_labels(&labels.series.labels, code, "")).inc();
+    }
+
+    /// The response ended with an error.
+    pub fn aborted(&self, labels: &Labels) {
+        self.aborts.get_or_create(&labels.series.labels).inc();
+    }
+
+    /// Notes how many requests of a class are in flight: the gauge shows the most since it was last taken.
+    pub fn in_flight(&self, class: Class, now: usize) {
+        self.high_water[class as usize].fetch_max(i64::try_from(now).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// Moves the high-water marks into the gauges; called once a second, as upstream does.
+    pub fn take_high_water(&self, now: [usize; 2]) {
+        for (at, current) in now.into_iter().enumerate() {
+            let current = i64::try_from(current).unwrap_or(i64::MAX);
+            self.in_flight[at].set(self.high_water[at].swap(current, Ordering::Relaxed).max(current));
+        }
+    }
+
+    /// The time that one filter took; looked up once when the filter is made.
+    #[must_use]
+    pub fn filter(&self, name: &'static str) -> Histogram {
+        self.filter.get_or_create_owned(&[("filter", name.to_owned())])
+    }
+
+    fn code(&self, labels: &Labels, code: u16) -> Counter {
+        let mut codes = labels.series.codes.lock();
+        if let Some((.., counter)) = codes.iter().find(|(c, dry, _)| (*c, *dry) == (code, labels.dry_run)) {
+            return counter.clone();
+        }
+        let dry_run = if labels.dry_run { "All" } else { "" };
+        let counter = self.total.get_or_create_owned(&code_labels(&labels.series.labels, code, dry_run));
+        codes.push((code, labels.dry_run, counter.clone()));
+        counter
+    }
+}
+
+fn code_labels(l: &RequestLabels, code: u16, dry_run: &str) -> CodeLabels {
+    CodeLabels {
+        verb: l.verb.clone(),
+        dry_run: dry_run.to_owned(),
+        group: l.group.clone(),
+        version: l.version.clone(),
+        resource: l.resource.clone(),
+        subresource: l.subresource.clone(),
+        scope: l.scope.clone(),
+        component: l.component.clone(),
+        code: code.to_string(),
+    }
+}
+
+/// Upstream's verb label: HTTP methods but for what collections do; anything else is `other`.
+fn verb_label(info: &RequestInfo) -> &'static str {
+    match info.verb.as_str() {
+        "get" => "GET",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        "proxy" | "connect" => "CONNECT",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(path: &str) -> RequestInfo {
+        RequestInfo::parse("GET", path, "").unwrap()
+    }
+
+    #[test]
+    fn requests_are_counted_by_verb_resource_and_code() {
+        let registry = Registry::new();
+        let metrics = RequestMetrics::new(&registry);
+        let labels = metrics.labels(&info("/apis/apps/v1/deployments"), "apiserver", true, false, "");
+        metrics.begin(&labels);
+        metrics.end(&labels, 200, Duration::from_millis(3), 10);
+        let text = registry.encode(portico_kit::metrics::Format::Text);
+        let want = "apiserver_request_total{verb=\"LIST\",dry_run=\"\",group=\"apps\",version=\"v1\",\
+            resource=\"deployments\",subresource=\"\",scope=\"cluster\",component=\"apiserver\",code=\"200\"} 1";
+        assert!(text.contains(want), "{text}");
+    }
+
+    #[test]
+    fn unknown_resources_share_one_series() {
+        let metrics = RequestMetrics::new(&Registry::new());
+        for n in 0..100 {
+            let _ = metrics.labels(&info(&format!("/apis/g{n}/v1/r{n}")), "apiserver", false, false, "");
+        }
+        assert_eq!(metrics.series.read().values().map(Vec::len).sum::<usize>(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! Other clothes for JSON that somebody else made: indented, as YAML, compressed.
+//!
+//! These are the facade's re-encodings; forms of objects are the control service's. It must not know what
+//! the JSON says.
+
+mod indent;
+mod yaml;
+
+pub use indent::{Indenter, pretty};
+pub use yaml::yaml;
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use portico_machinery::request_info::first_value;
+
+/// Bodies larger than this are compressed for callers who accept it (8.4).
+pub const GZIP_ABOVE: usize = 128 * 1024;
+
+/// How JSON is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// One line and a newline.
+    Compact,
+    /// Two spaces, no closing newline.
+    Pretty,
+}
+
+impl Style {
+    /// `?pretty=` as a Go bool decides; without it, programs that people type into get indented JSON (8.5).
+    #[must_use]
+    pub fn of(query: &str, user_agent: &str) -> Self {
+        let asked = (!query.is_empty()).then(|| first_value(query, "pretty")).flatten();
+        let pretty = match asked.as_deref() {
+            None => ["curl", "Wget", "Mozilla/5.0"].iter().any(|agent| user_agent.starts_with(agent)),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True") => true,
+            Some(_) => false,
+        };
+        if pretty { Self::Pretty } else { Self::Compact }
+    }
+}
+
+/// Whether `Accept-Encoding` names gzip, and nothing but gzip, in one of its elements (8.4).
+#[must_use]
+pub fn accepts_gzip(accept_encoding: &str) -> bool {
+    accept_encoding.split(',').any(|element| element.trim() == "gzip")
+}
+
+/// Compressed at the level that upstream uses.
+#[must_use]
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(1));
+    // Writing into memory does not fail; if it ever did, the caller sends the bytes as they are.
+    match encoder.write_all(bytes).and_then(|()| encoder.finish()) {
+        Ok(compressed) => compressed,
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pretty_is_decided_by_the_query_and_then_by_the_program() {
+        for (query, agent, want) in [
+            ("", "curl/8.0", Style::Pretty),
+            ("", "Wget/1", Style::Pretty),
+            ("", "Mozilla/5.0 (X11)", Style::Pretty),
+            ("", "kubectl/v1", Style::Compact),
+            ("pretty=0", "curl/8.0", Style::Compact),
+            ("pretty=nope", "curl/8.0", Style::Compact),
+            ("pretty", "curl/8.0", Style::Compact),
+            ("a=b&pretty=True", "kubectl/v1", Style::Pretty),
+        ] {
+            assert_eq!(Style::of(query, agent), want, "{query} {agent}");
+        }
+    }
+
+    #[test]
+    fn only_a_bare_gzip_element_counts() {
+        assert!(accepts_gzip("deflate, gzip"));
+        assert!(!accepts_gzip("gzip;q=1, br"));
+        assert!(!accepts_gzip(""));
+    }
+}

@@ -1,0 +1,106 @@
+//! Compact JSON to indented JSON, byte by byte, without parsing values; also when it comes in pieces.
+
+/// JSON with two spaces per level, as Go's `MarshalIndent` lays it out; no closing newline.
+///
+/// Valid JSON in, valid JSON out; anything else comes out as garbled as it came in, and never panics.
+#[must_use]
+pub fn pretty(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() + json.len() / 2);
+    Indenter::default().push(json, &mut out);
+    out
+}
+
+/// The state between two pieces.
+#[derive(Debug, Default)]
+pub struct Indenter {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    /// A bracket was written and nothing inside it yet: an empty one stays on its line.
+    opened: bool,
+}
+
+impl Indenter {
+    /// Lays out one more piece.
+    pub fn push(&mut self, json: &[u8], out: &mut Vec<u8>) {
+        for &byte in json {
+            if self.in_string {
+                self.string(byte, out);
+            } else if !matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+                self.token(byte, out);
+            }
+        }
+    }
+
+    fn string(&mut self, byte: u8, out: &mut Vec<u8>) {
+        out.push(byte);
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => self.in_string = false,
+            _ => {}
+        }
+    }
+
+    fn token(&mut self, byte: u8, out: &mut Vec<u8>) {
+        let closing = matches!(byte, b'}' | b']');
+        if closing {
+            self.depth = self.depth.saturating_sub(1);
+        }
+        if closing != self.opened {
+            // The first thing inside a bracket, or the end of one that is not empty.
+            newline(out, self.depth);
+        }
+        self.opened = matches!(byte, b'{' | b'[');
+        out.push(byte);
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b',' => newline(out, self.depth),
+            b':' => out.push(b' '),
+            _ => {}
+        }
+    }
+}
+
+fn newline(out: &mut Vec<u8>, depth: usize) {
+    out.push(b'\n');
+    out.resize(out.len() + 2 * depth, b' ');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn it_is_laid_out_as_go_does() {
+        let json = br#"{"a":{},"b":[1,{"c":"x\"{,:"}],"d":[ ],"e":null}"#;
+        let want = "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": \"x\\\"{,:\"\n    }\n  ],\n  \"d\": [],\n  \"e\": null\n}";
+        assert_eq!(String::from_utf8(pretty(json)).unwrap(), want);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = pretty(&bytes);
+        }
+
+        #[test]
+        fn pieces_are_laid_out_as_the_whole(text in ".{0,20}", cut in 0usize..40) {
+            let json = serde_json::to_vec(&(vec![text], Vec::<u8>::new(), 1)).unwrap();
+            let cut = cut.min(json.len());
+            let (mut indenter, mut out) = (Indenter::default(), Vec::new());
+            indenter.push(&json[..cut], &mut out);
+            indenter.push(&json[cut..], &mut out);
+            prop_assert_eq!(out, pretty(&json));
+        }
+
+        #[test]
+        fn strings_come_through_unchanged(text in ".*") {
+            let json = serde_json::to_vec(&[&text]).unwrap();
+            let back: Vec<String> = serde_json::from_slice(&pretty(&json)).unwrap();
+            prop_assert_eq!(&back[0], &text);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! JSON to YAML as upstream writes it: keys sorted, sequences not indented, strings quoted where YAML 1.1 would
+//! read them as something else.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+/// The YAML of one JSON document; nothing when it is no JSON.
+#[must_use]
+pub fn yaml(json: &[u8]) -> Option<Vec<u8>> {
+    let raw: &RawValue = serde_json::from_slice(json).ok()?;
+    let mut out = String::with_capacity(json.len() + json.len() / 4);
+    match raw.get().as_bytes().first()? {
+        b'{' | b'[' => block(raw.get(), 0, &mut out)?,
+        _ => {
+            scalar(raw.get(), 0, &mut out)?;
+            out.push('\n');
+        }
+    }
+    Some(out.into_bytes())
+}
+
+/// A map or a sequence whose first line begins where the cursor is.
+fn block(raw: &str, indent: usize, out: &mut String) -> Option<()> {
+    if raw.starts_with('{') {
+        let map: BTreeMap<Key<'_>, &RawValue> = serde_json::from_str(raw).ok()?;
+        for (at, (key, value)) in map.iter().enumerate() {
+            pad(if at == 0 { 0 } else { indent }, out);
+            text(&key.0, indent, out);
+            out.push(':');
+            // Sequences stand at their key's own column.
+            let deeper = if value.get().starts_with('[') { indent } else { indent + 2 };
+            entry(value.get(), deeper, out)?;
+        }
+        if map.is_empty() {
+            out.push_str("{}\n");
+        }
+        return Some(());
+    }
+    let list: Vec<&RawValue> = serde_json::from_str(raw).ok()?;
+    for (at, value) in list.iter().enumerate() {
+        pad(if at == 0 { 0 } else { indent }, out);
+        out.push('-');
+        if is_block(value.get()) {
+            out.push(' ');
+            block(value.get(), indent + 2, out)?;
+        } else {
+            entry(value.get(), indent + 2, out)?;
+        }
+    }
+    if list.is_empty() {
+        out.push_str("[]\n");
+    }
+    Some(())
+}
+
+#[derive(serde::Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// What follows `key:` up to and including the newline.
+fn entry(raw: &str, indent: usize, out: &mut String) -> Option<()> {
+    if is_block(raw) {
+        out.push('\n');
+        pad(indent, out);
+        return block(raw, indent, out);
+    }
+    out.push(' ');
+    match raw.as_bytes().first()? {
+        b'{' => out.push_str("{}"),
+        b'[' => out.push_str("[]"),
+        _ => scalar(raw, indent, out)?,
+    }
+    out.push('\n');
+    Some(())
+}
+
+/// Whether it is a map or sequence with something in it.
+fn is_block(raw: &str) -> bool {
+    let mut inner = raw.bytes();
+    matches!(inner.next(), Some(b'{' | b'['))
+        && !matches!(inner.find(|b| !b.is_ascii_whitespace()), Some(b'}' | b']'))
+}
+
+fn pad(indent: usize, out: &mut String) {
+    out.extend(std::iter::repeat_n(' ', indent));
+}
+
+fn scalar(raw: &str, indent: usize, out: &mut String) -> Option<()> {
+    if !raw.starts_with('"') {
+        out.push_str(raw);
+        return Some(());
+    }
+    let value: Cow<'_, str> = serde_json::from_str::<Key<'_>>(raw).ok()?.0;
+    text(&value, indent, out);
+    Some(())
+}
+
+fn text(value: &str, indent: usize, out: &mut String) {
+    let printable = |c: char| {
+        c == '\t'
+            || c == '\n'
+            || !c.is_control() && c != '\u{feff}' && c != '\u{2028}' && c != '\u{2029}' && c != '\u{85}'
+    };
+    if !value.chars().all(printable) {
+        return double_quoted(value, out);
+    }
+    if value.contains('\n') {
+        return literal(value, indent, out);
+    }
+    if is_plain(value) {
+        return if reads_as_other(value) { double_quoted(value, out) } else { out.push_str(value) };
+    }
+    out.push('\'');
+    out.push_str(&value.replace('\'', "''"));
+    out.push('\'');
+}
+
+/// `|` with its chomping mark; text that begins with a space or holds only newlines is quoted instead.
+fn literal(value: &str, indent: usize, out: &mut String) {
+    if value.starts_with([' ', '\n', '\t']) || value.trim().is_empty() {
+        return double_quoted(value, out);
+    }
+    let trailing = value.len() - value.trim_end_matches('\n').len();
+    out.push_str(match trailing {
+        0 => "|-",
+        1 => "|",
+        _ => "|+",
+    });
+    let body = if trailing == 0 { value } else { &value[..value.len() - 1] };
+    for line in body.split('\n') {
+        out.push('\n');
+        if !line.is_empty() {
+            pad(indent.max(2), out);
+            out.push_str(line);
+        }
+    }
+}
+
+fn double_quoted(value: &str, out: &mut String) {
+    // JSON's string syntax is YAML's double-quoted one.
+    out.push_str(&serde_json::to_string(value).unwrap_or_default());
+}
+
+/// Whether the text can stand bare as far as syntax goes.
+fn is_plain(value: &str) -> bool {
+    let Some(first) = value.chars().next() else { return true };
+    if value.starts_with(' ') || value.ends_with(' ') || value.starts_with("---") || value.starts_with("...")
+    {
+        return false;
+    }
+    let second_space = value.chars().nth(1).is_none_or(char::is_whitespace);
+    let bad_start = match first {
+        '-' | '?' | ':' => second_space,
+        c => "#,[]{}&*!|>'\"%@`=<".contains(c) && !matches!(c, '<' | '=') || c == '=' && value.len() == 1,
+    };
+    !bad_start
+        && !value.contains(": ")
+        && !value.ends_with(':')
+        && !value.contains(" #")
+        && !value.contains('\t')
+}
+
+/// Whether YAML 1.1 would read the bare text as null, bool, number, time or merge key.
+fn reads_as_other(value: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".nan", ".inf", "-.inf",
+        "+.inf", "<<",
+    ];
+    if WORDS.iter().any(|word| value.eq_ignore_ascii_case(word)) {
+        return true;
+    }
+    let digits = value.trim_start_matches(['+', '-']);
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return false;
+    }
+    let number = digits.replace('_', "");
+    let based = |prefix: &str, base: u32| {
+        number
+            .strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base)))
+    };
+    let sexagesimal = || {
+        number.contains(':')
+            && number.split(':').all(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    };
+    number.parse::<f64>().is_ok()
+        || based("0x", 16)
+        || based("0b", 2)
+        || based("0o", 8)
+        || sexagesimal()
+        || is_date(value)
+}
+
+fn is_date(value: &str) -> bool {
+    let mut parts = value.splitn(3, '-');
+    let year = parts.next().is_some_and(|y| y.len() == 4 && y.bytes().all(|b| b.is_ascii_digit()));
+    let month =
+        parts.next().is_some_and(|m| (1..=2).contains(&m.len()) && m.bytes().all(|b| b.is_ascii_digit()));
+    let day = parts.next().is_some_and(|d| d.starts_with(|c: char| c.is_ascii_digit()));
+    year && month && day
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(json: &str) -> String {
+        String::from_utf8(yaml(json.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_document_is_laid_out_as_upstream_does() {
+        let json = r#"{"kind":"A","apiVersion":"v1","items":[{"b":1,"a":[]},[1,2],"x"],"m":{"z":{},"y":{"k":null}}}"#;
+        let want = "apiVersion: v1\nitems:\n- a: []\n  b: 1\n- - 1\n  - 2\n- x\nkind: A\nm:\n  \"y\":\n    k: null\n  z: {}\n";
+        assert_eq!(written(json), want);
+    }
+
+    #[test]
+    fn strings_that_mean_something_else_are_quoted() {
+        for (json, want) in [
+            (r#""true""#, "\"true\"\n"),
+            (r#""1""#, "\"1\"\n"),
+            (r#""0x1f""#, "\"0x1f\"\n"),
+            (r#""1:30""#, "\"1:30\"\n"),
+            (r#""2020-01-02T03:04:05Z""#, "\"2020-01-02T03:04:05Z\"\n"),
+            (r#""""#, "\"\"\n"),
+            (r#""a: b""#, "'a: b'\n"),
+            (r#""*""#, "'*'\n"),
+            (r#""it's""#, "it's\n"),
+            (r#""v1.2.3""#, "v1.2.3\n"),
+            (r#""1.2.3""#, "1.2.3\n"),
+            ("1.50", "1.50\n"),
+        ] {
+            assert_eq!(written(json), want);
+        }
+        assert_eq!(written(r#"{"a":"x\ny\n","b":"x\ny"}"#), "a: |\n  x\n  y\nb: |-\n  x\n  y\n");
+    }
+
+    #[test]
+    fn what_is_no_json_is_nothing() {
+        assert_eq!(yaml(b"{"), None);
+        assert_eq!(yaml(b""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_yaml_reader_reads_the_same_strings(list in prop::collection::vec(r"[ -~\n]{0,12}", 0..6)) {
+            let json = serde_json::to_vec(&std::collections::BTreeMap::from([("list", &list)])).unwrap();
+            let text = String::from_utf8(yaml(&json).unwrap()).unwrap();
+            let back: BTreeMap<String, Vec<String>> = serde_saphyr::from_str(&text)
+                .map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+            prop_assert_eq!(&back["list"], &list, "{}", text);
+        }
+    }
+}

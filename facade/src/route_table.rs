@@ -1,0 +1,347 @@
+//! The route table: what leads where, as one immutable snapshot.
+//!
+//! Built from Config entries, one at a time; a change costs the few shards that it touches. Upstream's rules
+//! aggregator 2.2 to 2.4. It must not know HTTP, nor how entries arrive.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_machinery::discovery::{Served, Source};
+use portico_machinery::route::{Route, Trust};
+use portico_proxy::Upstream;
+
+use crate::endpoints::Fixed;
+use crate::mux::{Listing, MuxError, PathRecorderMux};
+use crate::sharded::ShardedMap;
+
+/// Where a path leads.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A built-in endpoint.
+    Fixed(Fixed),
+    /// Discovery of one group.
+    Group(Arc<str>),
+    /// One APIService.
+    Route(Arc<Upstream>),
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct RouteTable {
+    mux: PathRecorderMux<Target>,
+    /// By name.
+    routes: ShardedMap<Arc<Upstream>>,
+    /// Versions with a route, by group.
+    groups: ShardedMap<Arc<BTreeSet<Arc<str>>>>,
+    /// By `source/group/version`.
+    served: ShardedMap<Arc<Served>>,
+    /// How many local group versions a group has, by `source/group`.
+    local_groups: ShardedMap<usize>,
+    /// PEM by hash.
+    bundles: ShardedMap<Bytes>,
+}
+
+impl RouteTable {
+    /// Fixed endpoints and nothing else.
+    ///
+    /// # Errors
+    /// [`MuxError`] when an endpoint's prefix does not end in a slash.
+    pub fn new(endpoints: &[Endpoint]) -> Result<Self, MuxError> {
+        let mut table = Self::default();
+        for Endpoint { path, prefix, listing, target } in endpoints {
+            let target = Target::Fixed(target.clone());
+            if *prefix {
+                table.mux.handle_prefix(path, *listing, target)?;
+            } else {
+                table.mux.handle(path, *listing, target);
+            }
+        }
+        Ok(table)
+    }
+
+    /// Where a decoded path leads; nothing is for the delegates.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&Target> {
+        self.mux.find(path)
+    }
+
+    /// The listed paths, sorted.
+    #[must_use]
+    pub fn listed(&self) -> BTreeSet<Arc<str>> {
+        self.mux.listed()
+    }
+
+    /// All routes, in no order.
+    pub fn routes(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.routes.iter().map(|(_, upstream)| upstream)
+    }
+
+    /// All served group versions, in no order.
+    pub fn served(&self) -> impl Iterator<Item = &Arc<Served>> {
+        self.served.iter().map(|(_, served)| served)
+    }
+
+    /// Which local server serves this group version: built-in before CRD.
+    #[must_use]
+    pub fn local(&self, group: &str, version: &str) -> Option<Source> {
+        let has = |source: &Source| self.served.contains(&served_key(*source, group, version));
+        [Source::Builtin, Source::Crd].into_iter().find(has)
+    }
+
+    /// Whether the core server owns the whole group: then an unknown version of it is a Status, not a text 404.
+    #[must_use]
+    pub fn is_builtin_group(&self, group: &str) -> bool {
+        self.local_groups.contains(&group_key(Source::Builtin, group))
+    }
+
+    /// Adds or replaces a route; upstream's AddAPIService.
+    ///
+    /// # Errors
+    /// [`MuxError`], never for the paths that are made here.
+    pub fn set_route(&mut self, route: Route) -> Result<(), MuxError> {
+        let name: Arc<str> = route.name.as_str().into();
+        let known = self.routes.get(&name).map(|old| old.route().group_version == route.group_version);
+        if known == Some(false) {
+            self.remove_route(&name);
+        }
+        let bundles = &self.bundles;
+        let upstream = Arc::new(Upstream::new(Arc::new(route), &|hash| bundles.get(hash).cloned()));
+        let gv = upstream.route().group_version.clone();
+        let root = root_of(&gv.group, &gv.version);
+        self.mux.handle(&root, Listing::Listed, Target::Route(upstream.clone()));
+        self.mux.handle_prefix(&format!("{root}/"), Listing::Unlisted, Target::Route(upstream.clone()))?;
+        self.routes.insert(name, upstream);
+        if !gv.group.is_empty() {
+            self.add_to_group(&gv.group, &gv.version);
+        }
+        Ok(())
+    }
+
+    /// Removes a route; upstream's RemoveAPIService. A name that is not there is no error.
+    pub fn remove_route(&mut self, name: &str) {
+        let Some(old) = self.routes.remove(name) else { return };
+        let gv = &old.route().group_version;
+        let root = root_of(&gv.group, &gv.version);
+        self.mux.unregister(&root);
+        self.mux.unregister(&format!("{root}/"));
+        let Some(versions) = self.groups.get(&gv.group) else { return };
+        let mut versions = BTreeSet::clone(versions);
+        versions.remove(gv.version.as_str());
+        if versions.is_empty() {
+            self.groups.remove(&gv.group);
+            self.mux.unregister(&format!("/apis/{}", gv.group));
+            self.mux.unregister(&format!("/apis/{}/", gv.group));
+        } else {
+            self.groups.insert(gv.group.as_str().into(), Arc::new(versions));
+        }
+    }
+
+    fn add_to_group(&mut self, group: &str, version: &str) {
+        let known = self.groups.get(group);
+        if known.is_some_and(|versions| versions.contains(version)) {
+            return;
+        }
+        let mut versions = known.map(|v| BTreeSet::clone(v)).unwrap_or_default();
+        if versions.is_empty() {
+            let name: Arc<str> = group.into();
+            self.mux.handle(&format!("/apis/{group}"), Listing::Listed, Target::Group(name.clone()));
+            self.mux.handle(&format!("/apis/{group}/"), Listing::Unlisted, Target::Group(name));
+        }
+        versions.insert(version.into());
+        self.groups.insert(group.into(), Arc::new(versions));
+    }
+
+    /// Adds or replaces what a group version offers.
+    pub fn set_served(&mut self, served: Served) {
+        let key = served_key(served.source, &served.group, &served.version);
+        let group = group_key(served.source, &served.group);
+        if self.served.insert(key.into(), Arc::new(served)).is_none() {
+            let count = self.local_groups.get(&group).copied().unwrap_or(0);
+            self.local_groups.insert(group.into(), count + 1);
+        }
+    }
+
+    /// Removes what a group version offered, by the entry's key.
+    pub fn remove_served(&mut self, key: &str) {
+        let Some(old) = self.served.remove(key) else { return };
+        let group = group_key(old.source, &old.group);
+        match self.local_groups.get(&group).copied() {
+            Some(count) if count > 1 => {
+                self.local_groups.insert(group.into(), count - 1);
+            }
+            _ => {
+                self.local_groups.remove(&group);
+            }
+        }
+    }
+
+    /// Adds a CA bundle; routes that waited for it get it.
+    ///
+    /// # Errors
+    /// As [`RouteTable::set_route`].
+    pub fn set_bundle(&mut self, hash: &str, pem: Bytes) -> Result<(), MuxError> {
+        if self.bundles.insert(hash.into(), pem).is_some() {
+            // The same hash is the same content.
+            return Ok(());
+        }
+        let waiting: Vec<Route> =
+            self.routes().filter(|u| bundle_of(u.route()) == Some(hash)).map(|u| u.route().clone()).collect();
+        waiting.into_iter().try_for_each(|route| self.set_route(route))
+    }
+
+    /// Forgets a CA bundle; routes that hold it keep it.
+    pub fn remove_bundle(&mut self, hash: &str) {
+        self.bundles.remove(hash);
+    }
+
+    /// Whether a CA bundle is here.
+    #[must_use]
+    pub fn has_bundle(&self, hash: &str) -> bool {
+        self.bundles.contains(hash)
+    }
+}
+
+/// A built-in endpoint's place.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The path; a prefix ends in a slash.
+    pub path: String,
+    /// Whether everything below belongs to it, too.
+    pub prefix: bool,
+    /// Whether the index shows it.
+    pub listing: Listing,
+    /// What answers.
+    pub target: Fixed,
+}
+
+/// The hash of the CA bundle that a route trusts.
+#[must_use]
+pub fn bundle_of(route: &Route) -> Option<&str> {
+    match &route.backend.as_ref()?.trust {
+        Trust::Bundle(hash) => Some(hash),
+        Trust::System | Trust::Insecure => None,
+    }
+}
+
+/// `/apis/G/V`, or `/api` for all of the core group (upstream's legacy rule).
+fn root_of(group: &str, version: &str) -> String {
+    if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}/{version}") }
+}
+
+/// The key of a served entry.
+#[must_use]
+pub fn served_key(source: Source, group: &str, version: &str) -> String {
+    format!("{}/{group}/{version}", source_name(source))
+}
+
+fn group_key(source: Source, group: &str) -> String {
+    format!("{}/{group}", source_name(source))
+}
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Aggregator => "aggregator",
+        Source::Builtin => "builtin",
+        Source::Crd => "crd",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_machinery::GroupVersion;
+    use proptest::prelude::*;
+
+    fn route(name: &str) -> Route {
+        let (version, group) = name.split_once('.').unwrap();
+        Route { name: name.to_owned(), group_version: GroupVersion::new(group, version), ..Route::default() }
+    }
+
+    fn name_at(table: &RouteTable, path: &str) -> Option<String> {
+        match table.find(path)? {
+            Target::Route(upstream) => Some(upstream.route().name.clone()),
+            Target::Group(group) => Some(format!("group {group}")),
+            Target::Fixed(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_route_has_its_paths_and_a_group_lives_as_long_as_a_version_of_it() {
+        let mut table = RouteTable::default();
+        table.set_route(route("v1.a.example")).unwrap();
+        table.set_route(route("v2.a.example")).unwrap();
+        for (path, want) in [
+            ("/apis/a.example/v1", Some("v1.a.example")),
+            ("/apis/a.example/v1/", Some("v1.a.example")),
+            ("/apis/a.example/v2/things/x", Some("v2.a.example")),
+            ("/apis/a.example", Some("group a.example")),
+            ("/apis/a.example/", Some("group a.example")),
+            ("/apis/a.example/v3", None),
+            ("/apis/a.example/v11", None),
+        ] {
+            assert_eq!(name_at(&table, path).as_deref(), want, "{path}");
+        }
+        table.remove_route("v1.a.example");
+        assert_eq!(name_at(&table, "/apis/a.example").as_deref(), Some("group a.example"));
+        table.remove_route("v2.a.example");
+        table.remove_route("v2.a.example");
+        assert_eq!(name_at(&table, "/apis/a.example"), None);
+        assert!(table.listed().is_empty());
+    }
+
+    #[test]
+    fn the_legacy_group_owns_everything_below_api() {
+        let mut table = RouteTable::default();
+        table.set_route(route("v1.")).unwrap();
+        for path in ["/api", "/api/", "/api/v1", "/api/v9/x"] {
+            assert_eq!(name_at(&table, path).as_deref(), Some("v1."), "{path}");
+        }
+        assert_eq!(name_at(&table, "/apis"), None);
+    }
+
+    #[test]
+    fn a_group_is_builtin_while_a_version_of_it_is_served() {
+        let mut table = RouteTable::default();
+        let served = Served {
+            group: "apps".into(),
+            version: "v1".into(),
+            source: Source::Builtin,
+            ..Served::default()
+        };
+        table.set_served(served.clone());
+        table.set_served(served);
+        assert_eq!(
+            (table.local("apps", "v1"), table.is_builtin_group("apps")),
+            (Some(Source::Builtin), true)
+        );
+        table.remove_served("builtin/apps/v1");
+        assert_eq!((table.local("apps", "v1"), table.is_builtin_group("apps")), (None, false));
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_of_changes_ends_in_the_table_of_the_survivors(
+            ops in prop::collection::vec(("v[12]\\.[ab]\\.c", any::<bool>()), 0..40),
+        ) {
+            let (mut table, mut names) = (RouteTable::default(), BTreeSet::new());
+            for (name, add) in ops {
+                if add {
+                    table.set_route(route(&name)).unwrap();
+                    names.insert(name);
+                } else {
+                    table.remove_route(&name);
+                    names.remove(&name);
+                }
+            }
+            let mut fresh = RouteTable::default();
+            for name in &names {
+                fresh.set_route(route(name)).unwrap();
+            }
+            prop_assert_eq!(table.listed(), fresh.listed());
+            for path in ["/apis/a.c", "/apis/b.c/", "/apis/a.c/v1", "/apis/a.c/v2/x", "/apis/b.c/v1/", "/apis/b.c/v2"] {
+                prop_assert_eq!(name_at(&table, path), name_at(&fresh, path));
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One connection: HTTP/1.1 or HTTP/2 by ALPN, its limits, and how it ends.
+//!
+//! The handler chain sees requests; this room sees bytes, idle time and the drain. It must not know what a
+//! request asks for.
+
+mod activity;
+
+pub use activity::{Activity, Busy};
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Response;
+use http::header::{CONNECTION, HeaderValue};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{HttpService, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use portico_auth::PeerChain;
+use portico_kit::drain::Watch;
+use portico_kit::listener::{Accepted, PeerInfo};
+use portico_kit::tasks::{TaskExecutor, TaskSet};
+use tokio::sync::Notify;
+
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::filters::Handler;
+use activity::ActiveIo;
+
+/// Limits of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// A request's head must be complete this long after its first byte.
+    pub header_timeout: Duration,
+    /// A connection without requests is closed after this long.
+    pub idle_timeout: Duration,
+    /// Bytes of a request's headers; more is 431.
+    pub max_header_bytes: u32,
+    /// Header fields of an HTTP/1 request; more is 431.
+    pub max_headers: usize,
+    /// `--http2-max-streams-per-connection`
+    pub max_streams: u32,
+    /// `--disable-http2-serving` turns it off.
+    pub http2: bool,
+}
+
+impl Default for ConnectionLimits {
+    /// Upstream's: 32 s, 90 s, 1 MiB, 100 streams; and 100 header fields.
+    fn default() -> Self {
+        Self {
+            header_timeout: Duration::from_secs(32),
+            idle_timeout: Duration::from_secs(90),
+            max_header_bytes: 1 << 20,
+            max_headers: 100,
+            max_streams: 100,
+            http2: true,
+        }
+    }
+}
+
+/// How much a stream may send ahead of us.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// A quiet HTTP/2 connection is asked for a sign of life.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// And closed without one.
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What the chain may know about the connection of a request.
+#[derive(Debug)]
+pub struct Connection {
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The certificates that the client presented and holds the key of; nothing is known about their worth.
+    pub chain: Option<PeerChain>,
+    /// What is going on; see the module of the same name.
+    pub activity: Arc<Activity>,
+    go_away: Notify,
+}
+
+impl Connection {
+    /// Of an accepted connection.
+    #[must_use]
+    pub fn new(peer: &PeerInfo) -> Self {
+        let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain.certs()));
+        Self { peer: peer.addr, chain, activity: Arc::default(), go_away: Notify::new() }
+    }
+
+    /// A connection without certificates, for tests of the chain.
+    #[must_use]
+    pub fn plain(peer: SocketAddr) -> Self {
+        Self { peer, chain: None, activity: Arc::default(), go_away: Notify::new() }
+    }
+
+    /// No further requests on this connection: GOAWAY.
+    pub fn go_away(&self) {
+        self.go_away.notify_one();
+    }
+
+    /// The connection ends after this response: by GOAWAY, or by `Connection: close`.
+    pub fn close_after(&self, http2: bool, response: &mut Response<Body>) {
+        if http2 {
+            self.go_away();
+        } else {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
+
+/// Serves connections with one handler.
+pub struct Server<H> {
+    handler: Arc<H>,
+    limits: ConnectionLimits,
+    http1: http1::Builder,
+    http2: http2::Builder<TaskExecutor>,
+    drain: Watch,
+}
+
+impl<H: Handler> Server<H> {
+    /// A server; `drain` tells connections to finish what they have and close.
+    pub fn new(handler: H, limits: ConnectionLimits, tasks: &TaskSet, drain: Watch) -> Self {
+        let mut http1 = http1::Builder::new();
+        // The watchdog below bounds slow heads, without a timer per request.
+        http1.header_read_timeout(None).half_close(false).pipeline_flush(true);
+        http1.max_buf_size((limits.max_header_bytes as usize).max(8192));
+        if limits.max_headers != ConnectionLimits::default().max_headers {
+            http1.max_headers(limits.max_headers);
+        }
+        let mut http2 = http2::Builder::new(tasks.executor("http2"));
+        http2
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(limits.max_streams)
+            .max_header_list_size(limits.max_header_bytes)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(STREAM_WINDOW.saturating_mul(limits.max_streams).min(1 << 30))
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        Self { handler: Arc::new(handler), limits, http1, http2, drain }
+    }
+
+    /// Serves one connection until it ends.
+    pub async fn connection(&self, accepted: Accepted) {
+        let connection = Arc::new(Connection::new(&accepted.peer));
+        let is_http2 = accepted.peer.is_http2();
+        let io = TokioIo::new(ActiveIo::new(accepted.io, connection.activity.clone()));
+        let service = self.service(connection.clone());
+        if is_http2 {
+            let conn = std::pin::pin!(self.http2.serve_connection(io, service));
+            self.run(&connection, conn, http2::Connection::graceful_shutdown).await;
+        } else {
+            let conn = std::pin::pin!(self.http1.serve_connection(io, service).with_upgrades());
+            self.run(&connection, conn, http1::UpgradeableConnection::graceful_shutdown).await;
+        }
+    }
+
+    fn service(
+        &self,
+        connection: Arc<Connection>,
+    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + 'static> + use<H> {
+        let handler = self.handler.clone();
+        service_fn(move |request: http::Request<Incoming>| {
+            let (handler, connection) = (handler.clone(), connection.clone());
+            let busy = connection.activity.busy();
+            async move {
+                let mut x = RequestContext::new(request.map(Body::from), connection);
+                x.guards.busy = Some(busy);
+                Ok::<_, Infallible>(handler.handle(&mut x).await)
+            }
+        })
+    }
+
+    /// Polls the connection until it ends; asks it to finish on a drain, a GOAWAY, or when it idles.
+    async fn run<C>(
+        &self,
+        connection: &Connection,
+        mut conn: std::pin::Pin<&mut C>,
+        graceful: fn(std::pin::Pin<&mut C>),
+    ) where
+        C: Future<Output = hyper::Result<()>>,
+    {
+        let mut drain = self.drain.clone();
+        let mut finishing = false;
+        loop {
+            let watch = self.limits.header_timeout.min(self.limits.idle_timeout) / 4;
+            tokio::select! {
+                biased;
+                ended = conn.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(peer = %connection.peer, %error, "connection ended");
+                    }
+                    return;
+                }
+                () = drain.signaled(), if !finishing => finishing = true,
+                () = connection.go_away.notified(), if !finishing => finishing = true,
+                () = tokio::time::sleep(watch) => match connection.activity.verdict(&self.limits) {
+                    activity::Verdict::Fine => continue,
+                    activity::Verdict::Idle if !finishing => finishing = true,
+                    activity::Verdict::Idle | activity::Verdict::SlowHead => {
+                        tracing::debug!(peer = %connection.peer, "closing a slow or idle connection");
+                        return;
+                    }
+                },
+            }
+            graceful(conn.as_mut());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Everything that can be chosen for a facade, as plain values. Parsing flags, environment and files is the root
+//! binary's; field names follow the flags.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use portico_kit::tls::{CertPair, MinVersion};
+use tokio::sync::watch;
+
+use crate::endpoints::VersionInfo;
+
+/// See the module. [`FacadeSettings::new`] gives the flags' defaults.
+#[derive(Clone, Debug)]
+pub struct FacadeSettings {
+    /// `--bind-address` and `--secure-port`; port 0 is any free one.
+    pub address: SocketAddr,
+    /// `--tls-*`: what clients see.
+    pub serving: ServingCertificate,
+    /// `--tls-sni-cert-key`: pairs of certificate and key file for their own names.
+    pub sni: Vec<(PathBuf, PathBuf)>,
+    /// `--tls-min-version`
+    pub tls_min_version: MinVersion,
+    /// `--tls-cipher-suites`; empty is all.
+    pub tls_cipher_suites: Vec<String>,
+    /// `--external-hostname`: the address that discovery names, empty for the one that is bound.
+    pub external_hostname: String,
+    /// Authentication.
+    pub authentication: AuthenticationSettings,
+    /// `--authorization-mode`
+    pub authorization: AuthorizationMode,
+    /// Backends.
+    pub proxying: ProxyingSettings,
+    /// `--request-timeout`, 60 s.
+    pub request_timeout: Duration,
+    /// `--max-requests-inflight`, 400; 0 is unlimited.
+    pub max_requests_inflight: usize,
+    /// `--max-mutating-requests-inflight`, 200; 0 is unlimited.
+    pub max_mutating_requests_inflight: usize,
+    /// `--max-request-body-bytes`, 3 MiB.
+    pub max_request_body_bytes: usize,
+    /// `--max-connections`, 16384.
+    pub max_connections: usize,
+    /// `--http2-max-streams-per-connection`, 250.
+    pub http2_max_streams_per_connection: u32,
+    /// `--disable-http2-serving`
+    pub disable_http2_serving: bool,
+    /// `--max-request-header-bytes`, 1 MiB.
+    pub max_request_header_bytes: u32,
+    /// `--request-header-timeout`, 32 s.
+    pub request_header_timeout: Duration,
+    /// Idle connections are closed after this long, 90 s.
+    pub idle_timeout: Duration,
+    /// `--tls-handshake-timeout`, 10 s.
+    pub tls_handshake_timeout: Duration,
+    /// Bytes of events that wait for a client that does not read, 4 MiB; beyond that its watch ends.
+    pub watch_buffer_bytes: usize,
+    /// `--cors-allowed-origins`
+    pub cors_allowed_origins: Vec<String>,
+    /// `--strict-transport-security-directives`
+    pub strict_transport_security_directives: Vec<String>,
+    /// `--goaway-chance`, 0 to 0.02.
+    pub goaway_chance: f64,
+    /// `--livez-grace-period`
+    pub livez_grace_period: Duration,
+    /// `--shutdown-delay-duration`
+    pub shutdown_delay_duration: Duration,
+    /// `--shutdown-send-retry-after`
+    pub shutdown_send_retry_after: bool,
+    /// `--shutdown-watch-termination-grace-period`
+    pub shutdown_watch_termination_grace_period: Duration,
+    /// `--profiling`, on.
+    pub profiling: bool,
+    /// Where a facade in a process of its own keeps its state; none beside the control service.
+    pub fail_static: Option<FailStaticSettings>,
+    /// `/version`
+    pub version: VersionInfo,
+    /// What this facade is called towards the control service.
+    pub name: String,
+}
+
+/// Where the serving certificate comes from.
+#[derive(Clone, Debug)]
+pub enum ServingCertificate {
+    /// `--tls-cert-file` and `--tls-private-key-file`, read again when they change.
+    Files {
+        /// The certificate, intermediates appended.
+        cert: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+    /// Made and renewed by somebody else.
+    Given(watch::Receiver<CertPair>),
+}
+
+/// Who is believed.
+#[derive(Clone, Debug, Default)]
+pub struct AuthenticationSettings {
+    /// The internal CA (PEM): administrators and facades. Always trusted where it is given.
+    pub internal_ca: Option<Vec<u8>>,
+    /// `--client-ca-file`
+    pub client_ca_file: Option<PathBuf>,
+    /// `--token-auth-file`
+    pub token_auth_file: Option<PathBuf>,
+    /// `--anonymous-auth`; unset is on, but off under AlwaysAllow.
+    pub anonymous: Option<bool>,
+    /// `--requestheader-*`
+    pub request_header: Option<RequestHeaderSettings>,
+}
+
+/// Front proxies.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHeaderSettings {
+    /// `--requestheader-client-ca-file`
+    pub client_ca_file: PathBuf,
+    /// `--requestheader-allowed-names`; empty is any.
+    pub allowed_names: Vec<String>,
+    /// `--requestheader-username-headers`
+    pub username_headers: Vec<String>,
+    /// `--requestheader-uid-headers`
+    pub uid_headers: Vec<String>,
+    /// `--requestheader-group-headers`
+    pub group_headers: Vec<String>,
+    /// `--requestheader-extra-headers-prefix`
+    pub extra_headers_prefix: Vec<String>,
+}
+
+/// How requests are decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuthorizationMode {
+    /// By role.
+    #[default]
+    Rbac,
+    /// Everybody may do everything.
+    AlwaysAllow,
+}
+
+/// Backends.
+#[derive(Clone, Debug)]
+pub struct ProxyingSettings {
+    /// `--proxy-client-cert-file` and `--proxy-client-key-file`
+    pub client_cert: Option<(PathBuf, PathBuf)>,
+    /// `--egress-selector-config-file`
+    pub egress_selector_config_file: Option<PathBuf>,
+    /// `--backend-allow-cidr`; empty is all that is not refused anyway.
+    pub backend_allow_cidr: Vec<IpNet>,
+    /// `--backend-dial-timeout`, 30 s.
+    pub dial_timeout: Duration,
+    /// `--backend-max-requests`, 4096.
+    pub max_requests_per_backend: usize,
+    /// `--backend-max-idle-connections`, 64.
+    pub max_idle_connections: usize,
+    /// `--aggregator-reject-forwarding-redirect`, on.
+    pub reject_redirects: bool,
+}
+
+impl Default for ProxyingSettings {
+    fn default() -> Self {
+        Self {
+            client_cert: None,
+            egress_selector_config_file: None,
+            backend_allow_cidr: Vec::new(),
+            dial_timeout: Duration::from_secs(30),
+            max_requests_per_backend: 4096,
+            max_idle_connections: 64,
+            reject_redirects: true,
+        }
+    }
+}
+
+/// The state on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailStaticSettings {
+    /// `--data-dir`; the state lies in `facade-state` below it.
+    pub data_dir: PathBuf,
+    /// `--fail-static-max-age`, 24 h.
+    pub max_age: Duration,
+    /// States of other stores are refused, where the store is known.
+    pub store_id: Option<String>,
+}
+
+impl FacadeSettings {
+    /// The defaults, with this certificate.
+    #[must_use]
+    pub fn new(serving: ServingCertificate) -> Self {
+        Self {
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6443),
+            serving,
+            sni: Vec::new(),
+            tls_min_version: MinVersion::default(),
+            tls_cipher_suites: Vec::new(),
+            external_hostname: String::new(),
+            authentication: AuthenticationSettings::default(),
+            authorization: AuthorizationMode::default(),
+            proxying: ProxyingSettings::default(),
+            request_timeout: Duration::from_secs(60),
+            max_requests_inflight: 400,
+            max_mutating_requests_inflight: 200,
+            max_request_body_bytes: 3 << 20,
+            max_connections: 16_384,
+            http2_max_streams_per_connection: 250,
+            disable_http2_serving: false,
+            max_request_header_bytes: 1 << 20,
+            request_header_timeout: Duration::from_secs(32),
+            idle_timeout: Duration::from_secs(90),
+            tls_handshake_timeout: Duration::from_secs(10),
+            watch_buffer_bytes: 4 << 20,
+            cors_allowed_origins: Vec::new(),
+            strict_transport_security_directives: Vec::new(),
+            goaway_chance: 0.0,
+            livez_grace_period: Duration::ZERO,
+            shutdown_delay_duration: Duration::ZERO,
+            shutdown_send_retry_after: false,
+            shutdown_watch_termination_grace_period: Duration::ZERO,
+            profiling: true,
+            fail_static: None,
+            version: VersionInfo::default(),
+            name: format!("facade-{}", std::process::id()),
+        }
+    }
+}
