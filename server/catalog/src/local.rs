@@ -1,0 +1,63 @@
+//! Fragments of what is served here: discovery at once, OpenAPI when there is time.
+
+mod discovery;
+mod openapi;
+
+use std::sync::Arc;
+
+use portico_kinds::KindInfo;
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::Source;
+use portico_schema::TypeSet;
+
+/// Everything that is published of one group version.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// Which.
+    pub group_version: GroupVersion,
+    /// Built in, or of custom resource definitions.
+    pub source: Source,
+    kinds: Vec<Arc<KindInfo>>,
+    types: Arc<TypeSet>,
+}
+
+/// The fragment of these kinds, all of one group version. `types` holds the types of `meta/v1`.
+#[must_use]
+pub fn fragment(
+    group_version: GroupVersion,
+    source: Source,
+    mut kinds: Vec<Arc<KindInfo>>,
+    types: Arc<TypeSet>,
+) -> Fragment {
+    kinds.sort_by(|a, b| a.resource.cmp(&b.resource));
+    Fragment { group_version, source, kinds, types }
+}
+
+impl Fragment {
+    /// JSON of the aggregated discovery of the version.
+    #[must_use]
+    pub fn discovery(&self) -> Vec<u8> {
+        discovery::version(self)
+    }
+
+    /// JSON of the `APIResourceList`.
+    #[must_use]
+    pub fn resource_list(&self) -> Vec<u8> {
+        discovery::resource_list(self)
+    }
+
+    /// JSON of the OpenAPI v3 document; `version` is the Kubernetes version in `info`.
+    #[must_use]
+    pub fn openapi_v3(&self, version: &str) -> Vec<u8> {
+        openapi::v3(self, version)
+    }
+
+    /// JSON of the part of the OpenAPI v2 document.
+    #[must_use]
+    pub fn openapi_v2(&self) -> Vec<u8> {
+        openapi::v2(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

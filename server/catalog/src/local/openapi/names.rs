@@ -1,0 +1,49 @@
+//! Names of operations and tags, as upstream's clients are generated from.
+
+use portico_machinery::GroupVersion;
+
+/// The parts that a group version gives to names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// `CoordinationV1`, `CoreV1`, `RbacAuthorizationV1`.
+    pub prefix: String,
+    /// `coordination_v1`, `core_v1`, `rbacAuthorization_v1`.
+    pub tag: String,
+}
+
+impl Names {
+    pub fn new(gv: &GroupVersion) -> Self {
+        let group = if gv.is_core() { "core" } else { gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group) };
+        let friendly: String = group.split('.').map(capitalised).collect();
+        let tag = format!("{}_{}", uncapitalised(&friendly), gv.version);
+        Self { prefix: friendly + &capitalised(&gv.version), tag }
+    }
+}
+
+pub(super) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_ascii_uppercase().to_string() + chars.as_str())
+}
+
+fn uncapitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |c| c.to_ascii_lowercase().to_string() + chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_named_as_upstream_names_them() {
+        for (group, version, prefix, tag) in [
+            ("", "v1", "CoreV1", "core_v1"),
+            ("apps", "v1", "AppsV1", "apps_v1"),
+            ("rbac.authorization.k8s.io", "v1", "RbacAuthorizationV1", "rbacAuthorization_v1"),
+            ("light.example.org", "v1beta1", "LightExampleOrgV1beta1", "lightExampleOrg_v1beta1"),
+        ] {
+            let want = Names { prefix: prefix.into(), tag: tag.into() };
+            assert_eq!(Names::new(&GroupVersion::new(group, version)), want);
+        }
+    }
+}

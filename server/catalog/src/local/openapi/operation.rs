@@ -1,0 +1,96 @@
+//! One operation, before it is written in either version.
+
+use portico_machinery::gvk::GroupVersionKind;
+
+use super::parameter::Parameter;
+
+/// What an operation is called by and what it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Operation {
+    /// `get`, `put`, ...
+    pub method: &'static str,
+    /// `readCoreV1NamespacedPod`
+    pub id: String,
+    pub tag: String,
+    /// `x-kubernetes-action` and its kind; nothing for the list of resources.
+    pub action: Option<(&'static str, GroupVersionKind)>,
+    pub body: Option<Body>,
+    /// Besides those that all operations of the path share.
+    pub parameters: Vec<Parameter>,
+    /// Code and type name, in order; 401 is added when writing.
+    pub responses: Vec<(&'static str, String)>,
+    pub media: Media,
+}
+
+/// What an operation takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// An object of this type.
+    Object(String),
+    /// `DeleteOptions`, not required.
+    DeleteOptions,
+    /// A patch in these media types.
+    Patch(&'static [&'static str]),
+}
+
+/// In which media types an operation answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    /// JSON, YAML, protobuf.
+    Object,
+    /// And their streams.
+    Stream,
+}
+
+impl Media {
+    /// Of built-in kinds.
+    pub fn types(self) -> &'static [&'static str] {
+        const ALL: [&str; 5] = [
+            "application/json",
+            "application/yaml",
+            "application/vnd.kubernetes.protobuf",
+            "application/json;stream=watch",
+            "application/vnd.kubernetes.protobuf;stream=watch",
+        ];
+        match self {
+            Self::Object => const { ALL.split_at(3).0 },
+            Self::Stream => &ALL,
+        }
+    }
+}
+
+/// Patch types of built-in kinds.
+pub(super) const PATCHES: &[&str] = &[
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+
+/// A path with its operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathItem {
+    pub path: String,
+    /// Shared by all operations, sorted by name.
+    pub parameters: Vec<Parameter>,
+    /// Sorted by method.
+    pub operations: Vec<Operation>,
+}
+
+impl PathItem {
+    /// Moves what all operations have to the path, beside the parameters that every one has anyway.
+    pub fn new(path: String, common: &[Parameter], mut operations: Vec<Operation>) -> Self {
+        operations.sort_by_key(|o| o.method);
+        let mut parameters = common.to_vec();
+        if let Some((first, others)) = operations.split_first() {
+            let shared = |p: &&Parameter| others.iter().all(|o| o.parameters.contains(p));
+            parameters.extend(first.parameters.iter().filter(shared));
+        }
+        for operation in &mut operations {
+            operation.parameters.retain(|p| !parameters.contains(p));
+            operation.parameters.sort();
+        }
+        parameters.sort();
+        Self { path, parameters, operations }
+    }
+}

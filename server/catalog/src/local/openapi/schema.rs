@@ -1,0 +1,240 @@
+//! Types as OpenAPI schemas, in either version.
+//!
+//! Version 3 keeps defaults and wraps references; version 2 drops defaults and refers directly.
+
+use indexmap::IndexMap;
+use portico_schema::model::{Emit, ListType, MapType};
+use portico_schema::{Field, FieldType, Type, TypeSet};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::types::Reached;
+
+/// Which version is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    V2,
+    V3,
+}
+
+impl Dialect {
+    /// A reference to a type.
+    pub fn reference(self, name: &str) -> String {
+        match self {
+            Self::V2 => format!("#/definitions/{name}"),
+            Self::V3 => format!("#/components/schemas/{name}"),
+        }
+    }
+}
+
+/// Group, version and kind as an extension.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct KindRef {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl From<&portico_machinery::GroupVersionKind> for KindRef {
+    fn from(gvk: &portico_machinery::GroupVersionKind) -> Self {
+        Self { group: gvk.group.clone(), version: gvk.version.clone(), kind: gvk.kind.clone() }
+    }
+}
+
+/// A schema; what is absent is not written.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Schema {
+    #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<Box<RawValue>>,
+    #[serde(rename = "allOf", skip_serializing_if = "Vec::is_empty")]
+    all_of: Vec<Schema>,
+    #[serde(rename = "oneOf", skip_serializing_if = "Vec::is_empty")]
+    one_of: Vec<Schema>,
+    #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    enumeration: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<Schema>>,
+    #[serde(rename = "additionalProperties", skip_serializing_if = "Option::is_none")]
+    additional_properties: Option<Box<Schema>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required: Vec<String>,
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    properties: IndexMap<String, Schema>,
+    #[serde(rename = "x-kubernetes-group-version-kind", skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<KindRef>,
+    #[serde(rename = "x-kubernetes-list-map-keys", skip_serializing_if = "Vec::is_empty")]
+    list_keys: Vec<String>,
+    #[serde(rename = "x-kubernetes-list-type", skip_serializing_if = "Option::is_none")]
+    list_type: Option<&'static str>,
+    #[serde(rename = "x-kubernetes-map-type", skip_serializing_if = "Option::is_none")]
+    map_type: Option<&'static str>,
+    #[serde(rename = "x-kubernetes-patch-merge-key", skip_serializing_if = "Option::is_none")]
+    merge_key: Option<String>,
+    #[serde(rename = "x-kubernetes-patch-strategy", skip_serializing_if = "Option::is_none")]
+    patch_strategy: Option<String>,
+}
+
+impl Schema {
+    /// A plain type, for parameters and answers.
+    pub fn of(kind: &'static str, format: Option<&'static str>) -> Self {
+        Self { kind: Some(kind), format, ..Self::default() }
+    }
+
+    /// A reference to a type.
+    pub fn to(dialect: Dialect, name: &str) -> Self {
+        Self { reference: Some(dialect.reference(name)), ..Self::default() }
+    }
+}
+
+/// A named type; nothing when its set does not describe it.
+pub(super) fn definition(dialect: Dialect, reached: &Reached) -> Option<Schema> {
+    let ty = reached.ty()?;
+    let types = &*reached.types;
+    let mut schema = match &ty.plain {
+        Some(plain) => named_plain(dialect, plain),
+        None => Schema {
+            kind: Some("object"),
+            required: ty.fields.iter().filter(|f| f.required).map(|f| f.name.to_string()).collect(),
+            properties: properties(dialect, ty, types),
+            ..Schema::default()
+        },
+    };
+    schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
+    schema.map_type = map_type(Some(ty.map_type));
+    Some(schema)
+}
+
+/// Names for plain values: times, quantities, free objects.
+fn named_plain(dialect: Dialect, plain: &FieldType) -> Schema {
+    let one_of = |a, b| vec![Schema::of(a, None), Schema::of(b, None)];
+    match (plain, dialect) {
+        (FieldType::Quantity, Dialect::V3) => {
+            Schema { one_of: one_of("string", "number"), ..Schema::default() }
+        }
+        (FieldType::IntOrString, Dialect::V3) => {
+            Schema { format: Some("int-or-string"), one_of: one_of("integer", "string"), ..Schema::default() }
+        }
+        (FieldType::IntOrString, Dialect::V2) => Schema::of("string", Some("int-or-string")),
+        (FieldType::Any, _) => Schema::default(),
+        (FieldType::AnyObject | FieldType::Map(_) | FieldType::Ref(_), _) => Schema::of("object", None),
+        (FieldType::List(_), _) => Schema::of("array", None),
+        (scalar, _) => self::scalar(scalar).unwrap_or_default(),
+    }
+}
+
+fn properties(dialect: Dialect, ty: &Type, types: &TypeSet) -> IndexMap<String, Schema> {
+    let mut fields: Vec<&Field> = ty.fields.iter().collect();
+    fields.sort_by(|a, b| a.name.cmp(&b.name));
+    fields.into_iter().map(|f| (f.name.to_string(), property(dialect, f, types))).collect()
+}
+
+fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
+    let mut schema = value(dialect, &field.ty, types);
+    if let (Dialect::V3, Some(reference)) = (dialect, schema.reference.take()) {
+        // Beside a reference nothing else counts in version 3: it is wrapped.
+        schema.all_of = vec![Schema { reference: Some(reference), ..Schema::default() }];
+    }
+    if dialect == Dialect::V3 {
+        schema.default = default(field, types);
+    }
+    schema.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
+    schema.list_type = field.list_type.map(|list| match list {
+        ListType::Atomic => "atomic",
+        ListType::Set => "set",
+        ListType::Map => "map",
+    });
+    schema.list_keys = field.list_keys.iter().map(ToString::to_string).collect();
+    schema.map_type = map_type(field.map_type);
+    schema.merge_key = field.merge_key.as_ref().map(ToString::to_string);
+    schema.patch_strategy = patch_strategy(field);
+    schema
+}
+
+fn map_type(map: Option<MapType>) -> Option<&'static str> {
+    (map == Some(MapType::Atomic)).then_some("atomic")
+}
+
+fn patch_strategy(field: &Field) -> Option<String> {
+    let words = [
+        (field.patch.replace, "replace"),
+        (field.patch.merge, "merge"),
+        (field.patch.retain_keys, "retainKeys"),
+    ];
+    let words: Vec<_> = words.into_iter().filter(|(on, _)| *on).map(|(_, word)| word).collect();
+    (!words.is_empty()).then(|| words.join(","))
+}
+
+/// What upstream's generator writes: the default that the data name, `{}` for structs that are no pointers.
+fn default(field: &Field, types: &TypeSet) -> Option<Box<RawValue>> {
+    if let Some(default) = &field.openapi_default {
+        return to_raw_value(default).ok();
+    }
+    let pointer = field.emit == Emit::Pointer;
+    (!pointer && is_struct(&field.ty, types)).then(empty_object).flatten()
+}
+
+fn is_struct(ty: &FieldType, types: &TypeSet) -> bool {
+    matches!(ty, FieldType::Ref(id) if types.get(*id).plain.is_none())
+}
+
+fn empty_object() -> Option<Box<RawValue>> {
+    RawValue::from_string("{}".to_owned()).ok()
+}
+
+/// The schema of a value, without what its field says.
+fn value(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
+    match ty {
+        FieldType::List(item) => {
+            Schema { items: Some(Box::new(element(dialect, item, types))), ..Schema::of("array", None) }
+        }
+        FieldType::Map(item) => Schema {
+            additional_properties: Some(Box::new(element(dialect, item, types))),
+            ..Schema::of("object", None)
+        },
+        FieldType::Ref(id) => Schema::to(dialect, &types.get(*id).name),
+        FieldType::Quantity | FieldType::IntOrString => named_plain(dialect, ty),
+        FieldType::AnyObject => Schema::of("object", None),
+        FieldType::Any => Schema::default(),
+        scalar => self::scalar(scalar).unwrap_or_default(),
+    }
+}
+
+/// An element of a list or map: in version 3 with its zero value as default.
+fn element(dialect: Dialect, ty: &FieldType, types: &TypeSet) -> Schema {
+    let mut schema = value(dialect, ty, types);
+    if dialect == Dialect::V2 {
+        return schema;
+    }
+    if is_struct(ty, types) {
+        let inner = Schema { reference: schema.reference.take(), ..Schema::default() };
+        return Schema { all_of: vec![inner], default: empty_object(), ..Schema::default() };
+    }
+    let zero = match ty {
+        FieldType::String => "\"\"",
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number => "0",
+        FieldType::Bool => "false",
+        _ => return schema,
+    };
+    schema.default = RawValue::from_string(zero.to_owned()).ok();
+    schema
+}
+
+fn scalar(ty: &FieldType) -> Option<Schema> {
+    Some(match ty {
+        FieldType::String => Schema::of("string", None),
+        FieldType::Int32 => Schema::of("integer", Some("int32")),
+        FieldType::Int64 => Schema::of("integer", Some("int64")),
+        FieldType::Bool => Schema::of("boolean", None),
+        FieldType::Number => Schema::of("number", Some("double")),
+        FieldType::Bytes => Schema::of("string", Some("byte")),
+        FieldType::Time | FieldType::MicroTime => Schema::of("string", Some("date-time")),
+        FieldType::Quantity => Schema::of("string", None),
+        _ => return None,
+    })
+}

@@ -1,0 +1,180 @@
+//! Writes the part of a version 2 document.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::META;
+use super::operation::{Body, Operation, PathItem};
+use super::parameter::Parameter;
+use super::schema::{Dialect, KindRef, Schema, definition};
+use super::types::Reached;
+use super::write_v3::description;
+
+/// Upstream's names of the two shared bodies.
+const DELETE_OPTIONS: &str = "body-2Y1dVQaQ";
+const PATCH: &str = "body-78PwaGsr";
+
+#[derive(Serialize)]
+struct Part<'a> {
+    paths: IndexMap<&'a str, Item<'a>>,
+    definitions: BTreeMap<String, Schema>,
+    parameters: BTreeMap<&'static str, WrittenParameter>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    operations: IndexMap<&'static str, WrittenOperation<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<WrittenParameter>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenOperation<'a> {
+    consumes: &'a [&'static str],
+    produces: &'a [&'static str],
+    schemes: [&'static str; 1],
+    tags: [&'a str; 1],
+    operation_id: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<WrittenParameter>,
+    responses: IndexMap<&'static str, Response>,
+    #[serde(rename = "x-kubernetes-action", skip_serializing_if = "Option::is_none")]
+    action: Option<&'static str>,
+    #[serde(rename = "x-kubernetes-group-version-kind", skip_serializing_if = "Option::is_none")]
+    kind: Option<KindRef>,
+}
+
+#[derive(Serialize)]
+struct Response {
+    description: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Schema>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WrittenParameter {
+    Shared {
+        #[serde(rename = "$ref")]
+        reference: String,
+    },
+    Plain(PlainParameter),
+    Body {
+        name: &'static str,
+        #[serde(rename = "in")]
+        place: &'static str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        required: bool,
+        schema: Schema,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlainParameter {
+    name: &'static str,
+    #[serde(rename = "in")]
+    place: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    required: bool,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    unique_items: bool,
+}
+
+/// The part: paths, types, shared parameters.
+pub(super) fn part(paths: &[PathItem], types: &BTreeMap<String, Reached>) -> Vec<u8> {
+    let definitions =
+        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(Dialect::V2, ty)?))).collect();
+    let part = Part {
+        paths: paths.iter().map(|item| (item.path.as_str(), written(item))).collect(),
+        definitions,
+        parameters: shared(paths),
+    };
+    // Maps with string keys always encode.
+    serde_json::to_vec(&part).unwrap_or_default()
+}
+
+fn shared(paths: &[PathItem]) -> BTreeMap<&'static str, WrittenParameter> {
+    let operations = || paths.iter().flat_map(|item| &item.operations);
+    let used = paths.iter().flat_map(|i| &i.parameters).chain(operations().flat_map(|o| &o.parameters));
+    let mut shared: BTreeMap<_, _> =
+        used.filter(|p| !p.shared.is_empty()).map(|p| (p.shared, plain(p))).collect();
+    for operation in operations() {
+        match operation.body {
+            Some(Body::DeleteOptions) => {
+                shared.insert(DELETE_OPTIONS, body(&format!("{META}DeleteOptions"), false));
+            }
+            Some(Body::Patch(_)) => {
+                shared.insert(PATCH, body(&format!("{META}Patch"), true));
+            }
+            _ => {}
+        }
+    }
+    shared
+}
+
+fn written(item: &PathItem) -> Item<'_> {
+    Item {
+        operations: item.operations.iter().map(|o| (o.method, operation(o))).collect(),
+        parameters: item.parameters.iter().map(parameter).collect(),
+    }
+}
+
+fn parameter(parameter: &Parameter) -> WrittenParameter {
+    if parameter.shared.is_empty() { plain(parameter) } else { reference(parameter.shared) }
+}
+
+fn plain(parameter: &Parameter) -> WrittenParameter {
+    WrittenParameter::Plain(PlainParameter {
+        name: parameter.name,
+        place: parameter.place,
+        required: parameter.required(),
+        kind: parameter.kind,
+        unique_items: true,
+    })
+}
+
+fn reference(name: &str) -> WrittenParameter {
+    WrittenParameter::Shared { reference: format!("#/parameters/{name}") }
+}
+
+fn body(type_name: &str, required: bool) -> WrittenParameter {
+    WrittenParameter::Body {
+        name: "body",
+        place: "body",
+        required,
+        schema: Schema::to(Dialect::V2, type_name),
+    }
+}
+
+fn operation(operation: &Operation) -> WrittenOperation<'_> {
+    let produces = operation.media.types();
+    let (consumes, first): (&[&str], _) = match &operation.body {
+        Some(Body::Object(name)) => (&["*/*"], Some(body(name, true))),
+        Some(Body::DeleteOptions) => (&["*/*"], Some(reference(DELETE_OPTIONS))),
+        Some(Body::Patch(media)) => (media, Some(reference(PATCH))),
+        None if operation.action.is_none() => (produces, None),
+        None => (&["*/*"], None),
+    };
+    let answer = |(code, name): &(&'static str, String)| {
+        let schema = Some(Schema::to(Dialect::V2, name));
+        (*code, Response { description: description(code), schema })
+    };
+    let unauthorized = Response { description: "Unauthorized", schema: None };
+    WrittenOperation {
+        consumes,
+        produces,
+        schemes: ["https"],
+        tags: [&operation.tag],
+        operation_id: &operation.id,
+        parameters: first.into_iter().chain(operation.parameters.iter().map(parameter)).collect(),
+        responses: operation.responses.iter().map(answer).chain([("401", unauthorized)]).collect(),
+        action: operation.action.as_ref().map(|(action, _)| *action),
+        kind: operation.action.as_ref().map(|(_, gvk)| KindRef::from(gvk)),
+    }
+}

@@ -1,0 +1,186 @@
+//! Writes a version 3 document.
+
+use std::collections::BTreeMap;
+
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use super::META;
+use super::operation::{Body, Operation, PathItem};
+use super::parameter::Parameter;
+use super::schema::{Dialect, KindRef, Schema, definition};
+use super::types::Reached;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    openapi: &'static str,
+    info: Info<'a>,
+    paths: IndexMap<&'a str, Item<'a>>,
+    components: Components,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    title: &'static str,
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Components {
+    schemas: BTreeMap<String, Schema>,
+    security_schemes: IndexMap<&'static str, SecurityScheme>,
+}
+
+#[derive(Serialize)]
+struct SecurityScheme {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    description: &'static str,
+    name: &'static str,
+    #[serde(rename = "in")]
+    place: &'static str,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    operations: IndexMap<&'static str, WrittenOperation<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<WrittenParameter>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenOperation<'a> {
+    tags: [&'a str; 1],
+    operation_id: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<WrittenParameter>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_body: Option<RequestBody>,
+    responses: IndexMap<&'static str, Response>,
+    #[serde(rename = "x-kubernetes-action", skip_serializing_if = "Option::is_none")]
+    action: Option<&'static str>,
+    #[serde(rename = "x-kubernetes-group-version-kind", skip_serializing_if = "Option::is_none")]
+    kind: Option<KindRef>,
+}
+
+#[derive(Serialize)]
+struct WrittenParameter {
+    name: &'static str,
+    #[serde(rename = "in")]
+    place: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    required: bool,
+    schema: ParameterSchema,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ParameterSchema {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    unique_items: bool,
+}
+
+#[derive(Serialize)]
+struct RequestBody {
+    content: IndexMap<&'static str, Content>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    required: bool,
+}
+
+#[derive(Serialize)]
+struct Response {
+    description: &'static str,
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    content: IndexMap<&'static str, Content>,
+}
+
+#[derive(Serialize)]
+struct Content {
+    schema: Schema,
+}
+
+/// The whole document.
+pub(super) fn document(paths: &[PathItem], types: &BTreeMap<String, Reached>, version: &str) -> Vec<u8> {
+    let schemas =
+        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(Dialect::V3, ty)?))).collect();
+    let bearer = SecurityScheme {
+        kind: "apiKey",
+        description: "Bearer Token authentication",
+        name: "authorization",
+        place: "header",
+    };
+    let document = Document {
+        openapi: "3.0.0",
+        info: Info { title: "Kubernetes", version },
+        paths: paths.iter().map(|item| (item.path.as_str(), written(item))).collect(),
+        components: Components { schemas, security_schemes: IndexMap::from([("BearerToken", bearer)]) },
+    };
+    // Maps with string keys always encode.
+    serde_json::to_vec(&document).unwrap_or_default()
+}
+
+fn written(item: &PathItem) -> Item<'_> {
+    Item {
+        operations: item.operations.iter().map(|o| (o.method, operation(o))).collect(),
+        parameters: item.parameters.iter().map(parameter).collect(),
+    }
+}
+
+fn parameter(parameter: &Parameter) -> WrittenParameter {
+    WrittenParameter {
+        name: parameter.name,
+        place: parameter.place,
+        required: parameter.required(),
+        schema: ParameterSchema { kind: parameter.kind, unique_items: true },
+    }
+}
+
+fn operation(operation: &Operation) -> WrittenOperation<'_> {
+    let content = |name: &str| {
+        let schema = || Content { schema: Schema::to(Dialect::V3, name) };
+        operation.media.types().iter().map(|media| (*media, schema())).collect()
+    };
+    let answers = operation.responses.iter().map(|(code, name)| (*code, ok(code, content(name))));
+    let unauthorized = Response { description: "Unauthorized", content: IndexMap::new() };
+    WrittenOperation {
+        tags: [&operation.tag],
+        operation_id: &operation.id,
+        parameters: operation.parameters.iter().map(parameter).collect(),
+        request_body: operation.body.as_ref().map(request_body),
+        responses: answers.chain([("401", unauthorized)]).collect(),
+        action: operation.action.as_ref().map(|(action, _)| *action),
+        kind: operation.action.as_ref().map(|(_, gvk)| KindRef::from(gvk)),
+    }
+}
+
+fn ok(code: &str, content: IndexMap<&'static str, Content>) -> Response {
+    Response { description: description(code), content }
+}
+
+/// HTTP's own words.
+pub(super) fn description(code: &str) -> &'static str {
+    match code {
+        "201" => "Created",
+        "202" => "Accepted",
+        _ => "OK",
+    }
+}
+
+fn request_body(body: &Body) -> RequestBody {
+    let one = |media, name: &str| (media, Content { schema: Schema::to(Dialect::V3, name) });
+    match body {
+        Body::Object(name) => RequestBody { content: IndexMap::from([one("*/*", name)]), required: true },
+        Body::DeleteOptions => {
+            let options = one("*/*", &format!("{META}DeleteOptions"));
+            RequestBody { content: IndexMap::from([options]), required: false }
+        }
+        Body::Patch(media) => {
+            let patch = format!("{META}Patch");
+            RequestBody { content: media.iter().map(|m| one(*m, &patch)).collect(), required: true }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Fetching a service's discovery: the aggregated document, or the legacy lists of its group versions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_machinery::GroupVersion;
+use portico_machinery::accept::MediaType;
+use portico_machinery::discovery::{ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery};
+use portico_machinery::user::{AGGREGATOR, MASTERS};
+use serde::Deserialize;
+
+use super::fetch::{Answer, Fetch, Get};
+use super::legacy;
+use super::services::Job;
+
+const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// A discovery document of a backend may have so many bytes.
+const MAX_BODY: usize = 4 << 20;
+
+/// What a service said of its group versions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The tag of the aggregated document; empty for legacy answers, which are asked for anew each time.
+    pub etag: String,
+    pub versions: HashMap<GroupVersion, VersionDiscovery>,
+}
+
+/// One round. Errors say what went wrong, for the log.
+pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
+    let etag = job.known.as_ref().map_or("", |known| known.etag.as_str());
+    let get = Get {
+        backend: &job.backend,
+        path: "/apis",
+        accept: ACCEPT,
+        if_none_match: etag,
+        user: AGGREGATOR,
+        groups: &[MASTERS],
+        timeout: TIMEOUT,
+        max_body: MAX_BODY,
+    };
+    // No answer counts as 503: no legacy attempt.
+    let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
+    match (answer.status, &job.known) {
+        (304, Some(known)) if !etag.is_empty() => Ok(known.clone()),
+        (503, _) => Err("GET /apis answered 503".to_owned()),
+        (200, _) if is_aggregated(&answer.content_type) => parse(&answer).map(Arc::new),
+        _ => legacy_lists(fetch, job).await,
+    }
+}
+
+/// The media type of version 2, parameters in any order.
+fn is_aggregated(content_type: &str) -> bool {
+    MediaType::parse(content_type).is_some_and(|media| {
+        let mut params: Vec<_> = media.params.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        params.sort_unstable();
+        let triple = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
+        media.essence() == "application/json" && params == triple
+    })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List {
+    items: Vec<Item>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    metadata: Metadata,
+    versions: Vec<Version>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+}
+
+/// As [`VersionDiscovery`], with what old servers leave out.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Version {
+    version: String,
+    resources: Vec<Resource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Resource {
+    resource: String,
+    response_kind: Option<ResponseKind>,
+    scope: String,
+    singular_resource: String,
+    verbs: Vec<String>,
+    short_names: Vec<String>,
+    categories: Vec<String>,
+    subresources: Vec<Subresource>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Subresource {
+    subresource: String,
+    response_kind: Option<ResponseKind>,
+    verbs: Vec<String>,
+}
+
+fn parse(answer: &Answer) -> Result<Found, String> {
+    let list: List = serde_json::from_slice(&answer.body).map_err(|e| format!("GET /apis: {e}"))?;
+    let mut versions = HashMap::new();
+    for item in list.items {
+        for version in item.versions {
+            let gv = GroupVersion::new(&item.metadata.name, &version.version);
+            versions.insert(gv, version.into());
+        }
+    }
+    Ok(Found { etag: answer.etag.clone(), versions })
+}
+
+impl From<Version> for VersionDiscovery {
+    fn from(version: Version) -> Self {
+        let subresource = |s: Subresource| SubresourceDiscovery {
+            subresource: s.subresource,
+            response_kind: s.response_kind.unwrap_or_default(),
+            verbs: s.verbs,
+        };
+        let resource = |r: Resource| ResourceDiscovery {
+            resource: r.resource,
+            response_kind: r.response_kind.unwrap_or_default(),
+            scope: r.scope,
+            singular_resource: r.singular_resource,
+            verbs: r.verbs,
+            short_names: r.short_names,
+            categories: r.categories,
+            subresources: r.subresources.into_iter().map(subresource).collect(),
+        };
+        Self {
+            version: version.version,
+            resources: version.resources.into_iter().map(resource).collect(),
+            freshness: "Current".to_owned(),
+        }
+    }
+}
+
+/// The lists of all members, one by one; one that fails, fails the round.
+async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
+    let mut found = Found::default();
+    for gv in &job.members {
+        let path = gv.root();
+        let get = Get {
+            backend: &job.backend,
+            path: &path,
+            accept: "application/json",
+            if_none_match: "",
+            user: AGGREGATOR,
+            groups: &[],
+            timeout: TIMEOUT,
+            max_body: MAX_BODY,
+        };
+        let answer = fetch.get(get).await.map_err(|e| e.to_string())?;
+        if answer.status != 200 {
+            return Err(format!("GET {path} answered {}", answer.status));
+        }
+        let version = legacy::convert(gv, &answer.body).map_err(|e| format!("GET {path}: {e}"))?;
+        found.versions.insert(gv.clone(), version);
+    }
+    Ok(Arc::new(found))
+}

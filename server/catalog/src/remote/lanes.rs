@@ -1,0 +1,75 @@
+//! Two lanes of work: services that answer, and services that lately did not. The second never delays the first.
+
+use std::future::Future;
+use std::time::Duration;
+
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{Reconciled, WorkQueue, run_workers};
+
+use super::services::ServiceKey;
+
+/// Fetches at a time of services that answer.
+const HEALTHY: usize = 8;
+/// Fetches at a time of services that lately did not.
+const SUSPECT: usize = 4;
+/// A little time for further changes of the same service to arrive.
+const SOON: Duration = Duration::from_millis(50);
+
+pub(super) struct Lanes {
+    names: (&'static str, &'static str),
+    healthy: WorkQueue<ServiceKey>,
+    suspect: WorkQueue<ServiceKey>,
+}
+
+impl Lanes {
+    pub fn new(healthy: &'static str, suspect: &'static str, retry: Policy) -> Self {
+        Self {
+            names: (healthy, suspect),
+            healthy: WorkQueue::new(healthy, retry),
+            suspect: WorkQueue::new(suspect, retry),
+        }
+    }
+
+    /// Fetches as soon as there is a hand: in the lane that the service has earned.
+    pub fn now(&self, key: ServiceKey) {
+        if self.suspect.retries(&key) > 0 { self.suspect.add(key) } else { self.healthy.add(key) }
+    }
+
+    /// Fetches shortly, so that what belongs together is done once.
+    pub fn soon(&self, key: ServiceKey) {
+        let lane = if self.suspect.retries(&key) > 0 { &self.suspect } else { &self.healthy };
+        lane.add_after(key, SOON);
+    }
+
+    /// Starts the workers of both lanes. After a success a service is fetched again after `refresh`.
+    pub fn run<F, Fut>(&self, tasks: &TaskSet, refresh: Duration, fetch: F)
+    where
+        F: Fn(ServiceKey) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let (first, suspect) = (fetch.clone(), self.suspect.clone());
+        run_workers(tasks, self.names.0, HEALTHY, self.healthy.clone(), move |key: ServiceKey| {
+            let (work, suspect) = (first(key.clone()), suspect.clone());
+            async move {
+                match work.await {
+                    Ok(()) => Ok::<_, String>(Reconciled::Again(refresh)),
+                    Err(error) => {
+                        tracing::info!(service = %key, error, "a backend's documents cannot be fetched");
+                        suspect.add_rate_limited(key);
+                        Ok(Reconciled::Done)
+                    }
+                }
+            }
+        });
+        let healthy = self.healthy.clone();
+        run_workers(tasks, self.names.1, SUSPECT, self.suspect.clone(), move |key: ServiceKey| {
+            let (work, healthy) = (fetch(key.clone()), healthy.clone());
+            async move {
+                work.await?;
+                healthy.add_after(key, refresh);
+                Ok::<_, String>(Reconciled::Done)
+            }
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! From an `APIResourceList` to the aggregated form. Upstream rule: the last paragraph of aggregator 6.5.
+
+use indexmap::IndexMap;
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::{
+    ApiResource, ApiResourceList, ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery,
+};
+
+/// A list that cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LegacyError {
+    /// Not a list.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A subresource lives elsewhere than its resource.
+    #[error("resource {0} and its subresource {1} have different scopes")]
+    Scope(String, String),
+}
+
+/// Converts a list; parents come first, missing ones are made.
+pub(super) fn convert(gv: &GroupVersion, json: &[u8]) -> Result<VersionDiscovery, LegacyError> {
+    let list: ApiResourceList = serde_json::from_slice(json)?;
+    let mut parents: IndexMap<String, ResourceDiscovery> = IndexMap::new();
+    for resource in list.resources.iter().filter(|r| !r.name.contains('/')) {
+        parents.insert(resource.name.clone(), parent(resource));
+    }
+    for resource in &list.resources {
+        let Some((name, subresource)) = resource.name.split_once('/') else { continue };
+        let scope = scope(resource);
+        let made = || ResourceDiscovery {
+            resource: name.to_owned(),
+            scope: scope.to_owned(),
+            ..ResourceDiscovery::default()
+        };
+        let parent = parents.entry(name.to_owned()).or_insert_with(made);
+        if parent.scope != scope {
+            return Err(LegacyError::Scope(name.to_owned(), subresource.to_owned()));
+        }
+        parent.subresources.push(SubresourceDiscovery {
+            subresource: subresource.to_owned(),
+            response_kind: kind(resource),
+            verbs: resource.verbs.clone(),
+        });
+    }
+    Ok(VersionDiscovery {
+        version: gv.version.clone(),
+        resources: parents.into_values().collect(),
+        freshness: "Current".to_owned(),
+    })
+}
+
+fn parent(resource: &ApiResource) -> ResourceDiscovery {
+    ResourceDiscovery {
+        resource: resource.name.clone(),
+        response_kind: kind(resource),
+        scope: scope(resource).to_owned(),
+        singular_resource: resource.singular_name.clone(),
+        verbs: resource.verbs.clone(),
+        short_names: resource.short_names.clone(),
+        categories: resource.categories.clone(),
+        subresources: Vec::new(),
+    }
+}
+
+/// As given; empty when no kind is.
+fn kind(resource: &ApiResource) -> ResponseKind {
+    if resource.kind.is_empty() {
+        return ResponseKind::default();
+    }
+    ResponseKind {
+        group: resource.group.clone(),
+        version: resource.version.clone(),
+        kind: resource.kind.clone(),
+    }
+}
+
+fn scope(resource: &ApiResource) -> &'static str {
+    if resource.namespaced { "Namespaced" } else { "Cluster" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn converted(json: &str) -> Result<String, String> {
+        let version = convert(&GroupVersion::new("g", "v1"), json.as_bytes()).map_err(|e| e.to_string())?;
+        Ok(serde_json::to_string(&version.resources).unwrap())
+    }
+
+    #[test]
+    fn subresources_go_below_their_parents_in_whatever_order_they_come() {
+        let got = converted(
+            r#"{"resources":[{"name":"a/status","namespaced":true,"kind":"A","verbs":["get"]},
+                {"name":"a","singularName":"one","namespaced":true,"kind":"A","verbs":["list"],"shortNames":["s"]},
+                {"name":"b/proxy","namespaced":false,"verbs":["get"]}]}"#,
+        );
+        let want = concat!(
+            r#"[{"resource":"a","responseKind":{"group":"","version":"","kind":"A"},"scope":"Namespaced","#,
+            r#""singularResource":"one","verbs":["list"],"shortNames":["s"],"subresources":[{"subresource":"status","#,
+            r#""responseKind":{"group":"","version":"","kind":"A"},"verbs":["get"]}]},"#,
+            r#"{"resource":"b","responseKind":{"group":"","version":"","kind":""},"scope":"Cluster","#,
+            r#""singularResource":"","verbs":[],"subresources":[{"subresource":"proxy","#,
+            r#""responseKind":{"group":"","version":"","kind":""},"verbs":["get"]}]}]"#
+        );
+        assert_eq!(got.as_deref(), Ok(want));
+    }
+
+    #[test]
+    fn a_subresource_of_another_scope_is_an_error() {
+        let got = converted(
+            r#"{"resources":[{"name":"a","namespaced":true},{"name":"a/status","namespaced":false}]}"#,
+        );
+        assert!(got.unwrap_err().contains("different scopes"));
+        assert!(converted("[]").is_err());
+    }
+}

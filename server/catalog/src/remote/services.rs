@@ -1,0 +1,214 @@
+//! The services behind APIServices, their members, and the last good answers. Pure: no network, no clock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use portico_machinery::GroupVersion;
+use portico_machinery::discovery::{Served, Source, VersionDiscovery};
+use portico_machinery::route::{Backend, Route, ServiceReference, Trust};
+
+use super::discovery::Found;
+use super::openapi::Described;
+use crate::documents::Documents;
+
+/// What one fetch serves: a service as it is dialled and trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ServiceKey {
+    service: ServiceReference,
+    server_name: String,
+    trust: Trust,
+}
+
+impl ServiceKey {
+    fn of(backend: &Backend) -> Self {
+        Self {
+            service: backend.service.clone(),
+            server_name: backend.server_name.clone(),
+            trust: backend.trust.clone(),
+        }
+    }
+}
+
+impl fmt::Display for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}:{}", self.service.namespace, self.service.name, self.service.port)
+    }
+}
+
+/// What to ask a service for, and what is known already.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub backend: Arc<Backend>,
+    /// Its group versions, in order.
+    pub members: Vec<GroupVersion>,
+    /// The last good discovery of the whole service.
+    pub known: Option<Arc<Found>>,
+    /// The last good OpenAPI.
+    pub described: Arc<Described>,
+    /// Which state of the service the job was made of: a result for an older one is still used, but not relied on.
+    generation: u64,
+}
+
+#[derive(Debug, Default)]
+struct Service {
+    backend: Arc<Backend>,
+    /// Group version to whether its route is available.
+    members: BTreeMap<GroupVersion, bool>,
+    known: Option<Arc<Found>>,
+    /// Hashes of the members' discovery documents.
+    discovery: HashMap<GroupVersion, String>,
+    described: Arc<Described>,
+    failed: bool,
+    generation: u64,
+}
+
+/// All services and which APIService belongs to which.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    services: HashMap<ServiceKey, Service>,
+    /// APIService name to its group version and service.
+    owners: HashMap<String, (GroupVersion, ServiceKey)>,
+    by_group_version: HashMap<GroupVersion, ServiceKey>,
+}
+
+/// What a change of a route leads to.
+#[derive(Debug, Default)]
+pub(super) struct Effect {
+    /// Services to fetch.
+    pub fetch: Option<ServiceKey>,
+    /// Group versions whose entry may differ now.
+    pub touched: Vec<GroupVersion>,
+}
+
+impl Services {
+    /// Whether there is none.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty()
+    }
+
+    /// Sets or removes the route of an APIService.
+    pub fn set_route(&mut self, name: &str, route: Option<Arc<Route>>) -> Effect {
+        let mut effect = Effect::default();
+        let remote = route.and_then(|route| Some((route.clone(), route.backend.clone()?)));
+        let key = remote.as_ref().map(|(_, backend)| ServiceKey::of(backend));
+        if let Some((gv, old)) = self.owners.get(name).cloned()
+            && (Some(&old) != key.as_ref() || remote.as_ref().is_some_and(|(r, _)| r.group_version != gv))
+        {
+            self.leave(name, &gv, &old);
+            effect.touched.push(gv);
+        }
+        let (Some((route, backend)), Some(key)) = (remote, key) else { return effect };
+        let gv = route.group_version.clone();
+        let known = self.owners.insert(name.to_owned(), (gv.clone(), key.clone())).is_some();
+        self.by_group_version.insert(gv.clone(), key.clone());
+        let service = self.services.entry(key.clone()).or_default();
+        let was = service.members.insert(gv.clone(), route.available.ok);
+        let moved = *service.backend != backend;
+        if moved {
+            service.backend = Arc::new(backend);
+        }
+        if moved || was != Some(route.available.ok) {
+            service.generation += 1;
+            effect.touched.push(gv);
+        }
+        // Only who can be reached is asked; who came, came back or moved is asked at once.
+        let worth = !known || moved || was != Some(true);
+        effect.fetch = (route.available.ok && worth).then_some(key);
+        effect
+    }
+
+    fn leave(&mut self, name: &str, gv: &GroupVersion, key: &ServiceKey) {
+        self.owners.remove(name);
+        if self.by_group_version.get(gv) == Some(key) {
+            self.by_group_version.remove(gv);
+        }
+        if let Some(service) = self.services.get_mut(key) {
+            service.members.remove(gv);
+            service.discovery.remove(gv);
+            if service.members.is_empty() {
+                self.services.remove(key);
+            }
+        }
+    }
+
+    /// What to ask; nothing for a service that is gone or that no available route leads to.
+    pub fn job(&self, key: &ServiceKey) -> Option<Job> {
+        let service = self.services.get(key)?;
+        service.members.values().any(|available| *available).then(|| Job {
+            backend: service.backend.clone(),
+            members: service.members.keys().cloned().collect(),
+            known: service.known.clone(),
+            described: service.described.clone(),
+            generation: service.generation,
+        })
+    }
+
+    /// The group versions of a service.
+    pub fn members(&self, key: &ServiceKey) -> Vec<GroupVersion> {
+        self.services.get(key).map(|s| s.members.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Takes a good answer.
+    pub fn discovered(&mut self, key: &ServiceKey, job: &Job, found: Arc<Found>, documents: &Documents) {
+        let Some(service) = self.services.get_mut(key) else { return };
+        service.failed = service.generation != job.generation && service.failed;
+        for gv in service.members.keys() {
+            let empty = || VersionDiscovery {
+                version: gv.version.clone(),
+                freshness: "Current".to_owned(),
+                ..VersionDiscovery::default()
+            };
+            let document = found.versions.get(gv).cloned().unwrap_or_else(empty);
+            // Structs of strings always encode.
+            let json = serde_json::to_vec(&document).unwrap_or_default();
+            service.discovery.insert(gv.clone(), documents.put(&json));
+        }
+        service.known = Some(found);
+    }
+
+    /// Takes note of a failure: what is known stays, marked stale.
+    pub fn failed(&mut self, key: &ServiceKey, job: &Job) {
+        if let Some(service) = self.services.get_mut(key)
+            && service.generation == job.generation
+        {
+            service.failed = true;
+        }
+    }
+
+    /// Takes OpenAPI documents; an error beside them does not undo those that could be had.
+    pub fn described(
+        &mut self,
+        key: &ServiceKey,
+        _: &Job,
+        found: (Described, Result<(), String>),
+    ) -> Result<(), String> {
+        if let Some(service) = self.services.get_mut(key) {
+            service.described = Arc::new(found.0);
+        }
+        found.1
+    }
+
+    /// The entry of a group version; nothing before its backend first answered.
+    pub fn served(&self, gv: &GroupVersion) -> Option<Served> {
+        let service = self.services.get(self.by_group_version.get(gv)?)?;
+        let available = *service.members.get(gv)?;
+        let discovery = service.discovery.get(gv).cloned().unwrap_or_default();
+        let (v3, v2) = (service.described.v3.get(gv), service.described.v2.parts.get(gv));
+        if discovery.is_empty() && v3.is_none() && v2.is_none() {
+            return None;
+        }
+        Some(Served {
+            group: gv.group.clone(),
+            version: gv.version.clone(),
+            source: Source::Aggregator,
+            stale: service.failed || !available,
+            discovery,
+            resource_list: String::new(),
+            openapi_v3: v3.map(|d| d.hash.clone()).unwrap_or_default(),
+            openapi_v2: v2.cloned().unwrap_or_default(),
+            openapi_v3_etag: v3.map(|d| d.etag.clone()).unwrap_or_default(),
+        })
+    }
+}
