@@ -1,1 +1,10 @@
 //! Keeps promises: reconcilers that use the same door as users.
+//!
+//! Each controller is a pure decision (values in, values out) and a loop around it. Nothing here serves a request, and
+//! nothing here writes but through the registry. Assembly starts the loops under upstream's hook names.
+
+pub mod auto_register;
+pub mod availability;
+pub mod identity;
+pub mod informers;
+pub mod system_namespaces;

@@ -1,0 +1,170 @@
+//! Keeps an APIService for every group version that this server serves itself (hook `kube-apiserver-autoregistration`).
+//!
+//! Built-in group versions are desired on start, those of CRDs always. It must not know what a CRD is: whoever does
+//! calls [`AutoRegister::desire`] and [`AutoRegister::undesire`].
+
+mod completion;
+mod decide;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use completion::Completion;
+pub use decide::{Action, Current, Desired, Memory, Mode, decide};
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::lifecycle::Signal;
+use portico_kit::metrics::Registry as MetricsRegistry;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::Status;
+use portico_machinery::resolve::{Facts, Touched};
+use portico_registry::Registry;
+
+use crate::informers::Informers;
+use write::Writer;
+
+/// Upstream has 5. Here writes that are under way together share one commit, and the first start makes some sixty.
+const WORKERS: usize = 32;
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct AutoRegister {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    informers: Informers,
+    queue: WorkQueue<Arc<str>>,
+    state: Mutex<State>,
+    completion: Completion,
+}
+
+#[derive(Default)]
+struct State {
+    desired: HashMap<Arc<str>, Arc<Desired>>,
+    /// The managed APIServices that were there when this process first looked.
+    present_at_start: Option<HashSet<Arc<str>>>,
+    synced: HashSet<Arc<str>>,
+}
+
+impl AutoRegister {
+    /// Listens to the informers from now on; make it before they run. `built_in` are the group versions of the local
+    /// chain, desired on start; the registration API's own group never gets an APIService.
+    #[must_use]
+    pub fn new(
+        informers: &Informers,
+        built_in: impl IntoIterator<Item = Desired>,
+        metrics: &MetricsRegistry,
+    ) -> Self {
+        let built_in = built_in.into_iter().filter(|d| d.group_version.group != "apiregistration.k8s.io");
+        let desired: HashMap<Arc<str>, Arc<Desired>> =
+            built_in.map(|d| (d.group_version.api_service_name().into(), Arc::new(d))).collect();
+        let queue = WorkQueue::with_metrics("autoregister", Policy::CONTROLLER, &QueueMetrics::new(metrics));
+        desired.keys().for_each(|name| queue.add(name.clone()));
+        let controller = Self {
+            inner: Arc::new(Inner {
+                informers: informers.clone(),
+                queue,
+                completion: Completion::new(desired.keys().cloned()),
+                state: Mutex::new(State { desired, ..State::default() }),
+            }),
+        };
+        // Weak, or the informers' handler and the controller would keep each other.
+        let weak = Arc::downgrade(&controller.inner);
+        informers.on_change(Arc::new(move |facts, touched| {
+            if let Some(inner) = weak.upgrade() {
+                inner.observe(facts, touched);
+            }
+        }));
+        controller
+    }
+
+    /// The check `autoregister-completion`.
+    #[must_use]
+    pub fn completion(&self) -> Completion {
+        self.inner.completion.clone()
+    }
+
+    /// A group version is served from now on (a CRD's): its APIService is kept always.
+    pub fn desire(&self, desired: Desired) {
+        let name: Arc<str> = desired.group_version.api_service_name().into();
+        self.inner.state.lock().desired.insert(name.clone(), Arc::new(desired));
+        self.inner.queue.add(name);
+    }
+
+    /// A group version is no longer served: its APIService goes, if it is ours.
+    pub fn undesire(&self, name: &str) {
+        let name: Arc<str> = name.into();
+        self.inner.state.lock().desired.remove(&name);
+        self.inner.queue.add(name);
+    }
+
+    /// Starts the workers once the informers have synced and `first` (the initial pass over all CRDs, if there are
+    /// CRDs) has been given: before that, APIServices of CRDs would be deleted as unwanted. They end with `tasks`.
+    pub async fn run(self, registry: Registry, first: Option<Signal>, tasks: TaskSet) {
+        let ready = async {
+            self.inner.informers.synced().signaled().await;
+            if let Some(first) = first {
+                first.signaled().await;
+            }
+        };
+        if tasks.token().run_until_cancelled(ready).await.is_none() {
+            return;
+        }
+        let (queue, writer) = (self.inner.queue.clone(), Arc::new(Writer::new(registry)));
+        run_workers(&tasks, "autoregister", WORKERS, queue, move |name: Arc<str>| {
+            let (controller, writer) = (self.clone(), writer.clone());
+            async move { controller.reconcile(&name, &writer).await.map(|()| Reconciled::Done) }
+        });
+    }
+
+    async fn reconcile(&self, name: &Arc<str>, writer: &Writer) -> Result<(), Box<Status>> {
+        let (action, desired, uid) = self.inner.decide(name);
+        writer.act(action, name, desired.as_deref(), &uid).await?;
+        self.inner.state.lock().synced.insert(name.clone());
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Only what is managed or desired concerns us; unmanaged ones may be many.
+    fn observe(&self, facts: &Facts, touched: &Touched) {
+        self.completion.observe(facts, touched);
+        let mut state = self.state.lock();
+        let managed = |name: &str| {
+            facts.api_service(name).is_some_and(|f| Mode::parse(f.automanaged.as_deref()).is_some())
+        };
+        if state.present_at_start.is_none() {
+            // The first event of a fresh set of informers is everything that was there.
+            let present = facts.api_services().map(|f| &f.name).filter(|name| managed(name)).cloned();
+            state.present_at_start = Some(present.collect());
+        }
+        for name in touched {
+            if managed(name) || state.desired.contains_key(name) {
+                self.queue.add(name.clone());
+            }
+        }
+    }
+
+    fn decide(&self, name: &Arc<str>) -> (Action, Option<Arc<Desired>>, String) {
+        let facts = self.informers.facts();
+        let facts = facts.api_service(name);
+        let state = self.state.lock();
+        let desired = state.desired.get(name).cloned();
+        let current = facts.map(|facts| Current {
+            managed: Mode::parse(facts.automanaged.as_deref()),
+            spec_matches: desired.as_ref().is_some_and(|d| d.is_spec_of(facts)),
+        });
+        let memory = Memory {
+            present_at_start: state.present_at_start.as_ref().is_some_and(|p| p.contains(name)),
+            synced: state.synced.contains(name),
+        };
+        let action = decide(current, desired.as_ref().map(|d| d.mode), memory);
+        (action, desired, facts.map(|f| f.uid.clone()).unwrap_or_default())
+    }
+}

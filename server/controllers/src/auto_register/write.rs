@@ -1,0 +1,89 @@
+//! Carrying a decision out through the registry. Somebody who was faster is no failure: their event comes round.
+
+use portico_machinery::resolve::AUTOMANAGED_LABEL;
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Preconditions, Registry};
+
+use super::decide::{Action, Desired};
+
+const GROUP: &str = "apiregistration.k8s.io";
+
+/// Writes APIServices as the server itself.
+pub(super) struct Writer {
+    registry: Registry,
+    context: Context,
+    resource: GroupResource,
+}
+
+impl Writer {
+    pub(super) fn new(registry: Registry) -> Self {
+        Self {
+            registry,
+            context: Context::system("system:apiserver"),
+            resource: GroupResource::new(GROUP, "apiservices"),
+        }
+    }
+
+    /// `uid` is the object's that was looked at.
+    pub(super) async fn act(
+        &self,
+        action: Action,
+        name: &str,
+        desired: Option<&Desired>,
+        uid: &str,
+    ) -> Result<(), Box<Status>> {
+        match (action, desired) {
+            (Action::Create, Some(desired)) => {
+                let (object, options) = (object(name, desired), CreateOptions::default());
+                let created = self.registry.create(&self.context, &self.resource, object, &options).await;
+                unless(created.map(drop), &[Reason::AlreadyExists])
+            }
+            (Action::Update, Some(desired)) => {
+                unless(self.update(name, desired, uid).await, &[Reason::NotFound, Reason::Conflict])
+            }
+            (Action::Delete, _) => {
+                let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+                let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+                let deleted = self.registry.delete(&self.context, &self.resource, "", name, &options).await;
+                unless(deleted.map(drop), &[Reason::NotFound, Reason::Conflict])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Only the spec is replaced: labels, annotations and status stay.
+    async fn update(&self, name: &str, desired: &Desired, uid: &str) -> Result<(), Box<Status>> {
+        let stored = self.registry.get(&self.resource, "", name).await?;
+        let mut object = crate::informers::decode(&stored)
+            .ok_or_else(|| Box::new(Status::internal("the stored object does not decode")))?;
+        if object.uid() != uid {
+            return Ok(());
+        }
+        object.copy_from(&self::object(name, desired), &["spec"]);
+        let options = CreateOptions::default();
+        self.registry.update(&self.context, &self.resource, Part::Main, object, &options).await.map(drop)
+    }
+}
+
+/// The desired object, with the label that says how it is kept.
+pub(super) fn object(name: &str, desired: &Desired) -> Object {
+    let kind =
+        GroupVersionKind { group: GROUP.to_owned(), version: "v1".to_owned(), kind: "APIService".to_owned() };
+    let mut object = Object::new(&kind);
+    object.set(&["metadata", "name"], name);
+    object.set(&["metadata", "labels", AUTOMANAGED_LABEL], desired.mode.label());
+    if !desired.group_version.group.is_empty() {
+        object.set(&["spec", "group"], &desired.group_version.group);
+    }
+    object.set(&["spec", "version"], &desired.group_version.version);
+    object.set(&["spec", "groupPriorityMinimum"], desired.group_priority_minimum);
+    object.set(&["spec", "versionPriority"], desired.version_priority);
+    object
+}
+
+fn unless(result: Result<(), Box<Status>>, fine: &[Reason]) -> Result<(), Box<Status>> {
+    match result {
+        Err(status) if fine.contains(&status.reason()) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,222 @@
+//! What probes found, and what facades tell: the memory of the remote controller.
+//!
+//! Time comes in as a value. It must not know how a probe is made.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::backoff::{KeyLimiter, Policy};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::decide::ProbePlan;
+use super::probe::ProbeFailure;
+
+/// A good answer is asked for again after this long.
+pub const PERIOD: Duration = Duration::from_secs(30);
+/// A facade's experience counts for this long, unless it repeats it.
+pub const HINT_AGE: Duration = Duration::from_secs(60);
+/// Failing backends: probed again after 250 ms, then twice as long each time, up to the period.
+const RETRY: Policy = Policy::new(Duration::from_millis(250), PERIOD, 2.0, 0.0);
+/// A facade that fails makes us look again, but no more often than this.
+const HINT_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a probe found, for this very plan.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was probed.
+    pub plan: Arc<ProbePlan>,
+    /// How it ended.
+    pub result: Result<(), ProbeFailure>,
+    /// When it ended.
+    pub at: Instant,
+    /// The same as wall time, RFC 3339.
+    pub since: String,
+    valid_until: Instant,
+}
+
+/// One facade's experience.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    /// It reaches the backend.
+    pub ok: bool,
+    /// For people.
+    pub detail: String,
+    /// RFC 3339 wall time.
+    pub since: String,
+    at: Instant,
+}
+
+struct Running {
+    plan: Arc<ProbePlan>,
+    /// Dropped to make the probe end.
+    cancel: oneshot::Sender<()>,
+}
+
+/// What to do for a plan.
+pub enum Next {
+    /// Its outcome is known and fresh for this much longer.
+    Known(Outcome, Duration),
+    /// It is being probed; whoever does that will ask again.
+    Running,
+    /// Probe it now. The receiver ends when the probe is no longer wanted. `slow`: the last probe ran into a time
+    /// limit.
+    Start {
+        /// What to probe.
+        plan: Arc<ProbePlan>,
+        /// Resolves when the probe is no longer wanted.
+        cancelled: oneshot::Receiver<()>,
+        /// Whether it belongs into the slow lane.
+        slow: bool,
+    },
+}
+
+/// The memory, by name of APIService.
+pub struct Cache {
+    outcomes: HashMap<Arc<str>, Outcome>,
+    running: HashMap<Arc<str>, Running>,
+    hints: HashMap<Arc<str>, HashMap<String, Hint>>,
+    limiter: KeyLimiter<Arc<str>>,
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            outcomes: HashMap::new(),
+            running: HashMap::new(),
+            hints: HashMap::new(),
+            limiter: KeyLimiter::new(RETRY),
+        }
+    }
+}
+
+impl Cache {
+    /// Looks a plan up. A probe of an older plan is called off.
+    pub fn next(&mut self, plan: ProbePlan, now: Instant) -> Next {
+        let name = plan.name.clone();
+        if let Some(outcome) = self.outcomes.get(&name)
+            && *outcome.plan == plan
+            && now < outcome.valid_until
+        {
+            return Next::Known(outcome.clone(), outcome.valid_until - now);
+        }
+        if self.running.get(&name).is_some_and(|r| *r.plan == plan && !r.cancel.is_closed()) {
+            return Next::Running;
+        }
+        let last = self.outcomes.get(&name);
+        let slow = last
+            .is_some_and(|o| o.result.as_ref().is_err_and(|f| f.timed_out) && o.plan.targets == plan.targets);
+        let (cancel, cancelled) = oneshot::channel();
+        let plan = Arc::new(plan);
+        self.running.insert(name, Running { plan: plan.clone(), cancel });
+        Next::Start { plan, cancelled, slow }
+    }
+
+    /// A probe ended. Ignored when it was called off meanwhile.
+    pub fn finished(
+        &mut self,
+        plan: &Arc<ProbePlan>,
+        result: Result<(), ProbeFailure>,
+        now: Instant,
+        since: String,
+    ) {
+        let name = &plan.name;
+        if !self.running.get(name).is_some_and(|running| Arc::ptr_eq(&running.plan, plan)) {
+            return;
+        }
+        self.running.remove(name);
+        let valid = match &result {
+            Ok(()) => {
+                self.limiter.forget(name);
+                spread(plan)
+            }
+            Err(_) => self.limiter.when(name),
+        };
+        // An outcome that repeats the last one keeps the time since when it is so.
+        let since = match self.outcomes.get(name) {
+            Some(last) if last.result == result => last.since.clone(),
+            _ => since,
+        };
+        let outcome = Outcome { plan: plan.clone(), result, at: now, since, valid_until: now + valid };
+        self.outcomes.insert(name.clone(), outcome);
+    }
+
+    /// The APIService is gone, or has no backend any more.
+    pub fn forget(&mut self, name: &str) {
+        if let Some((name, _)) = self.outcomes.remove_entry(name) {
+            self.limiter.forget(&name);
+        }
+        self.running.remove(name);
+        self.hints.remove(name);
+    }
+
+    /// A facade's experience. Answers whether the APIService must be looked at again.
+    pub fn hint(
+        &mut self,
+        facade: &str,
+        name: &str,
+        ok: bool,
+        detail: &str,
+        now: Instant,
+        since: String,
+    ) -> bool {
+        let hints = match self.hints.get_mut(name) {
+            Some(hints) => hints,
+            None => self.hints.entry(name.into()).or_default(),
+        };
+        let hint = Hint { ok, detail: detail.to_owned(), since, at: now };
+        let before = hints.insert(facade.to_owned(), hint);
+        let Some(outcome) = self.outcomes.get_mut(name) else { return true };
+        if !ok && outcome.result.is_ok() && now >= outcome.at + HINT_PAUSE {
+            outcome.valid_until = now;
+            return true;
+        }
+        before.is_none_or(|before| before.ok != ok)
+    }
+
+    /// A facade is no longer connected: its experience counts no more. Answers whom that concerns.
+    pub fn forget_facade(&mut self, facade: &str) -> Vec<Arc<str>> {
+        let mut concerned = Vec::new();
+        self.hints.retain(|name, hints| {
+            if hints.remove(facade).is_some() {
+                concerned.push(name.clone());
+            }
+            !hints.is_empty()
+        });
+        concerned
+    }
+
+    /// Whether a connected facade reaches the backend.
+    #[must_use]
+    pub fn reached_by_facade(&self, name: &str, now: Instant) -> bool {
+        self.hints.get(name).is_some_and(|hints| hints.values().any(|h| h.ok && now < h.at + HINT_AGE))
+    }
+
+    /// The last probe of an APIService.
+    #[must_use]
+    pub fn outcome(&self, name: &str) -> Option<&Outcome> {
+        self.outcomes.get(name)
+    }
+
+    /// What facades tell about an APIService, sorted by facade.
+    #[must_use]
+    pub fn hints(&self, name: &str) -> Vec<(&str, &Hint)> {
+        let mut hints: Vec<_> =
+            self.hints.get(name).into_iter().flatten().map(|(f, h)| (f.as_str(), h)).collect();
+        hints.sort_unstable_by_key(|(facade, _)| *facade);
+        hints
+    }
+
+    /// All outcomes are to be asked for again: the client certificate changed.
+    pub fn expire_all(&mut self, now: Instant) {
+        self.outcomes.values_mut().for_each(|outcome| outcome.valid_until = now);
+        self.running.clear();
+    }
+}
+
+/// Between 80 and 100 % of the period, so that backends that were registered together are not asked together for ever.
+fn spread(plan: &ProbePlan) -> Duration {
+    let share = u32::try_from(plan.fingerprint % 1000).unwrap_or(0);
+    PERIOD - PERIOD / 5 / 1000 * share
+}

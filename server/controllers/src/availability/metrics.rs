@@ -1,0 +1,49 @@
+//! `aggregator_unavailable_apiservice` and `aggregator_unavailable_apiservice_total`.
+
+use portico_kit::metrics::Registry;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+type Name = [(&'static str, String); 1];
+type NameReason = [(&'static str, String); 2];
+
+/// The two families. An APIService's gauge goes with it.
+#[derive(Clone)]
+pub struct Metrics {
+    unavailable: Family<Name, Gauge>,
+    transitions: Family<NameReason, Counter>,
+}
+
+impl Metrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        Self {
+            unavailable: registry.gauge_vec(
+                "aggregator_unavailable_apiservice",
+                "APIServices that are unavailable, by name: 1 unavailable, 0 available",
+            ),
+            transitions: registry.counter_vec(
+                "aggregator_unavailable_apiservice_total",
+                "Transitions of APIServices from available to unavailable, by name and reason",
+            ),
+        }
+    }
+
+    /// As judged just now, whether or not anything is written.
+    pub fn judged(&self, name: &str, available: bool) {
+        self.unavailable.get_or_create(&[("name", name.to_owned())]).set(i64::from(!available));
+    }
+
+    /// A written change from True to something else.
+    pub fn became_unavailable(&self, name: &str, reason: &str) {
+        let reason = if reason.is_empty() { "UnknownReason" } else { reason };
+        self.transitions.get_or_create(&[("name", name.to_owned()), ("reason", reason.to_owned())]).inc();
+    }
+
+    /// The APIService is gone.
+    pub fn forget(&self, name: &str) {
+        self.unavailable.remove(&[("name", name.to_owned())]);
+    }
+}

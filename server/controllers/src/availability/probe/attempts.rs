@@ -1,0 +1,133 @@
+//! Five attempts, of which one usually decides (upstream starts all five at once).
+//!
+//! The first goes out alone, over a kept connection when there is one; the others follow once it has failed, or has
+//! been silent for a moment. The first success ends the wait.
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{ProbeFailure, ProbeStage};
+use crate::availability::decide::ProbePlan;
+
+/// How many attempts there are.
+pub const ATTEMPTS: usize = 5;
+/// How long the first may be silent before the others start.
+pub const HEDGE: Duration = Duration::from_millis(250);
+/// No probe takes longer, whatever name servers and dials do.
+pub const GUARD: Duration = Duration::from_secs(6);
+
+/// Asks once.
+pub trait Prober: Send + Sync + 'static {
+    /// Attempt number `attempt` asks target number `attempt`, counted round.
+    fn probe(
+        &self,
+        plan: &ProbePlan,
+        attempt: usize,
+    ) -> impl Future<Output = Result<(), ProbeFailure>> + Send;
+    /// The APIService is gone: what was kept for it may go.
+    fn forget(&self, name: &str);
+}
+
+/// Probes until the first success, or until all attempts have failed. The failure told is the first attempt's, so that
+/// the same state of things gives the same message.
+///
+/// # Errors
+/// The first attempt's failure, or that the guard's time was over.
+pub async fn attempt<P: Prober>(prober: &P, plan: &ProbePlan) -> Result<(), ProbeFailure> {
+    let mut told: Option<(usize, ProbeFailure)> = None;
+    let result = timeout_at(Instant::now() + GUARD, race(prober, plan, &mut told)).await;
+    match (result, told) {
+        (Ok(true), _) => Ok(()),
+        (_, Some((_, failure))) => Err(failure),
+        (_, None) => Err(ProbeFailure {
+            stage: ProbeStage::Dial,
+            timed_out: true,
+            message: format!("timed out waiting for {}", plan.url()),
+        }),
+    }
+}
+
+/// Whether one succeeded; the failure of the lowest number is left in `told`.
+async fn race<P: Prober>(prober: &P, plan: &ProbePlan, told: &mut Option<(usize, ProbeFailure)>) -> bool {
+    let one = |number| async move { (number, prober.probe(plan, number).await) };
+    let mut running = FuturesUnordered::from_iter([one(0)]);
+    let hedge = sleep(HEDGE);
+    tokio::pin!(hedge);
+    let mut started = false;
+    loop {
+        tokio::select! {
+            () = &mut hedge, if !started => {}
+            ended = running.next() => match ended {
+                None => return false,
+                Some((_, Ok(()))) => return true,
+                Some((number, Err(failure))) => {
+                    if told.as_ref().is_none_or(|(lowest, _)| number < *lowest) {
+                        *told = Some((number, failure));
+                    }
+                }
+            },
+        }
+        if !started {
+            started = true;
+            running.extend((1..ATTEMPTS).map(one));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::availability::tests::plan;
+
+    /// Attempt n takes `0[n].0` ms and ends as `0[n].1`.
+    struct Script([(u64, bool); ATTEMPTS], AtomicUsize);
+
+    impl Prober for Script {
+        async fn probe(&self, _: &ProbePlan, attempt: usize) -> Result<(), ProbeFailure> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let (millis, ok) = self.0[attempt];
+            sleep(Duration::from_millis(millis)).await;
+            let message = format!("failure {attempt}");
+            if ok { Ok(()) } else { Err(ProbeFailure { stage: ProbeStage::Http, timed_out: false, message }) }
+        }
+
+        fn forget(&self, _: &str) {}
+    }
+
+    async fn run(script: [(u64, bool); ATTEMPTS]) -> (String, u128, usize) {
+        let prober = Script(script, AtomicUsize::new(0));
+        let start = Instant::now();
+        let told = attempt(&prober, &plan()).await.map_or_else(|f| f.to_string(), |()| "ok".to_owned());
+        (told, start.elapsed().as_millis(), prober.1.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_attempt_decides_alone_when_it_is_quick() {
+        assert_eq!(run([(200, true); 5]).await, ("ok".into(), 200, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_others_start_after_an_error_or_a_moment_of_silence_and_one_success_is_enough() {
+        let (fast, slow) = ((10, false), (20, true));
+        assert_eq!(run([fast, fast, slow, fast, fast]).await, ("ok".into(), 30, 5));
+        assert_eq!(run([(9_999, true), fast, fast, fast, slow]).await, ("ok".into(), 270, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_fail_the_first_attempts_failure_is_told() {
+        assert_eq!(run([(10, false), (1, false), (1, false), (1, false), (1, false)]).await.0, "failure 0");
+        let (told, took, _) = run([(400, false), (1, false), (1, false), (1, false), (1, false)]).await;
+        assert_eq!((told.as_str(), took), ("failure 0", 400));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_with_the_guard() {
+        let (told, took, _) = run([(60_000, true); 5]).await;
+        assert_eq!((told.as_str(), took), ("timed out waiting for https://10.0.0.1:443/apis/g/v1", 6000));
+    }
+}

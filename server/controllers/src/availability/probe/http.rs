@@ -1,0 +1,189 @@
+//! A probe over the network: kit's bounded GET with the aggregator's identity, verified as real traffic is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use portico_kit::dial::{Stage, Target};
+use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetcher};
+use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots, TlsError};
+use portico_machinery::user::{AGGREGATOR, MASTERS};
+
+use super::{ProbeFailure, ProbeStage, Prober};
+use crate::availability::decide::ProbePlan;
+
+/// Limits and identity headers of probes.
+#[derive(Clone, Debug)]
+pub struct ProbeSettings {
+    /// One attempt, from the first step of the dial to the last byte.
+    pub timeout: Duration,
+    /// A longer answer counts as a failure.
+    pub max_body: usize,
+    /// The header that carries the user's name.
+    pub user_header: HeaderName,
+    /// The header that carries a group.
+    pub group_header: HeaderName,
+}
+
+impl Default for ProbeSettings {
+    /// Upstream's 5 s and standard headers; 16 MiB.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            max_body: 16 * 1024 * 1024,
+            user_header: HeaderName::from_static("x-remote-user"),
+            group_header: HeaderName::from_static("x-remote-group"),
+        }
+    }
+}
+
+/// What TLS settings depend on besides the server name: few distinct ones, shared by all that are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct TlsKey {
+    bundle: Option<Arc<str>>,
+    insecure: bool,
+    http2: bool,
+}
+
+/// TLS settings per APIService, so that kept connections are found again, over shared ones.
+#[derive(Default)]
+struct TlsCache {
+    client_cert: Option<CertPair>,
+    shared: HashMap<TlsKey, ClientTls>,
+    by_name: HashMap<Arc<str>, (TlsKey, String, ClientTls)>,
+}
+
+/// More shared settings than this are not kept: they are built again.
+const SHARED: usize = 1024;
+
+/// Probes over the network. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpProber {
+    fetcher: Fetcher,
+    settings: Arc<ProbeSettings>,
+    tls: Arc<Mutex<TlsCache>>,
+}
+
+impl HttpProber {
+    /// Presents this client certificate (`--proxy-client-cert-file`), if there is one.
+    #[must_use]
+    pub fn new(fetcher: Fetcher, settings: ProbeSettings, client_cert: Option<CertPair>) -> Self {
+        let tls = Arc::new(Mutex::new(TlsCache { client_cert, ..TlsCache::default() }));
+        Self { fetcher, settings: Arc::new(settings), tls }
+    }
+
+    /// Presents another certificate from now on; all settings are built again.
+    pub fn set_client_cert(&self, client_cert: Option<CertPair>) {
+        *self.tls.lock() = TlsCache { client_cert, ..TlsCache::default() };
+    }
+
+    fn fetch_target(&self, plan: &ProbePlan, attempt: usize) -> Result<FetchTarget, ProbeFailure> {
+        let target = plan
+            .targets
+            .get(attempt % plan.targets.len().max(1))
+            .ok_or_else(|| failure(ProbeStage::Dial, false, "there is no address to dial".to_owned()))?;
+        let tls =
+            self.tls.lock().of(plan).map_err(|error| failure(ProbeStage::Tls, false, error.to_string()))?;
+        Ok(FetchTarget { target: Target::new(target.host.as_str(), target.port), tls: Some(tls), host: None })
+    }
+
+    fn request(&self, plan: &ProbePlan) -> FetchRequest {
+        let mut headers = HeaderMap::new();
+        headers.insert(&self.settings.user_header, HeaderValue::from_static(AGGREGATOR));
+        if plan.masters {
+            headers.insert(&self.settings.group_header, HeaderValue::from_static(MASTERS));
+        }
+        FetchRequest {
+            path: plan.path.clone(),
+            headers,
+            timeout: self.settings.timeout,
+            max_body: self.settings.max_body,
+        }
+    }
+}
+
+impl Prober for HttpProber {
+    async fn probe(&self, plan: &ProbePlan, attempt: usize) -> Result<(), ProbeFailure> {
+        let to = self.fetch_target(plan, attempt)?;
+        let result = match self.fetcher.get(&to, &self.request(plan)).await {
+            Ok(fetched) if fetched.status.is_success() => return Ok(()),
+            Ok(fetched) => {
+                let message = format!("bad status from {}: {}", plan.url(), fetched.status.as_u16());
+                failure(ProbeStage::Http, false, message)
+            }
+            Err(error) => explained(&error, plan),
+        };
+        self.fetcher.forget(&to);
+        Err(result)
+    }
+
+    fn forget(&self, name: &str) {
+        self.tls.lock().by_name.remove(name);
+    }
+}
+
+impl TlsCache {
+    fn of(&mut self, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
+        let bundle = plan.bundle.as_ref().filter(|_| !plan.insecure);
+        let key =
+            TlsKey { bundle: bundle.map(|b| b.hash.clone()), insecure: plan.insecure, http2: plan.http2 };
+        if let Some((known, server_name, tls)) = self.by_name.get(&plan.name)
+            && *known == key
+            && *server_name == plan.server_name
+        {
+            return Ok(tls.clone());
+        }
+        let shared = match self.shared.get(&key) {
+            Some(shared) => shared.clone(),
+            None => {
+                let roots = match (bundle, plan.insecure) {
+                    (_, true) => Roots::Insecure,
+                    (Some(bundle), false) => Roots::bundle("spec.caBundle", &bundle.pem),
+                    (None, false) => Roots::System,
+                };
+                let alpn = if plan.http2 { Alpn::Both } else { Alpn::Http1 };
+                let built = ClientTls::builder()
+                    .roots(roots)
+                    .alpn(alpn)
+                    .client_cert(self.client_cert.clone())
+                    .build()?;
+                if self.shared.len() >= SHARED {
+                    self.shared.clear();
+                }
+                self.shared.insert(key.clone(), built.clone());
+                built
+            }
+        };
+        let tls = shared.with_server_name(&plan.server_name)?;
+        self.by_name.insert(plan.name.clone(), (key, plan.server_name.clone(), tls.clone()));
+        Ok(tls)
+    }
+}
+
+fn failure(stage: ProbeStage, timed_out: bool, message: String) -> ProbeFailure {
+    ProbeFailure { stage, timed_out, message }
+}
+
+/// Kit's words name stage, address and certificates. With several targets the address differs from attempt to
+/// attempt, and the same failure would make a new message each time: then the Service stands for it.
+fn explained(error: &FetchError, plan: &ProbePlan) -> ProbeFailure {
+    let (stage, timed_out) = match error {
+        FetchError::Dial(dial) => match dial.stage() {
+            Stage::Tls => (ProbeStage::Tls, dial.is_timeout()),
+            Stage::Resolve | Stage::Dial | Stage::Egress => (ProbeStage::Dial, dial.is_timeout()),
+        },
+        FetchError::Timeout { .. } => (ProbeStage::Http, true),
+        FetchError::Http { .. } | FetchError::TooLong { .. } | FetchError::Request { .. } => {
+            (ProbeStage::Http, false)
+        }
+    };
+    let mut message = error.to_string();
+    if plan.targets.len() > 1 {
+        for target in &plan.targets {
+            message = message.replace(&target.to_string(), &plan.shown);
+        }
+    }
+    failure(stage, timed_out, message)
+}

@@ -1,0 +1,112 @@
+//! The loop of the remote controller: judge, probe when only a probe can tell, judge again.
+//!
+//! Workers never wait for a network. A probe is a task of its own behind one of two gates: backends whose last probe
+//! ran into a time limit have their own, so that any number of dead ones delays nobody else's probe.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{Reconciled, run_workers};
+use portico_machinery::time;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::Availability;
+use super::cache::{Next, PERIOD};
+use super::decide::{Judgement, ProbePlan, judge_probed, judge_remote};
+use super::probe::{Prober, attempt};
+
+/// Upstream's.
+const WORKERS: usize = 5;
+
+/// How many probes may run at once.
+pub(super) struct Gates {
+    fast: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self { fast: Arc::new(Semaphore::new(128)), slow: Arc::new(Semaphore::new(64)) }
+    }
+}
+
+pub(super) fn run<P: Prober>(controller: &Availability<P>, tasks: &TaskSet) {
+    let (queue, controller) = (controller.inner.remote.clone(), controller.clone());
+    let probes = tasks.clone();
+    run_workers(tasks, "remote-availability", WORKERS, queue, move |name: Arc<str>| {
+        let again = reconcile(&controller, &probes, &name);
+        async move { Ok::<_, Infallible>(again.map_or(Reconciled::Done, Reconciled::Again)) }
+    });
+}
+
+/// Answers when to look again.
+fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Arc<str>) -> Option<Duration> {
+    let inner = &controller.inner;
+    let facts = inner.informers.facts();
+    let Some(service) = facts.api_service(name) else {
+        controller.forget(name);
+        return None;
+    };
+    match judge_remote(service, facts.services(), inner.mode) {
+        None => {
+            inner.cache.lock().forget(name);
+            inner.prober.forget(name);
+            None
+        }
+        Some(Judgement::Settled(verdict)) => {
+            controller.say(service, verdict);
+            Some(PERIOD)
+        }
+        Some(Judgement::Probe(plan)) => {
+            let now = Instant::now();
+            let (next, reached) = {
+                let mut cache = inner.cache.lock();
+                (cache.next(plan, now), cache.reached_by_facade(name, now))
+            };
+            match next {
+                Next::Running => None,
+                Next::Start { plan, cancelled, slow } => {
+                    start(controller, tasks, plan, cancelled, slow);
+                    None
+                }
+                Next::Known(outcome, fresh_for) => {
+                    controller.say(service, judge_probed(&outcome.plan, &outcome.result, reached));
+                    Some(fresh_for)
+                }
+            }
+        }
+    }
+}
+
+fn start<P: Prober>(
+    controller: &Availability<P>,
+    tasks: &TaskSet,
+    plan: Arc<ProbePlan>,
+    mut cancelled: oneshot::Receiver<()>,
+    slow: bool,
+) {
+    let controller = controller.clone();
+    tasks.spawn_until_cancelled("availability-probe", async move {
+        let inner = &controller.inner;
+        let gate = if slow { &inner.gates.slow } else { &inner.gates.fast };
+        let probed = async {
+            // The gates are never closed.
+            let _permit = gate.acquire().await.ok();
+            attempt(&inner.prober, &plan).await
+        };
+        let result = tokio::select! {
+            // The sender is only ever dropped: an error is the message.
+            _ = &mut cancelled => return,
+            result = probed => result,
+        };
+        let since = time::rfc3339(Timestamp::now());
+        inner.cache.lock().finished(&plan, result, Instant::now(), since);
+        inner.remote.add(plan.name.clone());
+        // Kept until here: a closed channel means that nobody is probing.
+        drop(cancelled);
+    });
+}

@@ -1,0 +1,134 @@
+//! Rows of aggregator 4.3 and 4.6, without a network.
+
+use portico_machinery::resolve::{Facts, Touched};
+
+use super::*;
+
+fn judged(objects: &[(Watched, Object)], mode: Mode) -> Option<Judgement> {
+    let (mut facts, mut touched) = (Facts::default(), Touched::new());
+    objects.iter().for_each(|(watched, object)| facts.put(*watched, object, &mut touched));
+    judge_remote(facts.api_service("v1.g").unwrap(), facts.services(), mode)
+}
+
+fn reason(service: Option<&str>, slices: Option<&str>) -> String {
+    let mut objects = vec![(Watched::ApiServices, api_service("g", SERVICE))];
+    objects.extend(service.map(|spec| (Watched::Services, super::service(spec))));
+    objects.extend(slices.map(|rest| (Watched::EndpointSlices, slice(rest))));
+    match judged(&objects, Mode::ClusterIp) {
+        Some(Judgement::Settled(verdict)) => {
+            assert_eq!(verdict.status, ConditionStatus::False);
+            format!("{}: {}", verdict.reason, verdict.message)
+        }
+        Some(Judgement::Probe(plan)) => format!("probe {}", plan.url()),
+        None => "not mine".to_owned(),
+    }
+}
+
+const PORTS: &str = r#""clusterIP":"10.0.0.9","ports":[{"name":"https","port":443}]"#;
+const READY: &str = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]}]"#;
+
+#[test]
+fn what_is_missing_is_named_before_anything_is_probed() {
+    let other_port = r#""clusterIP":"10.0.0.9","ports":[{"name":"https","port":80}]"#;
+    let other_name = r#""ports":[{"name":"other","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]}]"#;
+    let unready = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"],"conditions":{"ready":false}}]"#;
+    let missing = r#"MissingEndpoints: endpointslices for service/svc in "ns" have no addresses with port name "https""#;
+    let rows = [
+        (None, None, r#"ServiceNotFound: service/svc in "ns" is not present"#),
+        (
+            Some(other_port),
+            Some(READY),
+            r#"ServicePortError: service/svc in "ns" is not listening on port 443"#,
+        ),
+        (Some(PORTS), None, r#"EndpointsNotFound: cannot find endpointslices for service/svc in "ns""#),
+        (Some(PORTS), Some(r#""endpoints":[]"#), missing),
+        (Some(PORTS), Some(other_name), missing),
+        (Some(PORTS), Some(unready), missing),
+        (Some(PORTS), Some(READY), "probe https://10.0.0.9:443/apis/g/v1"),
+    ];
+    for (service, slices, want) in rows {
+        assert_eq!(reason(service, slices), want);
+    }
+}
+
+#[test]
+fn only_cluster_ip_services_need_slices() {
+    for kind in ["NodePort", "LoadBalancer"] {
+        let spec = format!(r#""type":"{kind}",{PORTS}"#);
+        assert_eq!(reason(Some(&spec), None), "probe https://10.0.0.9:443/apis/g/v1", "{kind}");
+    }
+    let external = r#""type":"ExternalName","externalName":"backend.example""#;
+    assert_eq!(reason(Some(external), None), "probe https://backend.example:443/apis/g/v1");
+}
+
+#[test]
+fn what_the_resolver_says_is_a_failed_check() {
+    let headless = r#""clusterIP":"None","ports":[{"name":"https","port":443}]"#;
+    let told = reason(Some(headless), Some(READY));
+    assert!(told.starts_with(r#"FailedDiscoveryCheck: service/svc in "ns" is headless"#), "{told}");
+}
+
+#[test]
+fn each_controller_leaves_the_others_objects_alone() {
+    let local = [(Watched::ApiServices, api_service("g", ""))];
+    assert_eq!(judged(&local, Mode::ClusterIp), None);
+    let (mut facts, mut touched) = (Facts::default(), Touched::new());
+    facts.put(Watched::ApiServices, &api_service("g", SERVICE), &mut touched);
+    assert_eq!(judge_local(facts.api_service("v1.g").unwrap()), None);
+    facts.put(Watched::ApiServices, &api_service("g", ""), &mut touched);
+    let verdict = judge_local(facts.api_service("v1.g").unwrap()).unwrap();
+    assert_eq!(
+        (&*verdict.reason, verdict.message.as_str()),
+        ("Local", "Local APIServices are always available")
+    );
+}
+
+#[test]
+fn the_legacy_group_is_probed_under_api() {
+    let mut legacy = api_service("g", SERVICE);
+    legacy.set(&["spec", "group"], "");
+    let objects = [
+        (Watched::ApiServices, legacy),
+        (Watched::Services, service(r#""type":"ExternalName","externalName":"x""#)),
+    ];
+    let Some(Judgement::Probe(plan)) = judged(&objects, Mode::ClusterIp) else { panic!("not probed") };
+    assert_eq!(plan.path, "/api/v1");
+}
+
+#[test]
+fn several_targets_are_shown_as_their_service_and_urls_never_get_masters() {
+    let two = r#""ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["10.1.0.1"]},{"addresses":["10.1.0.2"]}]"#;
+    let objects = [
+        (Watched::ApiServices, api_service("g", SERVICE)),
+        (Watched::Services, service(PORTS)),
+        (Watched::EndpointSlices, slice(two)),
+    ];
+    let Some(Judgement::Probe(plan)) = judged(&objects, Mode::Endpoints) else { panic!("not probed") };
+    assert_eq!((plan.targets.len(), plan.shown.as_str(), plan.masters), (2, "svc.ns.svc:443", true));
+
+    let mut by_url = api_service("g", SERVICE);
+    by_url.set(&["metadata", "annotations", "portico.dev/backend-urls"], "https://a:1");
+    let Some(Judgement::Probe(plan)) = judged(&[(Watched::ApiServices, by_url)], Mode::ClusterIp) else {
+        panic!("not probed")
+    };
+    assert_eq!((plan.shown.as_str(), plan.masters), ("a:1", false));
+}
+
+#[test]
+fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
+    let failure = ProbeFailure {
+        stage: ProbeStage::Http,
+        timed_out: false,
+        message: "bad status from https://10.0.0.1:443/apis/g/v1: 403".into(),
+    };
+    let verdict = judge_probed(&plan(), &Err(failure.clone()), false);
+    assert_eq!(
+        verdict.message,
+        "failing or missing response from https://10.0.0.1:443/apis/g/v1: bad status from https://10.0.0.1:443/apis/g/v1: 403"
+    );
+    assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::False, "FailedDiscoveryCheck"));
+    for verdict in [judge_probed(&plan(), &Ok(()), false), judge_probed(&plan(), &Err(failure), true)] {
+        assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::True, "Passed"));
+        assert_eq!(verdict.message, "all checks passed");
+    }
+}

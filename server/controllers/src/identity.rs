@@ -1,0 +1,191 @@
+//! This server's identity: the Lease `apiserver-...` in kube-system, kept alive (hook
+//! `start-kube-apiserver-identity-lease-controller`).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
+use portico_registry::{Context, CreateOptions, Part, Registry};
+use sha2::{Digest, Sha256};
+
+/// Upstream's `leaseDurationSeconds`.
+pub const LEASE_SECONDS: i32 = 3600;
+/// Upstream's period of renewal.
+pub const RENEW: Duration = Duration::from_secs(10);
+
+const NAMESPACE: &str = "kube-system";
+const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
+const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
+const COMPONENT: &str = "kube-apiserver";
+
+/// Who this server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// `apiserver-` and a hash of host name and component: the Lease's name, the same after a restart.
+    pub id: String,
+    /// The host's name.
+    pub hostname: String,
+    /// The id and something that differs from start to start.
+    pub holder: String,
+}
+
+impl Identity {
+    /// `instance` is unique to this start of the process (a uuid).
+    #[must_use]
+    pub fn new(hostname: &str, instance: &str) -> Self {
+        let id = id(hostname);
+        Self { holder: format!("{id}_{instance}"), hostname: hostname.to_owned(), id }
+    }
+}
+
+/// Upstream's id: lower-case base32 of the first 16 bytes of SHA-256 over the length-prefixed host name and component.
+fn id(hostname: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [hostname, COMPONENT] {
+        hash.update(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    format!("apiserver-{}", base32(&hash.finalize()[..16]))
+}
+
+/// RFC 4648, lower case, without padding.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let (mut text, mut bits, mut have) = (String::new(), 0u32, 0u32);
+    for byte in bytes {
+        (bits, have) = ((bits << 8) | u32::from(*byte), have + 8);
+        while have >= 5 {
+            have -= 5;
+            text.push(char::from(ALPHABET[(bits >> have & 31) as usize]));
+        }
+    }
+    if have > 0 {
+        text.push(char::from(ALPHABET[(bits << (5 - have) & 31) as usize]));
+    }
+    text
+}
+
+/// The Lease as it should be now, from what is there; pure. The spec's other fields and foreign labels stay.
+#[must_use]
+pub fn renewed(current: Option<Object>, identity: &Identity, now: Timestamp) -> Object {
+    let mut lease = current.unwrap_or_else(|| {
+        let kind = GroupVersionKind {
+            group: "coordination.k8s.io".into(),
+            version: "v1".into(),
+            kind: "Lease".into(),
+        };
+        let mut lease = Object::new(&kind);
+        lease.set(&["metadata", "name"], &identity.id);
+        lease.set(&["metadata", "namespace"], NAMESPACE);
+        lease
+    });
+    lease.set(&["metadata", "labels", IDENTITY_LABEL], COMPONENT);
+    lease.set(&["metadata", "labels", HOSTNAME_LABEL], &identity.hostname);
+    lease.set(&["spec", "holderIdentity"], &identity.holder);
+    lease.set(&["spec", "leaseDurationSeconds"], LEASE_SECONDS);
+    lease.set(&["spec", "renewTime"], time::rfc3339_micro(now));
+    lease
+}
+
+/// The controller.
+#[derive(Clone)]
+pub struct IdentityLease {
+    identity: Identity,
+    held: Signal,
+}
+
+impl IdentityLease {
+    /// Holds nothing yet.
+    #[must_use]
+    pub fn new(identity: Identity) -> Self {
+        Self { identity, held: Signal::new("IdentityLeaseHeld") }
+    }
+
+    /// Given once the Lease is held.
+    #[must_use]
+    pub fn held(&self) -> Signal {
+        self.held.clone()
+    }
+
+    /// Renews until `tasks` is cancelled; the Lease then stays, for it outlives a restart. The namespace need not be
+    /// there yet: what fails is tried again.
+    pub async fn run(self, registry: Registry, tasks: TaskSet) {
+        tasks.token().run_until_cancelled(self.keep(&registry)).await;
+    }
+
+    async fn keep(&self, registry: &Registry) {
+        let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
+        loop {
+            let wait = match self.renew(registry).await {
+                Ok(()) => {
+                    backoff.reset();
+                    self.held.signal();
+                    RENEW
+                }
+                Err(status) => {
+                    tracing::warn!(lease = self.identity.id, %status, "the identity lease could not be renewed");
+                    backoff.next_wait()
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn renew(&self, registry: &Registry) -> Result<(), Box<Status>> {
+        let (context, resource) =
+            (Context::system("system:apiserver"), GroupResource::new("coordination.k8s.io", "leases"));
+        let current = match registry.get(&resource, NAMESPACE, &self.identity.id).await {
+            Ok(stored) => crate::informers::decode(&stored),
+            Err(status) if status.reason() == Reason::NotFound => None,
+            Err(status) => return Err(status),
+        };
+        let (exists, options) = (current.is_some(), CreateOptions::default());
+        let lease = renewed(current, &self.identity, Timestamp::now());
+        if exists {
+            registry.update(&context, &resource, Part::Main, lease, &options).await.map(drop)
+        } else {
+            registry.create(&context, &resource, lease, &options).await.map(drop)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base32_is_rfc_4648s() {
+        for (bytes, text) in [("", ""), ("f", "my"), ("fo", "mzxq"), ("foobar", "mzxw6ytboi")] {
+            assert_eq!(base32(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn the_id_depends_on_the_host_alone() {
+        let (a, b) = (Identity::new("host", "1"), Identity::new("host", "2"));
+        assert_eq!(a.id, b.id);
+        assert_ne!(a.holder, b.holder);
+        assert!(a.id.len() == "apiserver-".len() + 26 && a.holder.starts_with(&a.id));
+        assert_ne!(a.id, Identity::new("host2", "1").id);
+    }
+
+    #[test]
+    fn a_renewal_keeps_what_others_put_there() {
+        let identity = Identity::new("host", "1");
+        let now = Timestamp::from_second(0).unwrap();
+        let mut lease = renewed(None, &identity, now);
+        assert_eq!(lease.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(lease.label("apiserver.kubernetes.io/identity"), Some("kube-apiserver"));
+        lease.set(&["metadata", "labels", "mine"], "x");
+        lease.set(&["spec", "leaseTransitions"], 3);
+        let again = renewed(Some(lease), &identity, Timestamp::from_second(10).unwrap());
+        assert_eq!(
+            (again.label("mine"), again.at(&["spec", "leaseTransitions"]).i64()),
+            (Some("x"), Some(3))
+        );
+        assert_eq!(again.at(&["spec", "renewTime"]).str(), "1970-01-01T00:00:10.000000Z");
+    }
+}

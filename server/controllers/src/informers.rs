@@ -1,0 +1,157 @@
+//! One feed of APIServices, Services and EndpointSlices for all controllers here (hook `start-kube-aggregator-informers`).
+//!
+//! Objects are decoded once, read into facts, and dropped; handlers hear which APIServices an event touches. It must not
+//! know what they do about it, and a handler must not wait for anything.
+
+use std::sync::Arc;
+
+use futures::stream::{BoxStream, SelectAll, StreamExt};
+use parking_lot::{RwLock, RwLockReadGuard};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::resolve::{Facts, ServiceKey, Touched, Watched};
+use portico_machinery::{GroupResource, Object, Status};
+use portico_registry::{Change, Registry, Stored};
+
+/// Events applied under one lock, at most.
+const BATCH: usize = 512;
+
+/// Why events no longer arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum InformerError {
+    /// A resource cannot be followed.
+    #[error("cannot follow {resource}: {status}")]
+    Follow {
+        /// The resource.
+        resource: GroupResource,
+        /// Why.
+        status: Box<Status>,
+    },
+    /// The store closed.
+    #[error("the store has closed")]
+    Closed,
+}
+
+/// Hears which APIServices an event touches, with the facts after it. Called in order, under the facts' read lock.
+pub type Handler = Arc<dyn Fn(&Facts, &Touched) + Send + Sync>;
+
+/// The facts and who wants to hear of changes. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Informers {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    facts: RwLock<Facts>,
+    handlers: RwLock<Vec<Handler>>,
+    synced: Signal,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self { facts: RwLock::default(), handlers: RwLock::default(), synced: Signal::new("InformersSynced") }
+    }
+}
+
+impl Informers {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a handler. One that is added before [`Informers::run`] hears of everything that is there at the start.
+    pub fn on_change(&self, handler: Handler) {
+        self.inner.handlers.write().push(handler);
+    }
+
+    /// The facts. Hold the guard briefly: events wait for it.
+    pub fn facts(&self) -> RwLockReadGuard<'_, Facts> {
+        self.inner.facts.read()
+    }
+
+    /// Given once everything that was there at the start is known.
+    #[must_use]
+    pub fn synced(&self) -> Signal {
+        self.inner.synced.clone()
+    }
+
+    /// Follows the registry until `tasks` is cancelled.
+    ///
+    /// # Errors
+    /// [`InformerError`]: a resource cannot be followed, or the store closed.
+    pub async fn run(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
+        let mut batches = self.fill(&registry)?;
+        self.inner.synced.signal();
+        let stop = tasks.token();
+        while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
+            let Some(batch) = batch else { return Err(InformerError::Closed) };
+            self.change(|facts, touched| {
+                for (watched, change) in batch {
+                    apply(facts, watched, change, touched);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn fill(&self, registry: &Registry) -> Result<BoxStream<'static, Vec<(Watched, Change)>>, InformerError> {
+        let (mut initial, mut streams) = (Vec::new(), SelectAll::new());
+        for watched in Watched::ALL {
+            let resource = watched.resource();
+            let followed =
+                registry.follow(&resource).map_err(|status| InformerError::Follow { resource, status })?;
+            initial.push((watched, Change::Relisted(followed.initial, followed.revision)));
+            streams.push(followed.changes.map(move |change| (watched, change)).boxed());
+        }
+        self.tell(true, |facts, touched| {
+            initial.into_iter().for_each(|(watched, change)| apply(facts, watched, change, touched));
+        });
+        Ok(streams.ready_chunks(BATCH).boxed())
+    }
+
+    /// Changes the facts and tells the handlers what that touches, if it touches anything.
+    pub fn change(&self, change: impl FnOnce(&mut Facts, &mut Touched)) {
+        self.tell(false, change);
+    }
+
+    /// `always`: what was there at the start is told also when that is nothing.
+    fn tell(&self, always: bool, change: impl FnOnce(&mut Facts, &mut Touched)) {
+        let mut touched = Touched::new();
+        let mut facts = self.inner.facts.write();
+        change(&mut facts, &mut touched);
+        if touched.is_empty() && !always {
+            return;
+        }
+        // Readers may come in, another event may not: handlers hear of events in order.
+        let facts = parking_lot::RwLockWriteGuard::downgrade(facts);
+        for handler in self.inner.handlers.read().iter() {
+            handler(&facts, &touched);
+        }
+    }
+}
+
+fn apply(facts: &mut Facts, watched: Watched, change: Change, touched: &mut Touched) {
+    match change {
+        Change::Put(stored) => {
+            if let Some(object) = decode(&stored) {
+                facts.put(watched, &object, touched);
+            }
+        }
+        Change::Deleted(stored) => {
+            if let Some(object) = decode(&stored) {
+                facts.remove(watched, ServiceKey::new(object.namespace(), object.name()), touched);
+            }
+        }
+        Change::Relisted(all, _) => facts.replace(watched, all.iter().filter_map(decode), touched),
+    }
+}
+
+/// Decoded here and dropped again: `Stored::object` would keep the tree in the watch cache.
+pub(crate) fn decode(stored: &Stored) -> Option<Object> {
+    Object::from_json(&stored.json())
+        .inspect_err(
+            |error| tracing::error!(revision = stored.revision(), %error, "a stored object does not decode"),
+        )
+        .ok()
+}

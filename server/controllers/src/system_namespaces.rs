@@ -1,0 +1,142 @@
+//! The namespaces that are always there (hook `start-system-namespaces-controller`).
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
+use portico_registry::{Change, Context, CreateOptions, Registry, Stored};
+use tokio::time::timeout;
+
+/// Upstream's, in its order.
+pub const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
+
+/// What is missing is put back at once when its deletion is heard of, and after this long in any case.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The controller.
+#[derive(Clone)]
+pub struct SystemNamespaces {
+    created: Signal,
+}
+
+impl Default for SystemNamespaces {
+    fn default() -> Self {
+        Self { created: Signal::new("SystemNamespacesCreated") }
+    }
+}
+
+/// Which of them are missing among these, pure.
+pub fn missing<'a>(present: impl Iterator<Item = &'a str>) -> Vec<&'static str> {
+    let present: Vec<&str> = present.collect();
+    SYSTEM_NAMESPACES.into_iter().filter(|name| !present.contains(name)).collect()
+}
+
+impl SystemNamespaces {
+    /// Has not looked yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Given once all of them are there.
+    #[must_use]
+    pub fn created(&self) -> Signal {
+        self.created.clone()
+    }
+
+    /// Keeps them until `tasks` is cancelled.
+    pub async fn run(self, registry: Registry, tasks: TaskSet) {
+        tasks.token().run_until_cancelled(self.keep(&registry)).await;
+    }
+
+    async fn keep(&self, registry: &Registry) {
+        let mut backoff = Backoff::new(Policy::RECONNECT);
+        loop {
+            if let Err(status) = self.follow(registry, &mut backoff).await {
+                tracing::warn!(%status, "system namespaces could not be made");
+            }
+            tokio::time::sleep(backoff.next_wait()).await;
+        }
+    }
+
+    /// Ends when the registry refuses, or closes.
+    async fn follow(&self, registry: &Registry, backoff: &mut Backoff) -> Result<(), Box<Status>> {
+        let mut followed = registry.follow(&resource())?;
+        let names: Vec<String> = followed.initial.iter().filter_map(name).collect();
+        create(registry, &missing(names.iter().map(String::as_str))).await?;
+        self.created.signal();
+        backoff.reset();
+        loop {
+            match timeout(PERIOD, followed.changes.next()).await {
+                Ok(None) => return Ok(()),
+                // An object that is there needs nothing; a Terminating one is put back once it is gone.
+                Ok(Some(Change::Put(_))) => {}
+                Ok(Some(Change::Deleted(stored))) => {
+                    let gone = name(&stored);
+                    let ours = SYSTEM_NAMESPACES.into_iter().find(|name| gone.as_deref() == Some(*name));
+                    create(registry, ours.as_slice()).await?;
+                }
+                Ok(Some(Change::Relisted(..))) | Err(_) => create(registry, &absent(registry).await?).await?,
+            }
+        }
+    }
+}
+
+fn resource() -> GroupResource {
+    GroupResource::new("", "namespaces")
+}
+
+/// Decoded and dropped: `Stored::object` would keep the tree in the watch cache.
+fn name(stored: &Stored) -> Option<String> {
+    crate::informers::decode(stored).map(|object| object.name().to_owned())
+}
+
+async fn absent(registry: &Registry) -> Result<Vec<&'static str>, Box<Status>> {
+    let mut absent = Vec::new();
+    for name in SYSTEM_NAMESPACES {
+        match registry.get(&resource(), "", name).await {
+            Ok(_) => {}
+            Err(status) if status.reason() == Reason::NotFound => absent.push(name),
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(absent)
+}
+
+/// All at once: they share a commit.
+async fn create(registry: &Registry, names: &[&'static str]) -> Result<(), Box<Status>> {
+    let context = Context::system("system:apiserver");
+    let kind =
+        GroupVersionKind { group: String::new(), version: "v1".to_owned(), kind: "Namespace".to_owned() };
+    let writes = names.iter().map(|name| {
+        let mut object = Object::new(&kind);
+        object.set(&["metadata", "name"], name);
+        let context = &context;
+        async move { registry.create(context, &resource(), object, &CreateOptions::default()).await }
+    });
+    for written in futures::future::join_all(writes).await {
+        match written {
+            Ok(_) => {}
+            Err(status) if status.reason() == Reason::AlreadyExists => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_in_order() {
+        assert_eq!(
+            missing(["default", "mine"].into_iter()),
+            ["kube-system", "kube-public", "kube-node-lease"]
+        );
+        assert!(missing(SYSTEM_NAMESPACES.into_iter()).is_empty());
+    }
+}
