@@ -1,0 +1,70 @@
+//! What every file must look like.
+
+use crate::tree::Tree;
+
+/// Look again above 400; never above this.
+const MOST_LINES: usize = 800;
+
+pub fn openings(tree: &Tree) -> Vec<String> {
+    tree.rust().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path.to_owned()).collect()
+}
+
+pub fn sizes(tree: &Tree) -> Vec<String> {
+    let table = |path: &str| path.contains("/data/") || path.contains("tests");
+    tree.rust()
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(path, lines)| *lines > MOST_LINES && !table(path))
+        .map(|(path, lines)| format!("{path}: {lines} lines"))
+        .collect()
+}
+
+pub fn function_limit(tree: &Tree) -> Vec<String> {
+    let wanted =
+        [("clippy.toml", "too-many-lines-threshold = 100"), ("Cargo.toml", "too_many_lines = \"deny\"")];
+    wanted
+        .iter()
+        .filter(|(path, line)| !tree.files.get(*path).is_some_and(|text| text.contains(line)))
+        .map(|(path, line)| format!("{path} does not say: {line}"))
+        .collect()
+}
+
+pub fn bad_names(tree: &Tree) -> Vec<String> {
+    let bad = ["utils", "util", "helpers", "helper", "common", "manager", "misc", "mod"];
+    let parts = |path: &str| path.trim_end_matches(".rs").split('/').any(|part| bad.contains(&part));
+    tree.rust().filter(|(path, _)| parts(path)).map(|(path, _)| path.to_owned()).collect()
+}
+
+pub fn machine(tree: &Tree) -> Vec<String> {
+    let homes = [concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/"), concat!("/ro", "ot/")];
+    let mut broken = Vec::new();
+    for (path, text) in &tree.files {
+        for (number, line) in text.lines().enumerate() {
+            if homes.iter().any(|home| line.contains(home)) {
+                broken.push(format!(
+                    "{path}:{}: {}",
+                    number + 1,
+                    line.trim().chars().take(100).collect::<String>()
+                ));
+            }
+        }
+    }
+    broken
+}
+
+#[test]
+fn what_a_file_must_not_look_like_is_found() {
+    let long = format!("//! Long.\n{}", "\n".repeat(MOST_LINES));
+    let tree = Tree::with(&[
+        ("a/src/a.rs", "use b;\n"),
+        ("a/src/long.rs", &long),
+        ("a/src/data/long.rs", &long),
+        ("a/src/utils.rs", "//! U"),
+        ("a/src/x/mod.rs", "//! M"),
+        ("a/notes.md", concat!("see /ho", "me/me/x")),
+    ]);
+    assert_eq!(openings(&tree), ["a/src/a.rs"]);
+    assert_eq!(sizes(&tree), ["a/src/long.rs: 801 lines"]);
+    assert_eq!(bad_names(&tree), ["a/src/utils.rs", "a/src/x/mod.rs"]);
+    assert_eq!(machine(&tree).len(), 1);
+    assert_eq!(function_limit(&tree).len(), 2);
+}

@@ -1,0 +1,161 @@
+//! Who may import whom: the manifests' normal dependencies against the design's table.
+
+use crate::tree::Tree;
+
+/// What each package may depend on, of ours. `tests`, `benches` and examples may use everything.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    (
+        "portico",
+        &[
+            "portico-server",
+            "portico-facade",
+            "portico-proto",
+            "portico-machinery",
+            "portico-auth",
+            "portico-kit",
+        ],
+    ),
+    (
+        "portico-server",
+        &[
+            "portico-controllers",
+            "portico-routes",
+            "portico-server-catalog",
+            "portico-registry",
+            "portico-store",
+            "portico-auth",
+            "portico-proto",
+            // Assembly alone loads the kinds and hands them to the registry and the catalog.
+            "portico-kinds",
+            "portico-schema",
+            "portico-machinery",
+            "portico-kit",
+        ],
+    ),
+    (
+        "portico-facade",
+        &[
+            "portico-proxy",
+            "portico-facade-catalog",
+            "portico-auth",
+            "portico-proto",
+            "portico-machinery",
+            "portico-kit",
+        ],
+    ),
+    ("portico-controllers", &["portico-registry", "portico-machinery", "portico-kit"]),
+    ("portico-routes", &["portico-registry", "portico-machinery", "portico-kit"]),
+    (
+        "portico-server-catalog",
+        &["portico-registry", "portico-schema", "portico-kinds", "portico-machinery", "portico-kit"],
+    ),
+    (
+        "portico-registry",
+        &[
+            "portico-store",
+            "portico-schema",
+            "portico-kinds",
+            "portico-cel",
+            "portico-auth",
+            "portico-machinery",
+            "portico-kit",
+        ],
+    ),
+    ("portico-store", &["portico-machinery", "portico-kit"]),
+    ("portico-proxy", &["portico-machinery", "portico-kit"]),
+    ("portico-facade-catalog", &["portico-machinery", "portico-kit"]),
+    ("portico-auth", &["portico-machinery", "portico-cel", "portico-kit"]),
+    ("portico-kinds", &["portico-schema", "portico-machinery"]),
+    ("portico-schema", &["portico-machinery"]),
+    ("portico-cel", &["portico-machinery"]),
+    ("portico-proto", &["portico-machinery"]),
+    ("portico-machinery", &[]),
+    ("portico-kit", &[]),
+];
+
+/// Packages that see the house from outside.
+const OUTSIDE: &[&str] = &["portico-tests", "portico-benches"];
+
+/// The names under `[dependencies]`.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut names = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            inside = line == "[dependencies]";
+            names.extend(line.strip_prefix("[dependencies.").map(|name| name.trim_end_matches(']')));
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            names.extend(line.split(['.', '=', ' ']).next());
+        }
+    }
+    names
+}
+
+fn package(manifest: &str) -> Option<&str> {
+    let after = manifest.split("[package]").nth(1)?;
+    after.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'))
+}
+
+pub fn directions(tree: &Tree) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (folder, manifest) in tree.manifests() {
+        let Some(name) = package(manifest).filter(|name| !OUTSIDE.contains(name)) else { continue };
+        let Some((_, allowed)) = MAY_IMPORT.iter().find(|(package, _)| *package == name) else {
+            broken.push(format!(
+                "{folder}: {name} has no line in the table of directions (tests/house/imports.rs)"
+            ));
+            continue;
+        };
+        for dependency in dependencies(manifest).iter().filter(|d| d.starts_with("portico")) {
+            if !allowed.contains(dependency) {
+                broken.push(format!("{folder}/Cargo.toml: {name} must not import {dependency}"));
+            }
+        }
+    }
+    broken
+}
+
+pub fn package_names(tree: &Tree) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (folder, manifest) in tree.manifests() {
+        let name = package(manifest).unwrap_or_default();
+        let last = folder.rsplit('/').next().unwrap_or_default();
+        let right = match folder {
+            "" => name == "portico",
+            _ => name == format!("portico-{last}") || name == format!("portico-{}", folder.replace('/', "-")),
+        };
+        if !right {
+            broken.push(format!("{folder}/Cargo.toml: package {name:?}"));
+        }
+    }
+    broken
+}
+
+pub fn shared_lints(tree: &Tree) -> Vec<String> {
+    tree.manifests()
+        .filter(|(_, manifest)| !manifest.contains("[lints]\nworkspace = true"))
+        .map(|(folder, _)| format!("{folder}/Cargo.toml"))
+        .collect()
+}
+
+#[test]
+fn an_import_against_the_direction_is_found() {
+    let manifest = |name: &str, dependencies: &str| {
+        format!("[package]\nname = \"{name}\"\n[lints]\nworkspace = true\n[dependencies]\n{dependencies}")
+    };
+    let facade = manifest(
+        "portico-facade",
+        "# portico-kinds\nportico-kit.workspace = true\nportico-store = { path = \"x\" }\n[dev-dependencies]\nportico-server.workspace = true\n",
+    );
+    let stranger = manifest("portico-stranger", "");
+    let tree = Tree::with(&[("facade/Cargo.toml", &facade), ("x/Cargo.toml", &stranger)]);
+    let broken = directions(&tree);
+    assert_eq!(broken.len(), 2, "{broken:?}");
+    assert!(broken[0].contains("must not import portico-store"));
+    assert!(broken[1].contains("no line in the table"));
+    assert_eq!(package_names(&tree), ["x/Cargo.toml: package \"portico-stranger\""]);
+    assert!(shared_lints(&tree).is_empty());
+    assert_eq!(shared_lints(&Tree::with(&[("a/Cargo.toml", "[package]")])).len(), 1);
+    let long = "[package]\nname = \"portico-kit\"\n[dependencies.portico-facade]\npath = \"x\"\n";
+    assert_eq!(directions(&Tree::with(&[("machinery/kit/Cargo.toml", long)])).len(), 1);
+}

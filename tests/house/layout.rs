@@ -1,0 +1,90 @@
+//! Where things stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::Tree;
+
+/// What the design lists, and the usual files.
+const TOP: &[&str] = &[
+    "Cargo.toml",
+    "Cargo.lock",
+    "proto",
+    "server",
+    "facade",
+    "migrations",
+    "tests",
+    "src",
+    "machinery",
+    "docs",
+    "benches",
+    "examples",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "clippy.toml",
+    "rustfmt.toml",
+    "deny.toml",
+];
+
+pub fn top_level(tree: &Tree) -> Vec<String> {
+    tree.top.iter().filter(|name| !name.starts_with('.') && !TOP.contains(&name.as_str())).cloned().collect()
+}
+
+pub fn nesting(tree: &Tree) -> Vec<String> {
+    tree.manifests()
+        .filter(|(folder, _)| folder.split('/').count() > 2)
+        .map(|(folder, _)| folder.to_owned())
+        .collect()
+}
+
+pub fn migrations(tree: &Tree) -> Vec<String> {
+    let mut numbers: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut broken = Vec::new();
+    for path in tree.files.keys().filter_map(|path| path.strip_prefix("migrations/")) {
+        let Some((database, file)) = path.split_once('/') else { continue };
+        let number = file.split('_').next().unwrap_or_default();
+        if number.len() != 4 || !number.bytes().all(|b| b.is_ascii_digit()) || !file.ends_with(".sql") {
+            broken.push(format!("migrations/{path}: not NNNN_name.sql"));
+        } else if !numbers.entry(database).or_default().insert(number) {
+            broken.push(format!("migrations/{path}: the number is taken"));
+        }
+    }
+    let all: BTreeSet<&str> = numbers.values().flatten().copied().collect();
+    for (database, has) in &numbers {
+        broken.extend(all.difference(has).map(|number| format!("migrations/{database}: no {number}")));
+    }
+    for (at, number) in all.iter().enumerate().filter(|(at, number)| number.parse() != Ok(at + 1)) {
+        broken.push(format!("migrations: {number} stands where {:04} should", at + 1));
+    }
+    if all.is_empty() {
+        broken.push("migrations: none found".to_owned());
+    }
+    broken
+}
+
+#[test]
+fn what_stands_in_the_wrong_place_is_found() {
+    let tree = Tree::with(&[
+        ("Cargo.toml", ""),
+        (".ci/run", ""),
+        ("tools/x.rs", ""),
+        ("server/store/sqlite/Cargo.toml", ""),
+        ("migrations/sqlite/0001_a.sql", ""),
+        ("migrations/sqlite/0003_b.sql", ""),
+        ("migrations/postgres/0001_a.sql", ""),
+        ("migrations/postgres/2_c.sql", ""),
+    ]);
+    assert_eq!(top_level(&tree), ["tools"]);
+    assert_eq!(nesting(&tree), ["server/store/sqlite"]);
+    let broken = migrations(&tree);
+    assert_eq!(
+        broken,
+        [
+            "migrations/postgres/2_c.sql: not NNNN_name.sql",
+            "migrations/postgres: no 0003",
+            "migrations: 0003 stands where 0002 should",
+        ]
+    );
+    assert_eq!(migrations(&Tree::default()), ["migrations: none found"]);
+}
