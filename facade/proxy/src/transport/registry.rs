@@ -205,7 +205,7 @@ impl Transport {
         }
         let (shared, Key { trust, http2, server_name, .. }) = (&self.shared, &self.key);
         let settings = shared.trust.settings(trust, self.ca.as_ref(), *http2, generation, shared.pair())?;
-        let settings = settings.for_server_name(server_name)?;
+        let settings = settings.with_server_name(server_name.clone())?;
         self.tls.store(Some(Arc::new(Tls { generation, settings: settings.clone() })));
         Ok((generation, settings))
     }
