@@ -18,3 +18,6 @@ pub use group::GroupVersionInfo;
 pub use kind::{Deletion, Generation, KindInfo, NameRule, Orphaning, StatusRule, Subresource};
 pub use load::LoadError;
 pub use registry::Kinds;
+
+#[cfg(test)]
+mod recorded_tests;

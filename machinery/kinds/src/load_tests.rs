@@ -1,1 +1,132 @@
-//! Tests of the loader.
+//! Tests of the loader: the embedded data fit together, and are found by what requests name.
+
+use std::collections::HashSet;
+
+use portico_machinery::gvk::GroupVersionResource;
+use portico_schema::FieldType;
+
+use super::*;
+
+#[test]
+fn the_embedded_kinds_fit_together() {
+    let kinds = Kinds::builtin().unwrap();
+    for info in kinds.iter() {
+        let name = &info.gvk.kind;
+        assert_eq!(kinds.by_resource(&info.gvr()).unwrap().gvk, info.gvk);
+        assert_eq!(kinds.by_kind(&info.gvk).unwrap().resource, info.resource);
+        assert!(kinds.by_storage(&info.storage).unwrap().is_storage_version(), "{name}");
+        assert_eq!(info.columns.iter().filter(|c| c.column.format == "name").count(), 1, "{name}");
+        assert!(info.columns.iter().all(|c| !c.column.description.is_empty()), "{name}");
+        assert!(info.verbs.is_sorted() && info.subresources.is_sorted_by_key(|s| &s.name), "{name}");
+        assert!(info.schema.root().field("metadata").is_some(), "{name}");
+        assert!(info.list_schema.root().field("items").is_some(), "{name}");
+        let gvk = format!("{}/{}/{name}", info.gvk.group, info.gvk.version);
+        assert_eq!(info.schema.root().gvks, [gvk.into()]);
+        assert_eq!(info.status.is_some(), info.subresource("status").is_some(), "{name}");
+        for owned in info.status.iter().flat_map(|s| &s.owns) {
+            assert!(info.schema.root().field(owned).is_some(), "{name}.{owned}");
+        }
+    }
+}
+
+#[test]
+fn fields_stand_in_wire_order_and_no_number_is_used_twice() {
+    let kinds = Kinds::builtin().unwrap();
+    for ty in kinds.types().iter() {
+        let places: Vec<_> = ty
+            .fields
+            .iter()
+            .filter(|f| f.inside.is_none())
+            .map(|f| match (&*f.name, f.number) {
+                ("kind", 0) => (0, 0),
+                ("apiVersion", 0) => (0, 1),
+                (_, number) => (1, number),
+            })
+            .collect();
+        assert!(places.is_sorted(), "{}", ty.name);
+        assert_eq!(places.iter().collect::<HashSet<_>>().len(), places.len(), "{}", ty.name);
+        for field in &ty.fields {
+            assert!(field.merge_key.is_none() || field.patch.merge, "{}.{}", ty.name, field.name);
+            assert!(matches!(field.ty, FieldType::List(_)) || field.list_keys.is_empty());
+        }
+    }
+}
+
+#[test]
+fn kinds_stand_in_discovery_order() {
+    let kinds = Kinds::builtin().unwrap();
+    let order: Vec<String> = kinds.iter().map(|k| k.group_resource().to_string()).collect();
+    let want = [
+        "configmaps",
+        "endpoints",
+        "events",
+        "namespaces",
+        "secrets",
+        "services",
+        "apiservices.apiregistration.k8s.io",
+        "leases.coordination.k8s.io",
+        "endpointslices.discovery.k8s.io",
+    ];
+    assert_eq!(order, want);
+    let served: Vec<String> = kinds.served().map(|g| g.group_version.to_string()).collect();
+    assert_eq!(served, ["apiregistration.k8s.io/v1", "v1", "coordination.k8s.io/v1", "discovery.k8s.io/v1"]);
+}
+
+#[test]
+fn priorities_are_upstreams() {
+    let kinds = Kinds::builtin().unwrap();
+    let rows =
+        [("", "v1", 18_000, 1), ("autoscaling", "v2", 17_500, 30), ("resource.k8s.io", "v1", 16_200, 21)];
+    for (group, version, group_priority, version_priority) in rows {
+        let info = kinds.priority(&GroupVersion::new(group, version)).unwrap();
+        assert_eq!(
+            (info.group_priority, info.version_priority, info.api_service),
+            (group_priority, version_priority, true)
+        );
+    }
+    let own = kinds.priority(&GroupVersion::new("apiregistration.k8s.io", "v1")).unwrap();
+    assert!(!own.api_service);
+    assert_eq!(kinds.priority(&GroupVersion::new("example.com", "v1")), None);
+}
+
+#[test]
+fn what_kinds_do_differently_is_known() {
+    let kinds = Kinds::builtin().unwrap();
+    let get = |group: &str, resource: &str| {
+        kinds.by_resource(&GroupVersionResource::new(group, "v1", resource)).unwrap().clone()
+    };
+    let services = get("", "services");
+    assert!(
+        services.allow_create_on_update
+            && services.allow_unconditional_update
+            && services.deletion.answers_object
+    );
+    let leases = get("coordination.k8s.io", "leases");
+    assert!(leases.allow_create_on_update && !leases.allow_unconditional_update);
+    let apiservices = get("apiregistration.k8s.io", "apiservices");
+    assert_eq!(apiservices.status.as_ref().unwrap().keeps_metadata.len(), 4);
+    assert!(!apiservices.generation.counts() && !apiservices.deletion.answers_object);
+    assert!(!get("", "namespaces").has_verb("deletecollection"));
+    let proxy = services.subresource("proxy").unwrap();
+    assert_eq!(
+        (proxy.kind.kind.as_str(), proxy.has_verb("get"), proxy.has_verb("list")),
+        ("ServiceProxyOptions", true, false)
+    );
+}
+
+#[test]
+fn a_broken_description_is_refused_with_its_name() {
+    let rows = [
+        ("[{\"colour\":1}]", "unknown field"),
+        (r#"[{"types":{"p":{"A":{"fields":{"x":{"type":"B"}}}}}}]"#, "type p.B is used and not described"),
+        (r#"[{"types":{"p":{"A":{}}}},{"types":{"p":{"A":{}}}}]"#, "type p.A is described twice"),
+        (
+            r#"[{"kinds":[{"kind":"K","version":"v1","type":"p.K","resource":"ks","singular":"k","namespaced":true,"verbs":[]}]}]"#,
+            "kind K names p.K, which is not described",
+        ),
+    ];
+    for (text, want) in rows {
+        let error = parse(text, "[]").unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+}

@@ -161,3 +161,7 @@ fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), S
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict }, walk.error))
 }
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

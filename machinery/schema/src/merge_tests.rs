@@ -205,6 +205,13 @@ fn strategic_merge_follows_strategies_and_directives() {
             json!({"annotations":{"$patch":"replace","only":"this"}}),
             json!({"annotations":{"only":"this"}}),
         ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn strategic_merge_orders_retains_and_deletes() {
+    let rows = [
         (
             "$patch delete removes a map",
             json!({"kind":"K","annotations":{"a":"1"}}),
@@ -266,6 +273,11 @@ fn strategic_merge_follows_strategies_and_directives() {
             json!({"containers":[{"name":"x","env":[]}],"strategy":{}}),
         ),
     ];
+    check(rows);
+}
+
+/// Each row: what, the object, the patch, the result.
+fn check(rows: impl IntoIterator<Item = (&'static str, Value, Value, Value)>) {
     for (what, current, patch, want) in rows {
         assert_eq!(merged(current, &patch).unwrap(), want, "{what}");
     }

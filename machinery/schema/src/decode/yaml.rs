@@ -196,7 +196,7 @@ mod tests {
             ("a: &x [1, null]\nb: *x", r#"{"a":[1,null],"b":[1,null]}"#),
             ("a: 1\na: 2", r#"{"a":1,"a":2}"#),
             ("a:\n  b: |\n    x\n    y\n", r#"{"a":{"b":"x\ny\n"}}"#),
-            ("base: &b {x: 1}\nmore: {<<: *b, y: 2}", r#"{"base":{"x":1},"more":{"x":1,"y":2}}"#),
+            ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"z":2,"x":1}}"#),
         ];
         for (text, want) in rows {
             assert_eq!(to_json(text).as_deref(), Ok(want));

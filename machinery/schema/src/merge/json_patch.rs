@@ -39,7 +39,7 @@ fn operation(value: Value) -> Result<Operation> {
     let Value::Object(mut map) = value else {
         return Err(PatchError::Malformed("invalid JSON patch: an operation is no object".to_owned()));
     };
-    let mut text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
     let (op, path, from) = (text("op").unwrap_or_default(), text("path"), text("from"));
     Ok(Operation { op, path, from, value: map.remove("value").unwrap_or_default() })
 }
