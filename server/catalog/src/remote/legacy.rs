@@ -111,6 +111,6 @@ mod tests {
             r#"{"resources":[{"name":"a","namespaced":true},{"name":"a/status","namespaced":false}]}"#,
         );
         assert!(got.unwrap_err().contains("different scopes"));
-        assert!(converted("[]").is_err());
+        assert!(converted("404 page not found").is_err());
     }
 }

@@ -136,11 +136,11 @@ fn properties(dialect: Dialect, ty: &Type, types: &TypeSet) -> IndexMap<String, 
 
 fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
     let mut schema = value(dialect, &field.ty, types);
-    if let (Dialect::V3, Some(reference)) = (dialect, schema.reference.take()) {
-        // Beside a reference nothing else counts in version 3: it is wrapped.
-        schema.all_of = vec![Schema { reference: Some(reference), ..Schema::default() }];
-    }
     if dialect == Dialect::V3 {
+        // Beside a reference nothing else counts in version 3: it is wrapped.
+        let reference = schema.reference.take();
+        schema.all_of =
+            reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
     }
     schema.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
