@@ -1,4 +1,4 @@
--- The store: one committed log, the current state as an index into it, and what controllers of every kind ask for.
+-- The store: one committed log, the index that finds states in it, and what controllers of every kind ask for.
 --
 -- A namespace is kept with a closing '/' ('' for cluster-scoped objects), so that the order of (namespace, name) is
 -- upstream's order of storage keys: 'kube-system/' comes before 'kube/'.
@@ -32,20 +32,9 @@ CREATE TABLE log (
     value     BLOB    NOT NULL
 ) STRICT;
 
--- Exact reads at a revision find the last state up to it without touching the log's rows.
+-- The states of an object, the last of them its current one. Answers without the log's rows: is it there and at which
+-- revision, what was there at a revision, and resources_in(namespace): which resources a namespace's deletion has to empty.
 CREATE INDEX log_key ON log (resource, namespace, name, revision, deleted);
-
--- The current state: which revision of an object is its last, without deleted ones.
-CREATE TABLE object (
-    resource  INTEGER NOT NULL,
-    namespace TEXT    NOT NULL,
-    name      TEXT    NOT NULL,
-    revision  INTEGER NOT NULL,
-    PRIMARY KEY (resource, namespace, name)
-) STRICT, WITHOUT ROWID;
-
--- resources_in(namespace): what a namespace's deletion has to empty.
-CREATE INDEX object_namespace ON object (namespace, resource);
 
 -- dependents(owner uid): the owner references of existing objects, for garbage collection.
 CREATE TABLE owner (

@@ -16,10 +16,11 @@ pub(crate) struct Group<'a> {
     pub(crate) revision: i64,
     /// What the accepted operations did, in revision order.
     pub(crate) events: Vec<Arc<Event>>,
-    /// The keys that were written: their state before the group and after it.
+    /// Every key that was looked at: its state before the group and after it.
     pub(crate) touched: HashMap<Key, Touched>,
 }
 
+/// A key in a group; the two states are the same one when it was not written.
 pub(crate) struct Touched {
     pub(crate) before: Option<Arc<Record>>,
     pub(crate) after: Option<Arc<Record>>,
@@ -58,26 +59,24 @@ impl<'a> Group<'a> {
         Ok(Committed { revision: self.revision, records })
     }
 
-    fn current(&self, staged: &Staged, key: &Key) -> Option<Arc<Record>> {
+    fn current(&mut self, staged: &Staged, key: &Key) -> Option<Arc<Record>> {
         if let Some((_, state)) = staged.states.iter().rev().find(|(other, _)| other == key) {
             return state.clone();
         }
-        match self.touched.get(key) {
-            Some(touched) => touched.after.clone(),
-            None => self.cache.get(key),
+        if let Some(touched) = self.touched.get(key) {
+            return touched.after.clone();
         }
+        let before = self.cache.get(key);
+        self.touched.insert(key.clone(), Touched { before: before.clone(), after: before.clone() });
+        before
     }
 
     fn accept(&mut self, staged: Staged) {
         self.revision += staged.events.len() as i64;
         self.events.extend(staged.events);
         for (key, after) in staged.states {
-            match self.touched.get_mut(&key) {
-                Some(touched) => touched.after = after,
-                None => {
-                    let before = self.cache.get(&key);
-                    self.touched.insert(key, Touched { before, after });
-                }
+            if let Some(touched) = self.touched.get_mut(&key) {
+                touched.after = after;
             }
         }
     }

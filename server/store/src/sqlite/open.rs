@@ -103,6 +103,8 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
         .filename(path)
         .busy_timeout(Duration::from_secs(5))
         .pragma("temp_store", "memory")
+        // Rows on their way from SQLite's thread; small numbers make loading a ping-pong of threads.
+        .row_buffer_size(512)
         .disable_statement_logging()
 }
 

@@ -1,10 +1,10 @@
-//! The SQL of one group: what the database holds of its keys, and what the group writes. One hop to SQLite's thread each.
+//! The SQL of one group: one transaction in one text, so one hop to SQLite's thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use sqlx::{Error, Row, SqliteConnection};
+use sqlx::{Error, SqliteConnection};
 
 use super::codec;
 use super::read::split_path;
@@ -15,38 +15,6 @@ use crate::group::Group;
 use crate::key::{Key, Resource};
 use crate::record::Record;
 
-/// Begins the transaction and checks, inside it, that the database holds of these keys what the cache holds. Answers the
-/// first key of which it does not.
-pub(crate) async fn begin(
-    connection: &mut SqliteConnection,
-    cache: &Cache,
-    keys: &[&Key],
-) -> Result<Option<Key>, Error> {
-    let mut batch = Batch::default();
-    batch.statement("BEGIN IMMEDIATE");
-    let numbered: Vec<(usize, &&Key)> = keys.iter().enumerate().collect();
-    batch.rows(
-        "WITH k(i, resource, namespace, name) AS (VALUES ",
-        "(?,?,?,?)",
-        ") SELECT k.i, o.revision FROM k CROSS JOIN object o \
-         ON o.resource = k.resource AND o.namespace = k.namespace AND o.name = k.name",
-        &numbered,
-        |batch, (index, key)| {
-            batch.bind(i64::try_from(*index).unwrap_or(i64::MAX))?;
-            bind_key(batch, &cache.slot(key.resource()), key)
-        },
-    )?;
-    let mut stored = vec![0_i64; keys.len()];
-    for row in batch.fetch(connection).await? {
-        let (index, revision): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        if let Some(slot) = usize::try_from(index).ok().and_then(|index| stored.get_mut(index)) {
-            *slot = revision;
-        }
-    }
-    let agree = |key: &Key, stored: i64| cache.get(key).map_or(0, |record| record.revision) == stored;
-    Ok(keys.iter().zip(stored).find(|(key, stored)| !agree(key, *stored)).map(|(key, _)| (*key).clone()))
-}
-
 /// Ends the transaction without having written.
 pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
@@ -55,18 +23,23 @@ pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     }
 }
 
-/// Writes what the group has accepted and makes it durable.
+/// The transaction of a group: checks inside it that the database holds of every key what the cache held when the group was
+/// judged, writes what was accepted, makes it durable.
+///
+/// # Errors
+/// When [`disagreed`] of the error, the cache was wrong; else those of the database. The transaction is still open then.
 pub(crate) async fn commit(
     connection: &mut SqliteConnection,
     cache: &Cache,
     group: &Group<'_>,
 ) -> Result<(), Error> {
-    let slots = slots(cache, &group.events);
+    let slots = slots(cache, group);
     let mut batch = Batch::default();
+    batch.statement("BEGIN IMMEDIATE");
+    check_states(&mut batch, &slots, group)?;
     let new: Vec<&Arc<Slot>> = slots.values().filter(|slot| !slot.stored.load(Ordering::Acquire)).collect();
     insert_resources(&mut batch, &new)?;
     insert_log(&mut batch, &slots, &group.events)?;
-    write_objects(&mut batch, &slots, group)?;
     write_owners(&mut batch, &slots, group)?;
     batch.statement("UPDATE meta SET revision = ? WHERE id = 1");
     batch.bind(group.revision)?;
@@ -76,14 +49,40 @@ pub(crate) async fn commit(
     Ok(())
 }
 
+/// Whether an error of [`commit`] says that the cache and the database hold different states of a key.
+pub(crate) fn disagreed(error: &Error) -> bool {
+    const SQLITE_CONSTRAINT_CHECK: &str = "275";
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| code == SQLITE_CONSTRAINT_CHECK)
+}
+
+/// Inserts nothing when all states agree, else a second row into `meta`, which its CHECK refuses: SQLite has no other way to
+/// end a transaction on a condition outside of triggers.
+fn check_states(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
+    let keys: Vec<_> = group.touched.iter().collect();
+    batch.rows(
+        "WITH k(resource, namespace, name, revision) AS (VALUES ",
+        "(?,?,?,?)",
+        ") INSERT INTO meta (id, store_id, epoch, revision, compacted) SELECT 2, '', 0, 0, 0 FROM k WHERE \
+         ifnull((SELECT iif(l.deleted, 0, l.revision) FROM log l WHERE l.resource = k.resource \
+         AND l.namespace = k.namespace AND l.name = k.name ORDER BY l.revision DESC LIMIT 1), 0) <> k.revision",
+        &keys,
+        |batch, (key, touched)| {
+            bind_key(batch, slot_of(slots, key), key)?;
+            batch.bind(touched.before.as_ref().map_or(0, |record| record.revision))
+        },
+    )
+}
+
 type Slots = BTreeMap<Resource, Arc<Slot>>;
 
-fn slots(cache: &Cache, events: &[Arc<Event>]) -> Slots {
+fn slots(cache: &Cache, group: &Group<'_>) -> Slots {
     let mut slots = Slots::new();
-    for event in events {
-        let resource = event.record.key.resource();
-        if !slots.contains_key(resource) {
-            slots.insert(resource.clone(), cache.slot(resource));
+    for key in group.touched.keys() {
+        if !slots.contains_key(key.resource()) {
+            slots.insert(key.resource().clone(), cache.slot(key.resource()));
         }
     }
     slots
@@ -110,25 +109,6 @@ fn insert_log(batch: &mut Batch, slots: &Slots, events: &[Arc<Event>]) -> Result
     })
 }
 
-fn write_objects(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
-    let (mut puts, mut deletes): (Vec<&Arc<Record>>, Vec<&Key>) = (Vec::new(), Vec::new());
-    for (key, touched) in &group.touched {
-        match (&touched.before, &touched.after) {
-            (_, Some(record)) => puts.push(record),
-            (Some(_), None) => deletes.push(key),
-            (None, None) => {}
-        }
-    }
-    let head = "INSERT INTO object (resource, namespace, name, revision) VALUES ";
-    let tail = " ON CONFLICT DO UPDATE SET revision = excluded.revision";
-    batch.rows(head, "(?,?,?,?)", tail, &puts, |batch, record| {
-        bind_key(batch, slot_of(slots, &record.key), &record.key)?;
-        batch.bind(record.revision)
-    })?;
-    let head = "DELETE FROM object WHERE (resource, namespace, name) IN (VALUES ";
-    batch.rows(head, "(?,?,?)", ")", &deletes, |batch, key| bind_key(batch, slot_of(slots, key), key))
-}
-
 fn write_owners(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
     let (mut gone, mut new): (Vec<(&Key, &str)>, Vec<(&Key, &str)>) = (Vec::new(), Vec::new());
     for (key, touched) in &group.touched {
@@ -150,7 +130,7 @@ fn owners(record: Option<&Arc<Record>>) -> &[Box<str>] {
     record.map_or(&[], |record| record.value.owners())
 }
 
-/// Every key of a group has its slot in the map: both are made of the group's events.
+/// Every key of a group has its slot in the map: the map is made of the group's keys.
 fn slot_of<'a>(slots: &'a Slots, key: &Key) -> &'a Slot {
     &slots[key.resource()]
 }

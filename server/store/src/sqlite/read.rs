@@ -53,13 +53,17 @@ impl Reader {
     }
 
     async fn current(&self, slot: &Slot) -> Result<Vec<Arc<Record>>, StoreError> {
-        const SELECT: &str = "SELECT o.namespace, o.name, o.revision, l.value FROM object o \
-            CROSS JOIN log l ON l.revision = o.revision WHERE o.resource = ? ORDER BY o.namespace, o.name";
-        let mut rows = sqlx::query(SELECT).bind(slot.id).fetch(&self.pool);
+        let select = format!(
+            "SELECT k.namespace, k.name, k.revision, l.value FROM ({STATES} ORDER BY namespace, name) k \
+             CROSS JOIN log l ON l.revision = k.revision"
+        );
+        let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(i64::MAX).bind("").bind("");
+        let mut rows = select.bind(char::MAX.to_string()).fetch(&self.pool);
         let mut records = Vec::new();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
             records.push(self.record(&slot.resource, &row, 0)?);
         }
+        sort(&mut records);
         Ok(records)
     }
 
@@ -120,7 +124,7 @@ impl Reader {
         let limit = query.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let select = format!(
             "SELECT k.namespace, k.name, k.revision, l.value FROM ({STATES} ORDER BY namespace, name LIMIT ?6) k \
-             CROSS JOIN log l ON l.revision = k.revision ORDER BY k.namespace, k.name"
+             CROSS JOIN log l ON l.revision = k.revision"
         );
         let query_of = |sql: String, after: &str| {
             let (namespace, name) = split_path(after);
@@ -129,8 +133,9 @@ impl Reader {
         };
         let select = query_of(select, after).bind(limit);
         let rows = select.fetch_all(&self.pool).await.map_err(failed)?;
-        let records: Vec<_> =
+        let mut records: Vec<_> =
             rows.iter().map(|row| self.record(&slot.resource, row, 0)).collect::<Result<_, _>>()?;
+        sort(&mut records);
         let Some(last) = records.last().filter(|_| query.limit == Some(records.len())) else {
             return Ok(Page { records, remaining: 0 });
         };
@@ -173,7 +178,10 @@ impl Reader {
     }
 
     pub(crate) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
-        const SELECT: &str = "SELECT DISTINCT resource FROM object WHERE namespace = ?";
+        const SELECT: &str = "SELECT r.id FROM resource r WHERE EXISTS (SELECT 1 FROM log l \
+            WHERE l.resource = r.id AND l.namespace = ? AND l.deleted = 0 AND NOT EXISTS (SELECT 1 FROM log n \
+            WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name \
+            AND n.revision > l.revision))";
         let select = sqlx::query_scalar(SELECT).bind(format!("{namespace}/"));
         let ids: Vec<i64> = select.fetch_all(&self.pool).await.map_err(failed)?;
         let mut resources: Vec<_> =
@@ -241,6 +249,12 @@ impl History for Reader {
     ) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>> {
         Box::pin(self.past(selection, after, until, limit))
     }
+}
+
+/// The rows come in order already, as the inner query makes them; SQL promises it only for an outer ORDER BY, which would sort
+/// all values once more.
+fn sort(records: &mut [Arc<Record>]) {
+    records.sort_by(|a, b| a.key.cmp(&b.key));
 }
 
 /// The columns namespace (with its closing '/') and name of a path.

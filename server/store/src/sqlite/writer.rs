@@ -2,7 +2,6 @@
 //!
 //! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -17,7 +16,6 @@ use super::{open, persist};
 use crate::cache::Cache;
 use crate::group::Group;
 use crate::hub::Hub;
-use crate::key::Key;
 use crate::metrics::Metrics;
 use crate::subscription::Batch;
 use crate::txn::{Committed, Txn, TxnError};
@@ -41,8 +39,8 @@ pub(crate) struct CommitRequest {
 /// The database can no longer be trusted or reached: the process must end, and start again from the disk.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fatal {
-    #[error("the cache and the database disagree about {0}")]
-    Disagree(Key),
+    #[error("the cache and the database hold different states of an object")]
+    Disagree,
     #[error("the database is lost: {0}")]
     Lost(sqlx::Error),
 }
@@ -115,28 +113,21 @@ impl Writer {
 
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
-        let mut txns: Vec<Vec<Txn>> =
-            requests.iter_mut().map(|request| std::mem::take(&mut request.txns)).collect();
-        let begun = persist::begin(&mut self.connection, &self.cache, &distinct_keys(&txns)).await;
-        match begun {
-            Ok(None) => {}
-            Ok(Some(key)) => return Err(Fatal::Disagree(key)),
-            Err(error) => return self.refuse(requests, &txns, error).await,
-        }
         let cache = self.cache.clone();
         let mut group = Group::new(&cache, self.revision);
-        let mut results: Vec<Results> = Vec::with_capacity(txns.len());
-        for txns in &mut txns {
-            results.push(std::mem::take(txns).into_iter().map(|txn| group.judge(txn)).collect());
+        let mut results: Vec<Results> = Vec::with_capacity(requests.len());
+        for request in &mut requests {
+            let txns = std::mem::take(&mut request.txns);
+            results.push(txns.into_iter().map(|txn| group.judge(txn)).collect());
         }
-        if group.events.is_empty() {
-            persist::rollback(&mut self.connection).await;
-        } else if let Err(error) = persist::commit(&mut self.connection, &self.cache, &group).await {
+        // When all are refused nothing is written: what they were judged by is what the last commit has left.
+        if !group.events.is_empty()
+            && let Err(error) = persist::commit(&mut self.connection, &self.cache, &group).await
+        {
             let failure = self.failed(error).await?;
             self.metrics.failures.inc();
-            for results in &mut results {
-                results.iter_mut().for_each(|result| *result = Err(failure.clone()));
-            }
+            // Refusals, too, may have been judged by what is not there now.
+            results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone()));
             answer(requests, results);
             return Ok(());
         }
@@ -165,24 +156,13 @@ impl Writer {
         self.metrics.cache_bytes.set(self.cache.bytes());
     }
 
-    /// Nothing could be begun: everybody gets the reason.
-    async fn refuse(
-        &mut self,
-        requests: Vec<CommitRequest>,
-        txns: &[Vec<Txn>],
-        error: sqlx::Error,
-    ) -> Result<(), Fatal> {
-        let failure = self.failed(error).await?;
-        self.metrics.failures.inc();
-        let results = txns.iter().map(|txns| txns.iter().map(|_| Err(failure.clone())).collect()).collect();
-        answer(requests, results);
-        Ok(())
-    }
-
     /// Rolls back after an error and makes sure that nothing of the group is there.
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
         tracing::error!(%error, "the database refused a group of writes");
         persist::rollback(&mut self.connection).await;
+        if persist::disagreed(&error) {
+            return Err(Fatal::Disagree);
+        }
         let revision = sqlx::query_scalar("SELECT revision FROM meta WHERE id = 1");
         let revision: i64 = match revision.fetch_one(&mut self.connection).await {
             Ok(revision) => revision,
@@ -206,12 +186,6 @@ impl Writer {
 
 fn operations(txns: &[Txn]) -> usize {
     txns.iter().map(|txn| txn.operations.len()).sum()
-}
-
-fn distinct_keys(txns: &[Vec<Txn>]) -> Vec<&Key> {
-    let all = txns.iter().flatten().flat_map(|txn| txn.operations.iter().map(|operation| &operation.key));
-    let mut seen = HashSet::new();
-    all.filter(|key| seen.insert(*key)).collect()
 }
 
 fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
