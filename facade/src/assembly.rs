@@ -30,13 +30,13 @@ use crate::chain;
 use crate::configuration::Configuration;
 use crate::control::{self, Control};
 use crate::director::Director;
-use crate::documents::Documents;
+use crate::documents::{self, Documents};
 use crate::endpoints::{self, Endpoints};
 use crate::fail_static::FailStatic;
 use crate::filters::authentication::Authentication;
 use crate::filters::authorization::Authorization;
 use crate::filters::cors::Cors;
-use crate::filters::goaway::Goaway;
+use crate::filters::goaway::{Goaway, MAX_CHANCE};
 use crate::filters::hsts::Hsts;
 use crate::filters::http_log::HttpLog;
 use crate::filters::impersonation::Impersonation;
@@ -306,7 +306,8 @@ impl Parts {
                 .shutdown_send_retry_after
                 .then(|| RetryAfter { not_accepting: life.not_accepting_new_request.clone() }),
             hsts: Hsts::new(&settings.strict_transport_security_directives)?,
-            goaway: (settings.goaway_chance > 0.0).then_some(Goaway { chance: settings.goaway_chance }),
+            goaway: (settings.goaway_chance > 0.0)
+                .then_some(Goaway { chance: settings.goaway_chance.min(MAX_CHANCE) }),
             watch_termination: watches.then(|| WatchTermination {
                 group: self.watching.clone(),
                 shutdown: life.not_accepting_new_request.clone(),
@@ -329,7 +330,7 @@ impl Parts {
             Box::pin(async move { control::document(&control, hash).await })
         }));
         let (configuration, documents) = (self.configuration.clone(), self.documents.clone());
-        self.tasks.spawn_until_cancelled("catalog-documents", follow_documents(configuration, documents));
+        self.tasks.spawn_until_cancelled("catalog-documents", documents::follow(configuration, documents));
         if let Some(f) = &settings.fail_static {
             let state = FailStatic::new(&f.data_dir, f.store_id.clone());
             let keep = state.keep(self.configuration.clone(), self.documents.clone(), self.freshness.clone());
@@ -352,39 +353,4 @@ fn catalog_settings(settings: &FacadeSettings) -> CatalogSettings {
     };
     let version = format!("{}.{}", settings.version.major, settings.version.minor);
     CatalogSettings { server_address, version }
-}
-
-/// After each change: forgets documents that nobody names, and, for a facade that must do without its control
-/// service some day, fetches what is missing.
-async fn follow_documents(configuration: Arc<Configuration>, documents: Arc<Documents>) {
-    use portico_facade_catalog::DocumentSource;
-    /// Changes within this time are looked at together; failures are tried again after it, too.
-    const PAUSE: Duration = Duration::from_millis(500);
-    let mut changed = configuration.subscribe();
-    while changed.changed().await.is_ok() {
-        tokio::time::sleep(PAUSE).await;
-        changed.borrow_and_update();
-        let wanted = configuration.catalog.documents();
-        documents.retain(&wanted);
-        if !documents.keeps_all() {
-            continue;
-        }
-        let mut failed = false;
-        let mut fetched = false;
-        for hash in wanted.iter().filter(|hash| documents.held(hash).is_none()) {
-            match documents.get(hash).await {
-                Ok(_) => fetched = true,
-                Err(error) => {
-                    tracing::debug!(%error, "a document is not here yet");
-                    failed = true;
-                }
-            }
-        }
-        if fetched {
-            configuration.documents_came();
-        }
-        if failed {
-            changed.mark_changed();
-        }
-    }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use portico_proxy::RequestBody;
+use portico_proxy::{ProxyBody, RequestBody};
 
 use crate::tail::Tail;
 
@@ -29,6 +29,8 @@ pub struct Body {
 enum Kind {
     Whole(Option<Bytes>),
     Incoming(Incoming),
+    /// As streamed, without a box: most answers of most facades.
+    Proxied(Mutex<ProxyBody>),
     Streamed(Streamed),
 }
 
@@ -63,7 +65,7 @@ impl Body {
     }
 
     /// The bytes, when the body is whole.
-    #[must_use]
+    #[cfg(test)]
     pub fn as_whole(&self) -> Option<&[u8]> {
         match &self.kind {
             Kind::Whole(bytes) => Some(bytes.as_deref().unwrap_or_default()),
@@ -81,7 +83,7 @@ impl Body {
     }
 
     /// Whether the length is known and all bytes are here.
-    #[must_use]
+    #[cfg(test)]
     pub fn is_whole(&self) -> bool {
         matches!(self.kind, Kind::Whole(_))
     }
@@ -90,6 +92,9 @@ impl Body {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
             Kind::Incoming(body) => http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into),
+            Kind::Proxied(body) => {
+                http_body::Body::poll_frame(Pin::new(body.get_mut()), cx).map_err(Into::into)
+            }
             Kind::Streamed(body) => body.get_mut().as_mut().poll_frame(cx),
         }
     }
@@ -98,6 +103,12 @@ impl Body {
 impl From<Incoming> for Body {
     fn from(body: Incoming) -> Self {
         Self { kind: Kind::Incoming(body), tail: None }
+    }
+}
+
+impl From<ProxyBody> for Body {
+    fn from(body: ProxyBody) -> Self {
+        Self { kind: Kind::Proxied(Mutex::new(body)), tail: None }
     }
 }
 
@@ -112,6 +123,7 @@ impl std::fmt::Debug for Body {
         let kind = match &self.kind {
             Kind::Whole(bytes) => return write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
             Kind::Incoming(_) => "incoming",
+            Kind::Proxied(_) => "proxied",
             Kind::Streamed(_) => "streamed",
         };
         write!(f, "Body({kind})")
@@ -145,6 +157,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_none(),
             Kind::Incoming(body) => body.is_end_stream(),
+            Kind::Proxied(body) => body.lock().is_end_stream(),
             Kind::Streamed(body) => body.lock().is_end_stream(),
         }
     }
@@ -153,6 +166,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Kind::Incoming(body) => body.size_hint(),
+            Kind::Proxied(body) => body.lock().size_hint(),
             Kind::Streamed(body) => body.lock().size_hint(),
         }
     }

@@ -86,3 +86,6 @@ pub fn build<H: Handler>(f: Filters, director: H) -> impl Handler {
         f.authorization,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use portico_facade_catalog::{Catalog, Change};
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
@@ -148,6 +149,16 @@ impl Configuration {
         drop(held);
         self.in_force();
         refused
+    }
+
+    /// A CA bundle that came later than the routes that name it.
+    pub fn bundle_came(&self, hash: &str, pem: Bytes) {
+        let _held = self.held.lock();
+        let mut table = RouteTable::clone(&self.table.load());
+        if let Err(error) = table.set_bundle(hash, pem) {
+            tracing::warn!(hash, %error, "a CA bundle is not used");
+        }
+        self.table.store(Arc::new(table));
     }
 
     /// Documents that entries name have come: what is on disk is out of date.

@@ -54,7 +54,7 @@ impl Handler for Director {
         }
         match found {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => self.proxied(&upstream, x).await,
-            Some(Target::Group(_)) => match self.endpoints.catalog(x).await {
+            Some(Target::Group) => match self.endpoints.catalog(x).await {
                 Some(response) => response,
                 None => self.delegated(x).await,
             },
@@ -87,13 +87,12 @@ impl Director {
             // Names that a backend does not know must not become labels.
             x.known_resource = false;
         }
-        response.map(Body::streamed)
+        response.map(Body::from)
     }
 
     async fn delegated(&self, x: &mut RequestContext) -> Response<Body> {
         let table = self.table.load_full();
-        let path = x.info.path.clone();
-        match delegate(&table, &path, x.info.is_resource_request) {
+        match delegate(&table, &x.info.path, x.info.is_resource_request) {
             Delegate::Discovery => match self.endpoints.catalog(x).await {
                 Some(response) => response,
                 None => respond::status(x, &Status::no_route()),

@@ -5,12 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use portico_facade_catalog::{DocumentError, DocumentFuture, DocumentSource};
 use sha2::{Digest, Sha256};
+
+use crate::configuration::Configuration;
 
 /// A document that is fetched again whenever it is asked for, because the control service is in this process, is kept
 /// nevertheless when it is not larger.
@@ -42,12 +45,6 @@ impl Documents {
     /// Says how to fetch what is missing; the first one counts.
     pub fn fetch_with(&self, fetch: Fetch) {
         let _ = self.fetch.set(fetch);
-    }
-
-    /// Whether large documents are kept.
-    #[must_use]
-    pub fn keeps_all(&self) -> bool {
-        self.keep_all
     }
 
     /// A document that is here.
@@ -98,6 +95,63 @@ impl DocumentSource for Documents {
             self.find(hash).await.map_err(|reason| DocumentError { hash: hash.to_owned(), reason })
         })
     }
+}
+
+/// Changes within this time are looked at together; failures are tried again after it, too.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// After each change: fetches CA bundles that routes wait for, forgets documents that nobody names, and, where all
+/// are kept, fetches what is missing.
+pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>) {
+    let mut changed = configuration.subscribe();
+    while changed.changed().await.is_ok() {
+        let mut complete = bundles(&configuration, &documents).await;
+        tokio::time::sleep(PAUSE).await;
+        changed.borrow_and_update();
+        let wanted = configuration.catalog.documents();
+        documents.retain(&wanted);
+        if documents.keep_all {
+            complete &= fetch_missing(&wanted, &configuration, &documents).await;
+        }
+        if !complete {
+            changed.mark_changed();
+        }
+    }
+}
+
+async fn bundles(configuration: &Configuration, documents: &Documents) -> bool {
+    let mut complete = true;
+    for hash in configuration.missing_bundles() {
+        match documents.get(&hash).await {
+            Ok(pem) => configuration.bundle_came(&hash, pem),
+            Err(error) => {
+                tracing::debug!(%error, "a CA bundle is not here yet");
+                complete = false;
+            }
+        }
+    }
+    complete
+}
+
+async fn fetch_missing(
+    wanted: &BTreeSet<String>,
+    configuration: &Configuration,
+    documents: &Documents,
+) -> bool {
+    let (mut complete, mut came) = (true, false);
+    for hash in wanted.iter().filter(|hash| documents.held(hash).is_none()) {
+        match documents.get(hash).await {
+            Ok(_) => came = true,
+            Err(error) => {
+                tracing::debug!(%error, "a document is not here yet");
+                complete = false;
+            }
+        }
+    }
+    if came {
+        configuration.documents_came();
+    }
+    complete
 }
 
 /// SHA-256 in lower-case hex.

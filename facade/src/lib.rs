@@ -4,6 +4,9 @@
 //! service over gRPC, others from backends through the proxy. What leads where comes from the Config stream and
 //! stays in force, on disk too, while the control service is away. It must not know kinds, schemas or a store.
 
+// The chain is nested as types: each filter adds a few levels to the layout of its future.
+#![recursion_limit = "256"]
+
 mod assembly;
 mod body;
 mod chain;

@@ -70,6 +70,10 @@ pub struct Labels {
     dry_run: bool,
 }
 
+/// Marks a response with which a filter ended a request, for `apiserver_request_terminations_total`.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminated;
+
 /// Two classes of requests that are limited apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {

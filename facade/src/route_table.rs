@@ -21,7 +21,7 @@ pub enum Target {
     /// A built-in endpoint.
     Fixed(Fixed),
     /// Discovery of one group.
-    Group(Arc<str>),
+    Group,
     /// One APIService.
     Route(Arc<Upstream>),
 }
@@ -144,9 +144,8 @@ impl RouteTable {
         }
         let mut versions = known.map(|v| BTreeSet::clone(v)).unwrap_or_default();
         if versions.is_empty() {
-            let name: Arc<str> = group.into();
-            self.mux.handle(&format!("/apis/{group}"), Listing::Listed, Target::Group(name.clone()));
-            self.mux.handle(&format!("/apis/{group}/"), Listing::Unlisted, Target::Group(name));
+            self.mux.handle(&format!("/apis/{group}"), Listing::Listed, Target::Group);
+            self.mux.handle(&format!("/apis/{group}/"), Listing::Unlisted, Target::Group);
         }
         versions.insert(version.into());
         self.groups.insert(group.into(), Arc::new(versions));
@@ -261,7 +260,7 @@ mod tests {
     fn name_at(table: &RouteTable, path: &str) -> Option<String> {
         match table.find(path)? {
             Target::Route(upstream) => Some(upstream.route().name.clone()),
-            Target::Group(group) => Some(format!("group {group}")),
+            Target::Group => Some("group".to_owned()),
             Target::Fixed(_) => None,
         }
     }
@@ -275,15 +274,15 @@ mod tests {
             ("/apis/a.example/v1", Some("v1.a.example")),
             ("/apis/a.example/v1/", Some("v1.a.example")),
             ("/apis/a.example/v2/things/x", Some("v2.a.example")),
-            ("/apis/a.example", Some("group a.example")),
-            ("/apis/a.example/", Some("group a.example")),
+            ("/apis/a.example", Some("group")),
+            ("/apis/a.example/", Some("group")),
             ("/apis/a.example/v3", None),
             ("/apis/a.example/v11", None),
         ] {
             assert_eq!(name_at(&table, path).as_deref(), want, "{path}");
         }
         table.remove_route("v1.a.example");
-        assert_eq!(name_at(&table, "/apis/a.example").as_deref(), Some("group a.example"));
+        assert_eq!(name_at(&table, "/apis/a.example").as_deref(), Some("group"));
         table.remove_route("v2.a.example");
         table.remove_route("v2.a.example");
         assert_eq!(name_at(&table, "/apis/a.example"), None);

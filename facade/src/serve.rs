@@ -87,8 +87,8 @@ impl Connection {
         Self { peer: peer.addr, chain, activity: Arc::default(), go_away: Notify::new() }
     }
 
-    /// A connection without certificates, for tests of the chain.
-    #[must_use]
+    /// A connection without certificates.
+    #[cfg(test)]
     pub fn plain(peer: SocketAddr) -> Self {
         Self { peer, chain: None, activity: Arc::default(), go_away: Notify::new() }
     }

@@ -59,15 +59,9 @@ impl<V: Clone> ShardedMap<V> {
     }
 
     /// How many entries there are.
-    #[must_use]
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// All entries, in no order.

@@ -11,7 +11,7 @@ use http::header::USER_AGENT;
 use super::{Filter, Handler};
 use crate::body::Body;
 use crate::context::RequestContext;
-use crate::metrics::RequestMetrics;
+use crate::metrics::{RequestMetrics, Terminated};
 use crate::tail::Tail;
 
 /// See the module.
@@ -23,7 +23,7 @@ pub struct HttpLog {
 impl Filter for HttpLog {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
         // Taken apart below: an inner handler may take the request away.
-        let line = tracing::enabled!(tracing::Level::INFO).then(|| Line::of(x));
+        let line = tracing::enabled!(target: "http", tracing::Level::INFO).then(|| Line::of(x));
         let dry_run = x.query().contains("dryRun=All");
         let response = next.handle(x).await;
         if let Some(line) = line {
@@ -32,15 +32,19 @@ impl Filter for HttpLog {
         let code = response.status().as_u16();
         let query = if dry_run { "dryRun=All" } else { "" };
         let labels = self.metrics.labels(&x.info, x.component, x.known_resource, x.long_running, query);
-        if response.extensions().get::<portico_proxy::Termination>().is_some()
-            || code == 504 && !x.known_resource
-        {
+        if terminated(&response) {
             self.metrics.terminated(&labels, code);
         }
         let guards = std::mem::take(&mut x.guards);
         let tail = Tail::new(guards, x.deadline, labels, x.received, code, self.metrics.clone());
         response.map(|body| body.with_tail(Box::new(tail)))
     }
+}
+
+/// Whether a filter or the proxy ended the request in the server's defence.
+fn terminated(response: &Response<Body>) -> bool {
+    let extensions = response.extensions();
+    extensions.get::<Terminated>().is_some() || extensions.get::<portico_proxy::Termination>().is_some()
 }
 
 struct Line {

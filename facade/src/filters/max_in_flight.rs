@@ -12,7 +12,7 @@ use portico_machinery::user::MASTERS;
 use super::{Filter, Handler};
 use crate::body::Body;
 use crate::context::RequestContext;
-use crate::metrics::{Class, RequestMetrics};
+use crate::metrics::{Class, RequestMetrics, Terminated};
 use crate::respond;
 
 /// The limiter. Clones share it.
@@ -86,6 +86,7 @@ impl Filter for MaxInFlight {
                 let message = "Too many requests, please try again later.";
                 let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, message);
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                response.extensions_mut().insert(Terminated);
                 return response;
             }
         }

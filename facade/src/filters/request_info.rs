@@ -1,6 +1,6 @@
 //! RequestInfo: what the request line asks for, and whether it may take long (1.3).
 
-use http::Response;
+use http::{Response, StatusCode};
 use percent_encoding::percent_decode_str;
 use portico_machinery::RequestInfo;
 
@@ -15,6 +15,9 @@ pub struct RequestInfoFilter;
 
 impl Filter for RequestInfoFilter {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
+        if !well_escaped(x.parts.uri.path()) {
+            return respond::text(StatusCode::BAD_REQUEST, "400 Bad Request: invalid URL escape");
+        }
         let path = percent_decode_str(x.parts.uri.path()).decode_utf8_lossy();
         match RequestInfo::parse(x.parts.method.as_str(), &path, x.query()) {
             Ok(info) => {
@@ -25,6 +28,12 @@ impl Filter for RequestInfoFilter {
             Err(error) => respond::internal(x, &format!("failed to create RequestInfo: {error}")),
         }
     }
+}
+
+/// Go's HTTP server refuses what does not unescape before any filter sees it.
+fn well_escaped(path: &str) -> bool {
+    let mut tails = path.split('%').skip(1);
+    tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
 }
 
 /// kube-apiserver's list of requests without a deadline.

@@ -5,6 +5,7 @@ use http::{Response, StatusCode};
 use super::{Filter, Handler};
 use crate::body::Body;
 use crate::context::RequestContext;
+use crate::metrics::Terminated;
 use crate::respond;
 
 /// Upstream encodes the bare struct: kind and apiVersion are missing, and it is JSON whatever was asked for.
@@ -23,7 +24,11 @@ impl Filter for Timeout {
         // The timer is armed only when the inner chain has to wait.
         match tokio::time::timeout_at(deadline.into(), next.handle(x)).await {
             Ok(response) => response,
-            Err(_) => respond::text(StatusCode::GATEWAY_TIMEOUT, TIMED_OUT),
+            Err(_) => {
+                let mut response = respond::text(StatusCode::GATEWAY_TIMEOUT, TIMED_OUT);
+                response.extensions_mut().insert(Terminated);
+                response
+            }
         }
     }
 }

@@ -1,0 +1,274 @@
+//! The chain as a table: requests in, what each filter does to them out. The director is a stub.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::header::{HeaderMap, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use portico_auth::authn::TokenFile;
+use portico_auth::authz::BootstrapRbac;
+use portico_auth::{Authorizer, Union};
+use portico_kit::lifecycle::Signal;
+use portico_kit::metrics::{Format, Registry};
+
+use super::*;
+use crate::body::Body;
+use crate::context::RequestContext;
+use crate::filters::wait_group::WaitGroup;
+use crate::metrics::RequestMetrics;
+use crate::respond;
+use crate::serve::Connection;
+
+/// Does what the path says.
+struct Stub;
+
+impl Handler for Stub {
+    async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
+        match x.info.path.as_str() {
+            "/panic" => panic!("asked to"),
+            "/slow" => std::future::pending().await,
+            "/slow-body" => {
+                Response::new(Body::streamed(http_body_util::StreamBody::new(futures::stream::pending::<
+                    Result<http_body::Frame<bytes::Bytes>, crate::body::BoxError>,
+                >())))
+            }
+            "/warn" => {
+                x.warnings.extend(["careful".to_owned(), "careful".to_owned()]);
+                Response::new(Body::empty())
+            }
+            "/seen" => {
+                let user = x.user.clone().unwrap_or_default();
+                let names: Vec<_> = x.parts.headers.keys().map(http::HeaderName::as_str).collect();
+                respond::plain(StatusCode::OK, format!("{} {:?} {names:?}", user.name, user.groups))
+            }
+            "/own-cache" => {
+                let mut response = Response::new(Body::empty());
+                response.headers_mut().insert("cache-control", HeaderValue::from_static("public"));
+                response
+            }
+            _ => respond::plain(StatusCode::OK, "stub"),
+        }
+    }
+}
+
+struct Rig {
+    complete: Signal,
+    not_accepting: Signal,
+    group: WaitGroup,
+    registry: Registry,
+    timeout: Duration,
+    reads: usize,
+    retry_after: bool,
+}
+
+impl Default for Rig {
+    fn default() -> Self {
+        Self {
+            complete: Signal::new("complete"),
+            not_accepting: Signal::new("stop"),
+            group: WaitGroup::default(),
+            registry: Registry::new(),
+            timeout: Duration::from_secs(60),
+            reads: 2,
+            retry_after: false,
+        }
+    }
+}
+
+impl Rig {
+    fn chain(&self) -> impl Handler + use<> {
+        let metrics = RequestMetrics::new(&self.registry);
+        let tokens = "good,alice,1\nmaster,root,2,\"system:masters\"\n";
+        let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
+        let union = Union::default().with_tokens(tokens).with_anonymous(true);
+        let union = Arc::new(ArcSwap::from_pointee(union));
+        let authorizer: Arc<dyn Authorizer> = Arc::new(BootstrapRbac);
+        let filters = Filters {
+            mux_complete: MuxComplete { complete: self.complete.clone() },
+            http_log: HttpLog { metrics: metrics.clone() },
+            retry_after: self.retry_after.then(|| RetryAfter { not_accepting: self.not_accepting.clone() }),
+            hsts: Hsts::new(&["max-age=1".to_owned(), "preload".to_owned()]).unwrap(),
+            goaway: None,
+            watch_termination: None,
+            wait_group: WaitGroupFilter { group: self.group.clone() },
+            request_deadline: RequestDeadline { request_timeout: self.timeout },
+            cors: Cors::new(&["^https://good\\.example$".to_owned()]).unwrap(),
+            authentication: Authentication { union, duration: metrics.filter("authentication") },
+            impersonation: Impersonation {
+                authorizer: authorizer.clone(),
+                duration: metrics.filter("impersonation"),
+            },
+            max_in_flight: MaxInFlight::new(self.reads, 1, metrics.clone()),
+            authorization: Authorization { authorizer, duration: metrics.filter("authorization") },
+        };
+        build(filters, Stub)
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Answer {
+        ask(&self.chain(), request).await
+    }
+}
+
+struct Answer {
+    code: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |v| v.to_str().unwrap())
+    }
+}
+
+async fn ask(chain: &impl Handler, request: Request<Body>) -> Answer {
+    let connection = Arc::new(Connection::plain(([127, 0, 0, 1], 5).into()));
+    let mut x = RequestContext::new(request, connection);
+    let (parts, body) = chain.handle(&mut x).await.into_parts();
+    let body = body.collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    Answer {
+        code: parts.status.as_u16(),
+        headers: parts.headers,
+        body: String::from_utf8(body.to_vec()).unwrap(),
+    }
+}
+
+/// A request of this line (`GET /x`), with headers (`a: b`), as root unless there is an Authorization.
+fn request(line: &str, headers: &[&str]) -> Request<Body> {
+    let (method, uri) = line.split_once(' ').unwrap();
+    let mut builder = Request::builder().method(method).uri(uri);
+    if !headers.iter().any(|h| h.starts_with("Authorization") || *h == "anonymous") {
+        builder = builder.header("Authorization", "Bearer master");
+    }
+    for (name, value) in headers.iter().filter_map(|h| h.split_once(": ")) {
+        builder = builder.header(name, value);
+    }
+    builder.body(Body::empty()).unwrap()
+}
+
+#[tokio::test]
+async fn each_filter_does_its_part() {
+    // request, headers, code, part of the body, header and its value
+    #[rustfmt::skip]
+    let rows: &[(&str, &[&str], u16, &str, &str, &str)] = &[
+        ("GET /x", &["Audit-ID: abc"], 200, "stub", "audit-id", "abc"),
+        ("GET /x", &[], 200, "stub", "cache-control", "no-cache, private"),
+        ("GET /x", &[], 200, "stub", "strict-transport-security", "max-age=1; preload"),
+        ("GET /own-cache", &[], 200, "", "cache-control", "public"),
+        ("GET /panic", &[], 500, "This request caused apiserver to panic.", "x-content-type-options", "nosniff"),
+        ("GET /api/v1/watch", &[], 500, "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo", "", ""),
+        ("GET /a%zz", &[], 400, "invalid URL escape", "", ""),
+        ("GET /x?timeout=5", &[], 400, "invalid timeout specified in the request URL", "content-type", "application/json"),
+        ("GET /x?timeout=5s", &[], 200, "stub", "", ""),
+        ("GET /x?timeout=0s", &[], 200, "stub", "", ""),
+        ("GET /x?timeout=-1s", &[], 200, "stub", "", ""),
+        ("GET /api/v1/pods?watch=true&timeout=5", &[], 200, "stub", "", ""),
+        ("GET /warn", &[], 200, "", "warning", "299 - \"careful\""),
+        ("OPTIONS /x", &["anonymous", "Origin: https://good.example"], 204, "", "access-control-allow-origin", "https://good.example"),
+        ("GET /x", &["Origin: https://good.example"], 200, "stub", "access-control-allow-credentials", "true"),
+        ("GET /x", &["Origin: https://evil-good.example"], 200, "stub", "access-control-allow-origin", ""),
+        ("GET /x", &["Authorization: Bearer wrong"], 401, "\"reason\":\"Unauthorized\"", "www-authenticate", ""),
+        ("GET /x", &["anonymous"], 403, "forbidden: User \\\"system:anonymous\\\" cannot get path \\\"/x\\\"", "", ""),
+        ("GET /version", &["anonymous"], 200, "stub", "", ""),
+        ("POST /version", &["anonymous"], 403, "cannot post path", "", ""),
+        ("GET /x", &["Authorization: Bearer good"], 403, "alice", "", ""),
+        ("GET /seen", &["Impersonate-User: bob", "Impersonate-Group: system:masters"], 200, "bob [\"system:masters\", \"system:authenticated\"] []", "", ""),
+        ("GET /seen", &["Impersonate-Group: system:masters"], 400, "Impersonate-User", "", ""),
+        ("GET /version", &["Authorization: Bearer good", "Impersonate-User: bob"], 403, "User \\\"alice\\\" cannot impersonate", "", ""),
+        ("GET /seen", &["X-Remote-User: mallory", "x-remote-extra-a: b"], 200, "root [\"system:masters\", \"system:authenticated\"] []", "", ""),
+    ];
+    let rig = Rig::default();
+    let chain = rig.chain();
+    for (line, headers, code, body, name, value) in rows {
+        let got = ask(&chain, request(line, headers)).await;
+        assert_eq!(got.code, *code, "{line} {headers:?}: {}", got.body);
+        assert!(got.body.contains(body), "{line} {headers:?}: {}", got.body);
+        if !name.is_empty() {
+            assert_eq!(got.header(name), *value, "{line} {headers:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_audit_id_is_made_when_there_is_none() {
+    let got = Rig::default().ask(request("GET /x", &[])).await;
+    assert!(uuid::Uuid::parse_str(got.header("audit-id")).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_answers_for_a_slow_handler_and_cuts_a_slow_body() {
+    let rig = Rig::default();
+    let chain = rig.chain();
+    let begin = tokio::time::Instant::now();
+    let got = ask(&chain, request("GET /slow?timeout=3s", &["Accept: application/yaml"])).await;
+    assert_eq!(got.code, 504);
+    assert!(
+        got.body.starts_with(r#"{"metadata":{},"status":"Failure","message":"Timeout: "#),
+        "{}",
+        got.body
+    );
+    assert!(got.header("content-type").starts_with("text/plain"));
+    assert!(!got.header("audit-id").is_empty());
+    assert_eq!(begin.elapsed().as_secs(), 3);
+    let got = ask(&chain, request("GET /slow-body?timeout=10h", &[])).await;
+    assert_eq!((got.code, got.body.as_str()), (200, ""));
+    assert!((59..=63).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    let text = rig.registry.encode(Format::Text);
+    assert!(text.contains("apiserver_request_terminations_total") && text.contains("code=\"504\""), "{text}");
+}
+
+#[tokio::test]
+async fn the_limiter_refuses_all_but_masters_and_long_running_requests() {
+    let rig = Rig { reads: 1, ..Rig::default() };
+    let chain = Arc::new(rig.chain());
+    let slow = chain.clone();
+    let (started, running) = tokio::sync::oneshot::channel();
+    let tasks = portico_kit::tasks::TaskSet::new();
+    tasks.spawn_until_cancelled("slow", async move {
+        let connection = Arc::new(Connection::plain(([127, 0, 0, 1], 5).into()));
+        let mut x = RequestContext::new(request("GET /api/v1/namespaces/slow/pods", &[]), connection);
+        // The permit lives as long as the response's body.
+        let response = slow.handle(&mut x).await;
+        let _ = started.send(response);
+    });
+    let held = running.await.unwrap();
+    let got = ask(&*chain, request("GET /version", &["Authorization: Bearer good"])).await;
+    assert_eq!((got.code, got.header("retry-after")), (429, "1"));
+    assert_eq!(got.body, "Too many requests, please try again later.\n");
+    assert_eq!(ask(&*chain, request("GET /x", &[])).await.code, 200);
+    let watch = ask(&*chain, request("GET /api/v1/pods?watch=true", &["Authorization: Bearer good"])).await;
+    assert_eq!(watch.code, 403);
+    drop(held);
+    assert_eq!(ask(&*chain, request("GET /version", &["Authorization: Bearer good"])).await.code, 200);
+}
+
+#[tokio::test]
+async fn a_drain_refuses_late_requests_but_not_health() {
+    let rig = Rig::default();
+    let chain = rig.chain();
+    rig.group.close();
+    let got = ask(&chain, request("GET /x", &[])).await;
+    assert_eq!((got.code, got.header("retry-after")), (503, "1"));
+    assert!(got.body.contains("apiserver is shutting down"), "{}", got.body);
+    assert_eq!(ask(&chain, request("GET /healthz", &[])).await.code, 200);
+    assert_eq!(ask(&chain, request("GET /x", &["User-Agent: kube-apiserver/v1"])).await.code, 200);
+
+    let rig = Rig { retry_after: true, ..Rig::default() };
+    let chain = rig.chain();
+    assert_eq!(ask(&chain, request("GET /x", &[])).await.code, 200);
+    rig.not_accepting.signal();
+    let got = ask(&chain, request("GET /x", &[])).await;
+    assert_eq!((got.code, got.header("retry-after"), got.header("connection")), (429, "5", "close"));
+    assert_eq!(ask(&chain, request("GET /metrics", &[])).await.code, 200);
+}
+
+#[test]
+fn what_must_be_refused_at_start_is() {
+    for origin in ["", "example.com", "^a", "a$", "("] {
+        assert!(Cors::new(&[origin.to_owned()]).is_err(), "{origin}");
+    }
+    assert!(Hsts::new(&["max-age=x".to_owned()]).is_err());
+    assert!(Hsts::new(&[]).unwrap().is_none());
+}
