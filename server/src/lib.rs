@@ -1,1 +1,16 @@
 //! The control service: owns state, speaks gRPC.
+//!
+//! `assembly` joins the rooms (store, registry, routes, catalog, controllers) behind the services of `grpc`, with the
+//! `chain` around them. Knows no HTTP paths of the Kubernetes API and never imports the facade.
+
+mod assembly;
+mod chain;
+mod grpc;
+mod kubeconfigs;
+mod listen;
+mod pki;
+mod settings;
+
+pub use assembly::{LocalChannel, Process, Server, StartError};
+pub use pki::Pki;
+pub use settings::ServerSettings;

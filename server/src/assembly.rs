@@ -1,0 +1,272 @@
+//! Joins the rooms: trust, store, registry, routes, controllers, catalog, services; starts and ends them.
+
+mod backends;
+mod checks;
+mod evidence;
+mod hooks;
+mod identities;
+mod local;
+mod rpc;
+mod served;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_auth::forwarded::LocalTrust;
+use portico_kinds::Kinds;
+use portico_kit::drain;
+use portico_kit::health::Health;
+use portico_kit::hooks::Hooks;
+use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
+use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
+use portico_kit::telemetry::Telemetry;
+use portico_kit::tls::{ServerTls, ServerTlsOptions};
+use portico_machinery::resolve::Mode;
+use portico_registry::{KindIndexer, Registry};
+use portico_store::{SqliteStore, Store};
+
+use crate::kubeconfigs::{self, Addresses};
+use crate::pki::Pki;
+use crate::settings::ServerSettings;
+use identities::Believed;
+pub use local::LocalChannel;
+
+/// How long calls may take to end when the control service stops.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Why the control service does not start; one line for people.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be made or used.
+    #[error("--data-dir {}: {source}", path.display())]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Certificates cannot be made, read or used.
+    #[error("certificates: {0}")]
+    Pki(#[from] portico_kit::pki::PkiError),
+    /// A certificate cannot be served.
+    #[error("certificates: {0}")]
+    Tls(#[from] portico_kit::tls::TlsError),
+    /// A file of a setting cannot be read or used.
+    #[error("{0}")]
+    File(#[from] portico_kit::certs::FileError),
+    /// A CA cannot be used.
+    #[error("certificates: {0}")]
+    Authority(#[from] portico_auth::authn::AuthorityError),
+    /// The store does not open.
+    #[error("the store does not open: {0}")]
+    Store(#[from] portico_store::OpenError),
+    /// The egress selector's file.
+    #[error("--egress-selector-config-file: {0}")]
+    Egress(#[from] portico_kit::egress::EgressError),
+    /// The address is taken, or not ours.
+    #[error("--control-address {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The embedded descriptions of kinds do not load: a broken build.
+    #[error("kinds: {0}")]
+    Kinds(#[from] portico_kinds::LoadError),
+    /// Reflection needs our own descriptors; broken ones are a broken build.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// Two hooks of one name: a broken build.
+    #[error("hooks: {0}")]
+    Hook(#[from] portico_kit::hooks::HookError),
+    /// Two checks of one name: a broken build.
+    #[error("health: {0}")]
+    Health(#[from] portico_kit::health::HealthError),
+}
+
+/// What the process lends to the control service.
+pub struct Process {
+    /// Metrics of the process.
+    pub metrics: metrics::Registry,
+    /// The log.
+    pub telemetry: Telemetry,
+}
+
+/// A control service that runs.
+pub struct Server {
+    settings: ServerSettings,
+    address: SocketAddr,
+    pki: Arc<Pki>,
+    store: Arc<dyn Store>,
+    health: Health,
+    local: LocalChannel,
+    believed: Believed,
+    tasks: TaskSet,
+    /// Ends after everything that writes has ended.
+    store_tasks: TaskSet,
+    drain: drain::Signal,
+}
+
+impl Server {
+    /// Opens the store, starts every room, and serves gRPC. Returns once the address is bound; readiness is the
+    /// health's to tell.
+    ///
+    /// # Errors
+    /// [`StartError`], before anything is served.
+    pub async fn start(settings: ServerSettings, process: Process) -> Result<Self, StartError> {
+        portico_kit::atomic_file::private_dir(&settings.data_dir)
+            .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
+        let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
+        let (trust, verifier) = LocalTrust::issue();
+        let believed = Believed::new(&settings, pki.authority.cert_pem(), verifier)?;
+        let kinds = Kinds::builtin()?;
+        let store_tasks = TaskSet::new();
+        let indexer = Arc::new(KindIndexer::new(&kinds));
+        let metrics = portico_store::Metrics::new(&process.metrics);
+        let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
+        let store: Arc<dyn Store> = Arc::new(opened);
+        let registry = Registry::new(
+            Arc::clone(&store),
+            &kinds,
+            Arc::clone(&believed.authorizer),
+            settings.registry.clone(),
+            Arc::new(jiff::Timestamp::now),
+        );
+        let tasks = TaskSet::new();
+        let health = Health::new(settings.livez_grace_period);
+        let (drain, drained) = drain::channel();
+        let listener = bind(&settings, &pki, &process)?;
+        let address = listener
+            .local_addr()
+            .map_err(|source| StartError::Bind { address: settings.control_address, source })?;
+        believed.watch(&tasks);
+        let hooks = Hooks::new(health.clone());
+        let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
+        rooms.add_checks(&health, &store)?;
+        let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
+        let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
+        let local = LocalChannel::new(&chain, routes.clone(), trust);
+        rpc::serve(&settings, listener, chain, routes, &tasks, drained);
+        hooks.run_post_start(&tasks);
+        checks::publish(health.clone(), rooms.board.clone(), rooms.ready.clone(), &tasks);
+        Ok(Self { settings, address, pki, store, health, local, believed, tasks, store_tasks, drain })
+    }
+
+    /// Where gRPC is served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The services for the facade of the same process: no socket, no TLS, the same chain.
+    #[must_use]
+    pub fn local(&self) -> LocalChannel {
+        self.local.clone()
+    }
+
+    /// The internal CA and what it has signed.
+    #[must_use]
+    pub fn pki(&self) -> &Pki {
+        &self.pki
+    }
+
+    /// The server's checks and hooks.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Writes both kubeconfigs. `facade` is `https://host:port` and the CA of its certificate (PEM), when known.
+    ///
+    /// # Errors
+    /// [`StartError::DataDir`].
+    pub fn write_kubeconfigs(&self, facade: Option<(String, String)>) -> Result<PathBuf, StartError> {
+        let internal_ca = self.pki.authority.cert_pem().to_owned();
+        let (facade, facade_ca) = facade.unzip();
+        let addresses = Addresses {
+            facade,
+            facade_ca: facade_ca.unwrap_or_default(),
+            control: format!("https://{}", self.control_name()),
+            internal_ca,
+        };
+        let dir = &self.settings.data_dir;
+        let failed = |source| StartError::DataDir { path: dir.clone(), source };
+        kubeconfigs::write_facade(dir, &addresses, &self.pki.facade).map_err(failed)?;
+        kubeconfigs::write_admin(dir, &addresses, &self.pki.admin).map_err(failed)
+    }
+
+    /// `host:port` under which the control service is reached.
+    #[must_use]
+    pub fn control_name(&self) -> String {
+        self.settings.control_external_address.clone().unwrap_or_else(|| reachable(self.address).to_string())
+    }
+
+    /// Reads token and CA files again (SIGHUP).
+    pub async fn reload(&self) {
+        self.believed.reload().await;
+    }
+
+    /// Waits for a task that the service cannot live without to fail.
+    pub async fn failed(&self) -> portico_kit::tasks::TaskFailure {
+        tokio::select! {
+            failure = self.tasks.failed() => failure,
+            failure = self.store_tasks.failed() => failure,
+        }
+    }
+
+    /// Stops taking calls, lets running ones end, and closes the store: what was acknowledged is on disk already.
+    pub async fn stop(self) {
+        self.drain.signal();
+        let late = self.tasks.shutdown(STOP_GRACE).await;
+        if !late.is_empty() {
+            tracing::warn!(tasks = ?late, "tasks did not end in time");
+        }
+        self.store.close().await;
+        self.store_tasks.shutdown(STOP_GRACE).await;
+    }
+}
+
+/// An address that a client on this machine can dial.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    address
+}
+
+/// What the control service is called besides localhost.
+fn names(settings: &ServerSettings) -> Vec<String> {
+    let external = settings.control_external_address.as_ref();
+    let host =
+        external.and_then(|a| a.rsplit_once(':')).map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
+    let bound = settings.control_address.ip().to_string();
+    host.into_iter().chain(settings.external_hostname.clone()).chain([bound]).collect()
+}
+
+fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsListener, StartError> {
+    let pair = pki.control.cert_pair("control.crt")?;
+    let tls = ServerTls::new(
+        pair,
+        &[],
+        &ServerTlsOptions { alpn: vec![b"h2".to_vec()], ..ServerTlsOptions::default() },
+    )?;
+    let options =
+        ListenerOptions { max_connections: settings.max_connections, ..ListenerOptions::new("control") };
+    let metrics = ListenerMetrics::new(&process.metrics, "control");
+    TlsListener::bind(settings.control_address, tls, options, metrics)
+        .map_err(|source| StartError::Bind { address: settings.control_address, source })
+}
+
+/// The resolver's mode.
+fn mode(settings: &ServerSettings) -> Mode {
+    if settings.enable_aggregator_routing { Mode::Endpoints } else { Mode::ClusterIp }
+}

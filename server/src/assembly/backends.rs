@@ -1,0 +1,92 @@
+//! How backends are dialled from here: egress, address policy, client certificate. Probes and catalog share it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use portico_controllers::availability::{HttpProber, ProbeSettings};
+use portico_kit::certs::FileWatch;
+use portico_kit::dial::{AddressPolicy, Connector, ConnectorOptions};
+use portico_kit::egress::{EgressConfig, EgressDialer, EgressMetrics};
+use portico_kit::fetch::Fetcher;
+use portico_kit::hooks::{HookContext, Hooks};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::CertPair;
+
+use super::evidence::Judge;
+use super::{Process, StartError};
+use crate::settings::ServerSettings;
+
+/// The way to backends.
+pub(super) struct Backends {
+    pub(super) fetcher: Fetcher,
+    client_cert: Option<FileWatch<CertPair>>,
+}
+
+impl Backends {
+    /// Reads the egress selector and the client certificate.
+    pub(super) fn new(
+        settings: &ServerSettings,
+        process: &Process,
+        tasks: &TaskSet,
+        own: SocketAddr,
+    ) -> Result<Self, StartError> {
+        let policy = AddressPolicy::new(settings.backend_allow_cidr.clone());
+        policy.add_own_listener(own);
+        let options = ConnectorOptions {
+            dial_timeout: settings.backend_dial_timeout,
+            policy,
+            ..ConnectorOptions::default()
+        };
+        let egress =
+            settings.egress_selector_config_file.as_ref().map(|f| cluster(f, process)).transpose()?;
+        let connector = Connector::with_egress(options, egress.flatten());
+        let client_cert = settings
+            .proxy_client
+            .as_ref()
+            .map(|(cert, key)| FileWatch::pair("aggregator-proxy-cert", cert.clone(), key.clone()))
+            .transpose()?;
+        Ok(Self { fetcher: Fetcher::new(connector, tasks.clone()), client_cert })
+    }
+
+    /// The certificate that backends see, as it changes.
+    pub(super) fn client_cert_watch(&self) -> Option<FileWatch<CertPair>> {
+        self.client_cert.clone()
+    }
+
+    /// Probes that present the certificate.
+    pub(super) fn prober(&self, settings: ProbeSettings) -> HttpProber {
+        let client_cert = self.client_cert.as_ref().map(|w| CertPair::clone(&w.current()));
+        HttpProber::new(self.fetcher.clone(), settings, client_cert)
+    }
+
+    /// The hook that takes changed certificates up; only where there is one.
+    pub(super) fn add_hook(
+        &self,
+        prober: HttpProber,
+        judge: &Judge,
+        hooks: &Hooks,
+    ) -> Result<(), StartError> {
+        let Some(watch) = self.client_cert.clone() else { return Ok(()) };
+        let judge = judge.clone();
+        hooks.add_post_start("aggregator-reload-proxy-client-cert", move |cx: HookContext| async move {
+            watch.watch(&cx.tasks, "proxy-client-cert");
+            let mut changes = watch.subscribe();
+            cx.tasks.spawn_until_cancelled("proxy-client-cert-reload", async move {
+                while changes.changed().await.is_ok() {
+                    prober.set_client_cert(Some(CertPair::clone(&changes.borrow_and_update())));
+                    judge.probe_all_again();
+                }
+            });
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+/// The dialer of upstream's `cluster` selection; nothing when the file leaves it direct.
+fn cluster(file: &Path, process: &Process) -> Result<Option<EgressDialer>, StartError> {
+    let config = EgressConfig::load(file)?;
+    let metrics = EgressMetrics::new(&process.metrics);
+    let dialer = config.selection("cluster").map(|s| EgressDialer::new(s, Some(metrics))).transpose()?;
+    Ok(dialer.flatten())
+}

@@ -1,0 +1,59 @@
+//! The server's checks on the board, so that each facade shows them under upstream's names.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::health::{Endpoint, Health, HealthQuery};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_proto::convert::{Check, Payload, PayloadKind};
+
+use crate::grpc::config::board::Board;
+
+/// Checks are looked at this often once all have passed, and more often before: readiness waits for them.
+const PERIOD: Policy = Policy::new(Duration::from_millis(1), Duration::from_secs(1), 1.3, 0.0);
+
+/// Posts the results of all checks, for ever; only changes travel. `ready` is given when all pass for the first time.
+pub(super) fn publish(health: Health, board: Board, ready: Signal, tasks: &TaskSet) {
+    tasks.spawn_until_cancelled("health-checks", async move {
+        let mut pause = Backoff::new(PERIOD);
+        let mut posted = BTreeSet::new();
+        loop {
+            let results = evaluate(&health).await;
+            if results.iter().all(|(_, check)| check.ok) {
+                ready.signal();
+            }
+            let names: BTreeSet<String> = results.iter().map(|(name, _)| name.clone()).collect();
+            let gone = posted.difference(&names).map(|name| (PayloadKind::Check, name.clone(), None));
+            let now = results
+                .iter()
+                .map(|(name, check)| (PayloadKind::Check, name.clone(), Some(Payload::Check(check.clone()))));
+            board.post(now.chain(gone).collect::<Vec<_>>());
+            posted = names;
+            tokio::time::sleep(pause.next_wait()).await;
+        }
+    });
+}
+
+/// Each check with the endpoints on which it stands.
+async fn evaluate(health: &Health) -> Vec<(String, Check)> {
+    let mut all: Vec<(String, Check)> = Vec::new();
+    for endpoint in [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz] {
+        for checked in health.run(endpoint, &HealthQuery::default()).await.results {
+            let failure = checked.failure;
+            match all.iter_mut().find(|(name, _)| *name == checked.name) {
+                Some((_, check)) => check.endpoints.push(endpoint.name().to_owned()),
+                None => {
+                    let check = Check {
+                        endpoints: vec![endpoint.name().to_owned()],
+                        ok: failure.is_none(),
+                        message: failure.unwrap_or_default(),
+                    };
+                    all.push((checked.name, check));
+                }
+            }
+        }
+    }
+    all
+}

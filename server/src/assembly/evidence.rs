@@ -1,0 +1,63 @@
+//! What Explain knows from rooms that do not know each other: probes and facades.
+
+use std::sync::Arc;
+
+use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
+use portico_routes::{Ack, Evidence, ReachStage, Reached};
+
+use crate::grpc::config::facades::{Facades, Hints};
+
+/// The controller that judges availability.
+pub(super) type Judge = Availability<HttpProber>;
+
+/// Probes and facades together.
+pub(super) struct Seen {
+    pub(super) judge: Judge,
+    pub(super) facades: Facades,
+}
+
+impl Evidence for Seen {
+    fn reached(&self, name: &str) -> Vec<Reached> {
+        let own = self.judge.observations(name).into_iter().filter(|o| o.seen_by == "control");
+        let own = own.map(|o| Reached {
+            failed_at: if o.ok { None } else { Some(o.failed_at.map_or(ReachStage::Dial, stage)) },
+            seen_by: o.seen_by,
+            message: o.message,
+            since: o.since,
+        });
+        // Facades tell the stage, too; the judge keeps only whether they get through.
+        own.chain(self.facades.reached(name)).collect()
+    }
+
+    fn acks(&self, name: &str) -> Vec<Ack> {
+        self.facades.acks(name)
+    }
+}
+
+fn stage(stage: ProbeStage) -> ReachStage {
+    match stage {
+        ProbeStage::Dial => ReachStage::Dial,
+        ProbeStage::Tls => ReachStage::Tls,
+        ProbeStage::Http => ReachStage::Http,
+    }
+}
+
+/// Facades' words on their way to the judge.
+pub(super) struct ToJudge(pub(super) Judge);
+
+impl Hints for ToJudge {
+    fn hint(&self, facade: &str, api_service: &str, reachable: bool, detail: &str) {
+        self.0.hint(facade, api_service, reachable, detail);
+    }
+
+    fn forget(&self, facade: &str) {
+        self.0.forget_facade(facade);
+    }
+}
+
+impl Seen {
+    /// As the services take it.
+    pub(super) fn shared(judge: Judge, facades: Facades) -> Arc<dyn Evidence + Send + Sync> {
+        Arc::new(Self { judge, facades })
+    }
+}

@@ -1,0 +1,207 @@
+//! The rooms behind the services, and the post-start hooks that start them, under upstream's names.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
+use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
+use portico_controllers::identity::{Identity, IdentityLease};
+use portico_controllers::informers::Informers;
+use portico_controllers::system_namespaces::SystemNamespaces;
+use portico_kinds::Kinds;
+use portico_kit::health::{Check, Endpoint, Health};
+use portico_kit::hooks::{HookContext, Hooks};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_registry::Registry;
+use portico_routes::{Evidence, Installed, Routes};
+use portico_server_catalog::Documents;
+use portico_store::Store;
+
+use super::backends::Backends;
+use super::evidence::{Judge, Seen, ToJudge};
+use super::served::ServedHere;
+use super::{Process, StartError, mode};
+use crate::grpc::config::Sources;
+use crate::grpc::config::board::Board;
+use crate::grpc::config::facades::Facades;
+use crate::settings::ServerSettings;
+
+/// Everything that the services stand on besides registry and store.
+pub(super) struct Rooms {
+    pub(super) routes: Routes,
+    pub(super) board: Board,
+    pub(super) facades: Facades,
+    judge: Judge,
+    auto_register: AutoRegister,
+    informers: Informers,
+    served: ServedHere,
+    /// Given once all checks have passed for the first time.
+    pub(super) ready: Signal,
+}
+
+impl Rooms {
+    /// Makes the rooms and registers what starts them. Nothing runs before the hooks do.
+    pub(super) fn join(
+        settings: &ServerSettings,
+        registry: &Registry,
+        kinds: &Arc<Kinds>,
+        hooks: &Hooks,
+        process: &Process,
+        tasks: &TaskSet,
+        own: SocketAddr,
+    ) -> Result<Self, StartError> {
+        let backends = Backends::new(settings, process, tasks, own)?;
+        let routes = Routes::new(
+            portico_routes::Settings { mode: mode(settings), ..portico_routes::Settings::default() },
+            installed(kinds),
+        );
+        let informers = Informers::new();
+        let prober = backends.prober(ProbeSettings::default());
+        let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
+        let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
+        let board = Board::new();
+        let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
+        let served = ServedHere::new(kinds, &backends);
+        let rooms = Self {
+            routes,
+            board,
+            facades,
+            judge,
+            auto_register,
+            informers,
+            served,
+            ready: Signal::new("ServerReady"),
+        };
+        rooms.add_hooks(registry, hooks)?;
+        rooms.served.add_hooks(&rooms.routes, &rooms.board, &rooms.ready, hooks)?;
+        backends.add_hook(prober, &rooms.judge, hooks)?;
+        Ok(rooms)
+    }
+
+    fn add_hooks(&self, registry: &Registry, hooks: &Hooks) -> Result<(), StartError> {
+        let (r, informers) = (registry.clone(), self.informers.clone());
+        hooks.add_post_start("start-kube-aggregator-informers", move |cx: HookContext| async move {
+            cx.tasks.spawn_critical("aggregator-informers", informers.run(r, cx.tasks.clone()));
+            Ok(())
+        })?;
+        let (r, routes) = (registry.clone(), self.routes.clone());
+        hooks.add_post_start("apiservice-registration-controller", move |cx: HookContext| async move {
+            let initiated = routes.initiated();
+            cx.tasks.spawn_critical("apiservice-registration", routes.run(r, cx.tasks.clone()));
+            reached(&cx, &initiated).await
+        })?;
+        let judge = self.judge.clone();
+        hooks.add_post_start(
+            "apiservice-status-local-available-controller",
+            move |cx: HookContext| async move {
+                judge.run_local(&cx.tasks);
+                Ok(())
+            },
+        )?;
+        let (judge, sink) = (self.judge.clone(), RegistrySink::new(registry.clone()));
+        hooks.add_post_start(
+            "apiservice-status-remote-available-controller",
+            move |cx: HookContext| async move {
+                judge.run_remote(&cx.tasks);
+                judge.run_writer(sink, &cx.tasks);
+                Ok(())
+            },
+        )?;
+        let (r, auto_register) = (registry.clone(), self.auto_register.clone());
+        hooks.add_post_start("kube-apiserver-autoregistration", move |cx: HookContext| async move {
+            auto_register.run(r, None, cx.tasks.clone()).await;
+            Ok(())
+        })?;
+        let synced = self.informers.synced();
+        hooks.add_post_start("generic-apiserver-start-informers", move |cx: HookContext| async move {
+            reached(&cx, &synced).await
+        })?;
+        let (r, namespaces) = (registry.clone(), SystemNamespaces::new());
+        hooks.add_post_start("start-system-namespaces-controller", move |cx: HookContext| async move {
+            cx.tasks.spawn("system-namespaces", namespaces.run(r, cx.tasks.clone()));
+            Ok(())
+        })?;
+        let (r, lease) = (registry.clone(), IdentityLease::new(identity()));
+        hooks.add_post_start(
+            "start-kube-apiserver-identity-lease-controller",
+            move |cx: HookContext| async move {
+                cx.tasks.spawn("identity-lease", lease.run(r, cx.tasks.clone()));
+                Ok(())
+            },
+        )?;
+        Ok(())
+    }
+
+    /// The checks that are no hooks: store, informers, auto-registration.
+    pub(super) fn add_checks(&self, health: &Health, store: &Arc<dyn Store>) -> Result<(), StartError> {
+        use Endpoint::{Healthz, Livez, Readyz};
+        for (endpoints, name) in [(&[Healthz, Livez, Readyz][..], "etcd"), (&[Readyz], "etcd-readiness")] {
+            let store = Arc::clone(store);
+            let reachable = move || {
+                let store = Arc::clone(&store);
+                async move { store.latest_revision().await.map(drop).map_err(|e| e.to_string()) }
+            };
+            health.add(endpoints, Check::waiting(name, reachable))?;
+        }
+        let synced = self.informers.synced();
+        let informers = move || if synced.is_signaled() { Ok(()) } else { Err("not synced".to_owned()) };
+        health.add(&[Readyz], Check::new("informer-sync", informers))?;
+        let completion = self.auto_register.completion();
+        health.add_boot(Check::new("autoregister-completion", move || completion.check()))?;
+        Ok(())
+    }
+
+    /// What config streams are fed from.
+    pub(super) fn sources(&self, store: &dyn Store) -> Arc<Sources> {
+        let identity = store.identity();
+        Arc::new(Sources {
+            routes: self.routes.clone(),
+            board: self.board.clone(),
+            store_id: identity.store_id.clone(),
+            epoch: identity.epoch.to_string(),
+        })
+    }
+
+    /// What Explain knows.
+    pub(super) fn evidence(&self) -> Arc<dyn Evidence + Send + Sync> {
+        Seen::shared(self.judge.clone(), self.facades.clone())
+    }
+
+    /// Documents by hash.
+    pub(super) fn documents(&self) -> Documents {
+        self.served.documents()
+    }
+}
+
+/// Waits for a signal, unless the process ends first.
+pub(super) async fn reached(cx: &HookContext, signal: &Signal) -> Result<(), String> {
+    cx.stop.run_until_cancelled(signal.signaled()).await;
+    Ok(())
+}
+
+/// The group versions that this build serves itself, with their priorities.
+fn installed(kinds: &Kinds) -> impl Iterator<Item = Installed> {
+    kinds.served().map(|served| Installed {
+        group_version: served.group_version.clone(),
+        group_priority_minimum: served.group_priority,
+        version_priority: served.version_priority,
+    })
+}
+
+/// The same as APIServices that are kept.
+fn desired(kinds: &Kinds) -> impl Iterator<Item = Desired> {
+    installed(kinds).map(|i| Desired {
+        group_version: i.group_version,
+        group_priority_minimum: i.group_priority_minimum,
+        version_priority: i.version_priority,
+        mode: Managed::OnStart,
+    })
+}
+
+fn identity() -> Identity {
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let hostname = hostname.trim();
+    let hostname = if hostname.is_empty() { "localhost" } else { hostname };
+    Identity::new(hostname, &uuid::Uuid::new_v4().to_string())
+}

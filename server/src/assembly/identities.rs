@@ -1,0 +1,100 @@
+//! Who the control service believes: built from files, built anew when they change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portico_auth::authn::{Authority, TokenFile};
+use portico_auth::authz::BootstrapRbac;
+use portico_auth::forwarded::LocalTrustVerifier;
+use portico_auth::{Authorizer, Union, authz};
+use portico_kit::certs::{FileError, FileWatch};
+use portico_kit::tasks::TaskSet;
+
+use super::StartError;
+use crate::chain::Identities;
+use crate::settings::ServerSettings;
+
+/// The identities and the files behind them. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Believed {
+    pub(super) identities: Arc<Identities>,
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    internal: Authority,
+    files: Vec<FileWatch<Part>>,
+}
+
+/// One file's part of the authenticators.
+enum Part {
+    Client(Authority),
+    Tokens(Arc<TokenFile>),
+}
+
+fn client_ca(pem: &[u8]) -> Result<Part, String> {
+    Authority::from_pem(pem).map(Part::Client).map_err(|e| e.to_string())
+}
+
+fn tokens(csv: &[u8]) -> Result<Part, String> {
+    let text = std::str::from_utf8(csv).map_err(|e| e.to_string())?;
+    TokenFile::parse(text).map(|t| Part::Tokens(Arc::new(t))).map_err(|e| e.to_string())
+}
+
+fn watched(
+    path: Option<&PathBuf>,
+    parse: fn(&[u8]) -> Result<Part, String>,
+) -> Result<Option<FileWatch<Part>>, FileError> {
+    let read = move |raw: &[Vec<u8>]| parse(raw.first().map_or(&[], Vec::as_slice));
+    path.map(|path| FileWatch::new(vec![path.clone()], read)).transpose()
+}
+
+/// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
+fn union(internal: &Authority, files: &[FileWatch<Part>]) -> Union {
+    files.iter().fold(Union::default().with_internal_authority(internal.clone()), |union, file| match &*file
+        .current()
+    {
+        Part::Client(authority) => union.with_client_authority(authority.clone()),
+        Part::Tokens(tokens) => union.with_tokens(Arc::clone(tokens) as _),
+    })
+}
+
+impl Believed {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`StartError`] names the file.
+    pub(super) fn new(
+        settings: &ServerSettings,
+        internal_ca: &str,
+        local: LocalTrustVerifier,
+    ) -> Result<Self, StartError> {
+        let internal = Authority::from_pem(internal_ca.as_bytes())?;
+        let clients = watched(settings.client_ca_file.as_ref(), client_ca)?;
+        let tokens = watched(settings.token_auth_file.as_ref(), tokens)?;
+        let files: Vec<_> = clients.into_iter().chain(tokens).collect();
+        let authorizer: Arc<dyn Authorizer> =
+            if settings.always_allow { Arc::new(authz::AlwaysAllow) } else { Arc::new(BootstrapRbac) };
+        let identities = Identities::new(union(&internal, &files), Arc::clone(&authorizer), local);
+        Ok(Self { identities: Arc::new(identities), authorizer, internal, files })
+    }
+
+    /// Takes changed files up, by period and when told.
+    pub(super) fn watch(&self, tasks: &TaskSet) {
+        for file in &self.files {
+            file.watch(tasks, "authentication-file");
+            let (this, mut changes) = (self.clone(), file.subscribe());
+            tasks.spawn_until_cancelled("authentication-reload", async move {
+                while changes.changed().await.is_ok() {
+                    this.identities.replace(union(&this.internal, &this.files));
+                }
+            });
+        }
+    }
+
+    /// Reads all files again now; what cannot be read stays as it was and is logged.
+    pub(super) async fn reload(&self) {
+        for file in &self.files {
+            if let Err(error) = file.reload().await {
+                tracing::error!(%error, "changed files are not used");
+            }
+        }
+    }
+}

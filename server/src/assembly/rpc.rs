@@ -1,0 +1,136 @@
+//! The gRPC services, joined behind the chain and served.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::drain;
+use portico_kit::listener::TlsListener;
+use portico_kit::tasks::TaskSet;
+use portico_proto::admin::admin_server::AdminServer;
+use portico_proto::apiregistration::api_services_server::ApiServicesServer;
+use portico_proto::catalog::catalog_server::CatalogServer;
+use portico_proto::config::config_server::ConfigServer;
+use portico_proto::objects::objects_server::ObjectsServer;
+use portico_proto::routes::routes_server::RoutesServer;
+use portico_proto::{DESCRIPTORS, MAX_MESSAGE_BYTES};
+use portico_registry::Registry;
+use portico_store::Store;
+use tonic::service::Routes;
+use tonic_health::ServingStatus;
+use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::server::Builder as Reflection;
+
+use super::hooks::Rooms;
+use super::identities::Believed;
+use super::{Process, StartError};
+use crate::chain::ChainLayer;
+use crate::grpc::admin::AdminService;
+use crate::grpc::api_services::ApiServicesService;
+use crate::grpc::catalog::CatalogService;
+use crate::grpc::config::ConfigService;
+use crate::grpc::objects::ObjectsService;
+use crate::grpc::routes::{Explainer, RoutesService};
+use crate::listen;
+use crate::pki::Pki;
+use crate::settings::ServerSettings;
+
+/// How often a quiet connection is asked whether it lives.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long the answer may take.
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the services stand on.
+pub(super) struct Services {
+    pub(super) registry: Registry,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) pki: Arc<Pki>,
+    pub(super) process: Process,
+}
+
+/// A server with our message limits.
+macro_rules! limited {
+    ($server:ident, $service:expr) => {
+        $server::new($service)
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES)
+    };
+}
+
+impl Services {
+    /// Every service of the contract, health and reflection, and the chain to put around them.
+    pub(super) fn join(
+        self,
+        rooms: &Rooms,
+        believed: &Believed,
+        tasks: &TaskSet,
+    ) -> Result<(ChainLayer, Routes), StartError> {
+        let explainer = Explainer::new(rooms.routes.clone(), rooms.evidence());
+        let config = ConfigService {
+            sources: rooms.sources(&*self.store),
+            facades: rooms.facades.clone(),
+            authority: Arc::clone(&self.pki.authority),
+            tasks: tasks.clone(),
+        };
+        let admin = AdminService {
+            metrics: self.process.metrics,
+            store: self.store,
+            telemetry: self.process.telemetry,
+        };
+        let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone());
+        let mut builder = Routes::builder();
+        builder
+            .add_service(limited!(ObjectsServer, ObjectsService::new(self.registry)))
+            .add_service(limited!(ApiServicesServer, api_services))
+            .add_service(limited!(ConfigServer, config))
+            .add_service(limited!(CatalogServer, CatalogService { documents: rooms.documents() }))
+            .add_service(limited!(RoutesServer, RoutesService { explainer }))
+            .add_service(limited!(AdminServer, admin))
+            .add_service(health(rooms, tasks))
+            .add_service(reflection().build_v1()?)
+            .add_service(reflection().build_v1alpha()?);
+        Ok((ChainLayer::new(Arc::clone(&believed.identities)), builder.routes().prepare()))
+    }
+}
+
+/// `grpc.health.v1`: serving once all checks have passed, until the stop.
+fn health(rooms: &Rooms, tasks: &TaskSet) -> HealthServer<impl Health> {
+    let (reporter, service) = tonic_health::server::health_reporter();
+    let (ready, stop) = (rooms.ready.clone(), tasks.token());
+    tasks.spawn("grpc-health", async move {
+        reporter.set_service_status("", ServingStatus::NotServing).await;
+        if stop.run_until_cancelled(ready.signaled()).await.is_some() {
+            reporter.set_service_status("", ServingStatus::Serving).await;
+            stop.cancelled().await;
+        }
+        reporter.set_service_status("", ServingStatus::NotServing).await;
+    });
+    service
+}
+
+fn reflection<'a>() -> Reflection<'a> {
+    Reflection::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+/// Serves until drained; a server that ends by itself ends the process.
+pub(super) fn serve(
+    settings: &ServerSettings,
+    listener: TlsListener,
+    chain: ChainLayer,
+    routes: Routes,
+    tasks: &TaskSet,
+    drained: drain::Watch,
+) {
+    let incoming = listen::connections(listener.incoming(tasks, drained.clone()));
+    let server = tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .max_concurrent_streams(settings.max_streams_per_connection)
+        .layer(chain)
+        .add_routes(routes);
+    let mut drained = drained;
+    tasks.spawn_critical("grpc-server", async move {
+        server.serve_with_incoming_shutdown(incoming, async move { drained.signaled().await }).await
+    });
+}

@@ -1,0 +1,229 @@
+//! The catalog, joined: routes in, entries onto the board, and the way to backends.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
+use portico_kinds::Kinds;
+use portico_kit::dial;
+use portico_kit::fetch::{FetchRequest, FetchTarget, Fetcher};
+use portico_kit::hooks::{HookContext, Hooks};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots};
+use portico_machinery::route::{Backend, Route, Trust};
+use portico_proto::convert::{Payload, PayloadKind};
+use portico_routes::{Entry, EntryKey, Routes, Update};
+use portico_server_catalog::{Answer, Catalog, Documents, Fetch, FetchFailure, FetchFuture, Get, Settings};
+
+use super::StartError;
+use super::backends::Backends;
+use super::hooks::reached;
+use crate::grpc::config::board::Board;
+
+/// What this server says of its Kubernetes version in OpenAPI documents.
+const KUBERNETES_VERSION: &str = "1.36";
+
+/// The catalog and what it needs of other rooms.
+pub(super) struct ServedHere {
+    catalog: Catalog,
+    backends: Arc<ToBackends>,
+    kinds: Arc<Kinds>,
+}
+
+impl ServedHere {
+    pub(super) fn new(kinds: &Arc<Kinds>, backends: &Backends) -> Self {
+        let backends = Arc::new(ToBackends {
+            fetcher: backends.fetcher.clone(),
+            client_cert: backends.client_cert_watch(),
+            known: Mutex::default(),
+        });
+        let settings = Settings { version: KUBERNETES_VERSION.to_owned() };
+        let catalog = Catalog::new(settings, Arc::clone(&backends) as _);
+        Self { catalog, backends, kinds: Arc::clone(kinds) }
+    }
+
+    pub(super) fn documents(&self) -> Documents {
+        self.catalog.documents()
+    }
+
+    /// Registers what starts the catalog. `ready` is given once the server is: OpenAPI is written after that.
+    pub(super) fn add_hooks(
+        &self,
+        routes: &Routes,
+        board: &Board,
+        ready: &Signal,
+        hooks: &Hooks,
+    ) -> Result<(), StartError> {
+        let (catalog, kinds, ready) = (self.catalog.clone(), Arc::clone(&self.kinds), ready.clone());
+        let (backends, routes, board) = (Arc::clone(&self.backends), routes.clone(), board.clone());
+        hooks.add_post_start("apiservice-discovery-controller", move |cx: HookContext| async move {
+            catalog.run(&kinds, &cx.tasks, async move { ready.signaled().await });
+            cx.tasks.spawn_until_cancelled("catalog-entries", post(catalog.clone(), board));
+            let initiated = routes.initiated();
+            cx.tasks.spawn_until_cancelled("catalog-routes", follow(catalog, backends, routes));
+            reached(&cx, &initiated).await
+        })?;
+        for name in ["apiservice-openapi-controller", "apiservice-openapiv3-controller"] {
+            // Both are part of the catalog's run; upstream's checks of these names do not wait for documents either.
+            hooks.add_post_start(name, |_| async { Ok(()) })?;
+        }
+        Ok(())
+    }
+}
+
+/// Posts entries as they change.
+async fn post(catalog: Catalog, board: Board) {
+    let mut reader = catalog.subscribe();
+    loop {
+        let changes = reader.changes().await;
+        board.post(changes.into_iter().map(|(key, served)| {
+            let payload = served.map(|s| Payload::Served(Box::new((*s).clone())));
+            (PayloadKind::Served, key, payload)
+        }));
+    }
+}
+
+/// Tells the catalog of routes as they change.
+async fn follow(catalog: Catalog, backends: Arc<ToBackends>, routes: Routes) {
+    let mut updates = routes.publisher().subscribe(None);
+    let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+    loop {
+        let changes = match updates.next().await {
+            Update::Delta(delta) => delta.changes,
+            Update::Snapshot(snapshot) => {
+                let there: BTreeSet<EntryKey> = snapshot.entries.iter().map(|(k, _)| k.clone()).collect();
+                let gone =
+                    names.iter().map(|n| EntryKey::Route(Arc::clone(n))).filter(|k| !there.contains(k));
+                let gone: Vec<_> = gone.map(|k| (k, None)).collect();
+                snapshot.entries.into_iter().map(|(k, e)| (k, Some(e))).chain(gone).collect()
+            }
+        };
+        let mut told: Vec<(String, Option<Arc<Route>>)> = Vec::new();
+        for (key, entry) in changes {
+            match (key, entry) {
+                (EntryKey::Bundle(hash), Some(Entry::Bundle(bundle))) => backends.trust(&hash, &bundle.pem),
+                (EntryKey::Bundle(hash), _) => backends.distrust(&hash),
+                (EntryKey::Route(name), Some(Entry::Route(route))) => {
+                    names.insert(Arc::clone(&name));
+                    told.push((name.to_string(), Some(route)));
+                }
+                (EntryKey::Route(name), _) => {
+                    names.remove(&name);
+                    told.push((name.to_string(), None));
+                }
+            }
+        }
+        catalog.routes(told);
+    }
+}
+
+/// Reaches backends as real traffic does: same trust, same names, same certificate.
+pub(super) struct ToBackends {
+    fetcher: Fetcher,
+    client_cert: Option<portico_kit::certs::FileWatch<CertPair>>,
+    known: Mutex<Known>,
+}
+
+/// Bundles by hash, and TLS settings of those that were used.
+#[derive(Default)]
+struct Known {
+    bundles: HashMap<String, Bytes>,
+    tls: HashMap<(Trust, bool), (Option<[u8; 32]>, ClientTls)>,
+}
+
+impl ToBackends {
+    fn trust(&self, hash: &str, pem: &[u8]) {
+        self.known.lock().bundles.insert(hash.to_owned(), Bytes::copy_from_slice(pem));
+    }
+
+    fn distrust(&self, hash: &str) {
+        let mut known = self.known.lock();
+        known.bundles.remove(hash);
+        known.tls.retain(|(trust, _), _| *trust != Trust::Bundle(hash.to_owned()));
+    }
+
+    /// TLS settings shared by all backends that are trusted alike, under this one's name.
+    fn tls(&self, backend: &Backend) -> Result<ClientTls, FetchFailure> {
+        let failed = |e: portico_kit::tls::TlsError| FetchFailure(e.to_string());
+        let pair = self.client_cert.as_ref().map(|w| w.current());
+        let print = pair.as_ref().map(|p| p.info().fingerprint);
+        let key = (backend.trust.clone(), backend.http2);
+        let mut known = self.known.lock();
+        let base = match known.tls.get(&key) {
+            Some((same, tls)) if *same == print => tls.clone(),
+            _ => {
+                let roots = match &backend.trust {
+                    Trust::System => Roots::System,
+                    Trust::Insecure => Roots::Insecure,
+                    Trust::Bundle(hash) => match known.bundles.get(hash) {
+                        Some(pem) => Roots::bundle("spec.caBundle", pem),
+                        None => return Err(FetchFailure("the CA bundle has not arrived".to_owned())),
+                    },
+                };
+                let alpn = if backend.http2 { Alpn::Http2 } else { Alpn::Http1 };
+                let tls = ClientTls::builder()
+                    .roots(roots)
+                    .alpn(alpn)
+                    .client_cert(pair.as_deref().cloned())
+                    .build()
+                    .map_err(failed)?;
+                known.tls.insert(key, (print, tls.clone()));
+                tls
+            }
+        };
+        base.with_server_name(&backend.server_name).map_err(failed)
+    }
+
+    async fn fetch(&self, get: Get<'_>) -> Result<Answer, FetchFailure> {
+        let target = get.backend.targets.first().ok_or_else(|| {
+            let reason = get.backend.resolve_error.as_ref().map(|e| e.message.clone());
+            FetchFailure(reason.unwrap_or_else(|| "there is no address to dial".to_owned()))
+        })?;
+        let target = dial::Target::new(target.host.as_str(), target.port);
+        let to = FetchTarget { target, tls: Some(self.tls(get.backend)?), host: None };
+        let request = FetchRequest {
+            path: get.path.to_owned(),
+            headers: headers(&get)?,
+            timeout: get.timeout,
+            max_body: get.max_body,
+        };
+        let fetched = self.fetcher.get(&to, &request).await.map_err(|e| FetchFailure(e.to_string()))?;
+        let text = |name| {
+            fetched
+                .headers
+                .get(name)
+                .and_then(|v: &HeaderValue| v.to_str().ok())
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Ok(Answer {
+            status: fetched.status.as_u16(),
+            content_type: text(header::CONTENT_TYPE),
+            etag: text(header::ETAG),
+            body: fetched.body,
+        })
+    }
+}
+
+fn headers(get: &Get<'_>) -> Result<HeaderMap, FetchFailure> {
+    let value = |text: &str| HeaderValue::from_str(text).map_err(|e| FetchFailure(e.to_string()));
+    let mut headers = HeaderMap::new();
+    headers.insert("x-remote-user", HeaderValue::from_static(get.user));
+    for group in get.groups {
+        headers.append("x-remote-group", HeaderValue::from_static(group));
+    }
+    for (name, text) in [(header::ACCEPT, get.accept), (header::IF_NONE_MATCH, get.if_none_match)] {
+        if !text.is_empty() {
+            headers.insert(name, value(text)?);
+        }
+    }
+    Ok(headers)
+}
+
+impl Fetch for ToBackends {
+    fn get<'a>(&'a self, get: Get<'a>) -> FetchFuture<'a> {
+        Box::pin(self.fetch(get))
+    }
+}

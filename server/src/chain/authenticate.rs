@@ -1,0 +1,87 @@
+//! Who calls: certificate, bearer token, or the in-process facade; and whom a facade speaks for.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use portico_auth::authn::FACADES;
+use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
+use portico_auth::headers::NoHeaders;
+use portico_auth::{Authorizer, Credentials, Method, Outcome, Union};
+use portico_machinery::{Status, UserInfo};
+use portico_proto::identity::Forwarded;
+use portico_proto::rpc_status::to_rpc;
+use tonic::body::Body;
+use tonic::metadata::MetadataMap;
+
+use super::caller::Caller;
+use crate::listen::Connected;
+
+/// The name under which the in-process facade is known.
+const IN_PROCESS: &str = "in-process";
+
+/// What the chain believes: authenticators (swapped on reload), the authorizer, and the one in-process trust.
+pub struct Identities {
+    union: ArcSwap<Union>,
+    authorizer: Arc<dyn Authorizer>,
+    local: LocalTrustVerifier,
+}
+
+impl Identities {
+    /// These authenticators, this authorizer, and this in-process facade.
+    #[must_use]
+    pub fn new(union: Union, authorizer: Arc<dyn Authorizer>, local: LocalTrustVerifier) -> Self {
+        Self { union: ArcSwap::from_pointee(union), authorizer, local }
+    }
+
+    /// Replaces the authenticators: token or CA files changed.
+    pub fn replace(&self, union: Union) {
+        self.union.store(Arc::new(union));
+    }
+
+    /// The caller of a request. Forwarded identity is believed from a facade, and taken out for anybody else.
+    pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, tonic::Status> {
+        let authorizer = Arc::clone(&self.authorizer);
+        if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {
+            let forwarded = forwarded(request.headers())?;
+            let user = UserInfo::new("system:portico:facade:in-process", [FACADES]).authenticated();
+            return Ok(Caller::facade(IN_PROCESS.to_owned(), user, forwarded, authorizer));
+        }
+        let (user, method) = self.authenticate(request)?;
+        if method == Method::InternalCertificate && user.in_group(FACADES) {
+            let forwarded = forwarded(request.headers())?;
+            return Ok(Caller::facade(user.name.clone(), user, forwarded, authorizer));
+        }
+        let mut metadata = MetadataMap::from_headers(std::mem::take(request.headers_mut()));
+        Forwarded::strip(&mut metadata);
+        *request.headers_mut() = metadata.into_headers();
+        Ok(Caller::native(user, authorizer))
+    }
+
+    fn authenticate(&self, request: &http::Request<Body>) -> Result<(UserInfo, Method), tonic::Status> {
+        let peer = request.extensions().get::<Connected>();
+        let credentials = Credentials {
+            authorization: request.headers().get(http::header::AUTHORIZATION).and_then(|v| v.to_str().ok()),
+            websocket_protocols: None,
+            peer: peer.and_then(|p| p.chain.as_deref()),
+            // Front proxies speak HTTP to the facade; no header authenticates here.
+            headers: &NoHeaders,
+        };
+        match self.union.load().authenticate(&credentials).outcome {
+            Outcome::Authenticated(user, method) => Ok((user, method)),
+            Outcome::Anonymous(_) | Outcome::Unauthorized(_) => Err(to_rpc(&Status::unauthorized())),
+        }
+    }
+}
+
+fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {
+    // Metadata wants its own map; only the two keys are copied.
+    let mut own = HeaderMap::new();
+    for key in [portico_proto::identity::USER_KEY, portico_proto::identity::ATTRIBUTES_KEY] {
+        if let Some(value) = headers.get(key) {
+            own.insert(key, value.clone());
+        }
+    }
+    Forwarded::read(&MetadataMap::from_headers(own))
+        .map_err(|e| tonic::Status::invalid_argument(e.to_string()))
+}

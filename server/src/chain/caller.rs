@@ -1,0 +1,94 @@
+//! The caller of one gRPC call: who, through whom, and whether they may.
+
+use std::sync::Arc;
+
+use portico_auth::{Authorizer, forbidden};
+use portico_machinery::{Attributes, RequestInfo, Status, UserInfo};
+use portico_proto::identity::Forwarded;
+use portico_proto::rpc_status::to_rpc;
+
+/// Who is at the other end of the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A facade of this name; its verdict on a forwarded caller is final for what it could know.
+    Facade(String),
+    /// Anybody else: speaks for itself.
+    Native,
+}
+
+/// The caller. Services find it in the request's extensions.
+#[derive(Clone)]
+pub struct Caller {
+    user: UserInfo,
+    peer: Peer,
+    forwarded: bool,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Caller {
+    /// Somebody who speaks for themselves.
+    pub(super) fn native(user: UserInfo, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { user, peer: Peer::Native, forwarded: false, authorizer }
+    }
+
+    /// A facade, speaking for itself or for somebody.
+    pub(super) fn facade(
+        name: String,
+        user: UserInfo,
+        forwarded: Option<Forwarded>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        let peer = Peer::Facade(name);
+        match forwarded {
+            None => Self { user, peer, forwarded: false, authorizer },
+            Some(f) => Self { user: f.user, peer, forwarded: true, authorizer },
+        }
+    }
+
+    /// The user to act as.
+    #[must_use]
+    pub fn user(&self) -> &UserInfo {
+        &self.user
+    }
+
+    /// Whether a facade forwards an HTTP caller: then a Status travels whole in the answer's body.
+    #[must_use]
+    pub fn is_forwarded(&self) -> bool {
+        self.forwarded
+    }
+
+    /// The facade's name, if the peer is one.
+    #[must_use]
+    pub fn facade_name(&self) -> Option<&str> {
+        match &self.peer {
+            Peer::Facade(name) => Some(name),
+            Peer::Native => None,
+        }
+    }
+
+    /// Asks whether the caller may do this; what a facade forwards has been decided there.
+    ///
+    /// # Errors
+    /// The 403 Status.
+    pub fn authorize(&self, request: RequestInfo) -> Result<(), Box<Status>> {
+        if self.forwarded { Ok(()) } else { self.ask(&Attributes::new(self.user.clone(), request)) }
+    }
+
+    fn ask(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let decision = self.authorizer.authorize(attributes);
+        if decision.allowed() { Ok(()) } else { Err(Box::new(forbidden(attributes, &decision.reason))) }
+    }
+
+    pub(super) fn authorize_path(&self, path: &str) -> Result<(), tonic::Status> {
+        // Forwarded callers have no business here: a facade calls objects for them and nothing else.
+        self.ask(&Attributes::path(self.user.clone(), "post", path)).map_err(|s| to_rpc(&s))
+    }
+
+    pub(super) fn require_facade(&self, path: &str) -> Result<(), tonic::Status> {
+        if matches!(self.peer, Peer::Facade(_)) && !self.forwarded {
+            return Ok(());
+        }
+        let attributes = Attributes::path(self.user.clone(), "post", &format!("/grpc{path}"));
+        Err(to_rpc(&forbidden(&attributes, "only a facade's certificate may")))
+    }
+}

@@ -1,0 +1,46 @@
+//! Every method and what it asks of a caller before its message is read. One table; a test holds it against the
+//! descriptors.
+
+/// What a method asks of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Nothing: health.
+    Anyone,
+    /// The Kubernetes verb on the resource in the message; the service asks.
+    Object,
+    /// The non-resource path `/grpc/<service>/<method>`, verb `post`.
+    Path,
+    /// A facade's certificate, or the in-process facade.
+    Facade,
+}
+
+/// Services and what their methods ask; the longest match wins, anything else is [`Access::Path`].
+pub(crate) const TABLE: &[(&str, Access)] = &[
+    ("/grpc.health.v1.Health/", Access::Anyone),
+    ("/portico.apiregistration.v1.APIServices/", Access::Object),
+    ("/portico.objects.v1.Objects/", Access::Object),
+    ("/portico.config.v1.Config/Facades", Access::Path),
+    ("/portico.config.v1.Config/", Access::Facade),
+    ("/portico.catalog.v1.Catalog/", Access::Facade),
+    ("/portico.routes.v1.Routes/", Access::Path),
+    ("/portico.admin.v1.Admin/", Access::Path),
+];
+
+/// What the method at this path asks.
+pub(crate) fn access(path: &str) -> Access {
+    TABLE.iter().find(|(prefix, _)| path.starts_with(prefix)).map_or(Access::Path, |(_, access)| *access)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_row_that_matches_decides_and_the_unknown_is_a_path() {
+        assert_eq!(access("/grpc.health.v1.Health/Check"), Access::Anyone);
+        assert_eq!(access("/portico.config.v1.Config/Stream"), Access::Facade);
+        assert_eq!(access("/portico.config.v1.Config/Facades"), Access::Path);
+        assert_eq!(access("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"), Access::Path);
+        assert_eq!(access("/portico.objects.v1.ObjectsElse/Do"), Access::Path);
+    }
+}

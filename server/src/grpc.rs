@@ -1,0 +1,40 @@
+//! The services: each a thin adapter between generated messages and a room.
+
+pub(crate) mod admin;
+pub(crate) mod api_services;
+pub(crate) mod catalog;
+pub(crate) mod config;
+pub(crate) mod objects;
+pub(crate) mod routes;
+
+use portico_machinery::{RequestInfo, Status};
+use portico_proto::rpc_status::to_rpc;
+use tonic::Request;
+
+use crate::chain::Caller;
+
+/// A gRPC failure, boxed: it is large and rare.
+pub(crate) type RpcResult<T> = Result<T, tonic::Status>;
+
+/// The caller that the chain left.
+///
+/// # Errors
+/// UNAUTHENTICATED when there is none: a service that was mounted without the chain serves nobody.
+pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
+    request
+        .extensions()
+        .get::<Caller>()
+        .cloned()
+        .ok_or_else(|| tonic::Status::unauthenticated("no caller is known"))
+}
+
+/// Asks the caller's authorizer, as gRPC.
+pub(crate) fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
+    caller.authorize(request).map_err(|status| to_rpc(&status))
+}
+
+/// A Kubernetes refusal as gRPC.
+#[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
+pub(crate) fn refused(status: impl Into<Box<Status>>) -> tonic::Status {
+    to_rpc(&status.into())
+}

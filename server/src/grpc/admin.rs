@@ -1,0 +1,50 @@
+//! `portico.admin.v1`: operating the control service.
+
+use std::sync::Arc;
+
+use portico_kit::metrics;
+use portico_kit::telemetry::Telemetry;
+use portico_machinery::Status;
+use portico_proto::admin as pb;
+use portico_proto::admin::admin_server::Admin;
+use portico_store::Store;
+use tonic::{Request, Response};
+
+use super::{RpcResult, refused};
+
+/// The service. The chain has authorized each method as a path.
+pub(crate) struct AdminService {
+    pub(crate) metrics: metrics::Registry,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) telemetry: Telemetry,
+}
+
+#[tonic::async_trait]
+impl Admin for AdminService {
+    async fn metrics(&self, _: Request<pb::MetricsRequest>) -> RpcResult<Response<pb::MetricsResponse>> {
+        Ok(Response::new(pb::MetricsResponse { text: self.metrics.encode(metrics::Format::Text) }))
+    }
+
+    async fn set_log_level(
+        &self,
+        request: Request<pb::SetLogLevelRequest>,
+    ) -> RpcResult<Response<pb::SetLogLevelResponse>> {
+        let previous = self.telemetry.level();
+        let filter = request.into_inner().filter;
+        self.telemetry.set_level(&filter).map_err(|e| refused(Status::bad_request(e.to_string())))?;
+        Ok(Response::new(pb::SetLogLevelResponse { previous }))
+    }
+
+    async fn compact(
+        &self,
+        request: Request<pb::CompactRequest>,
+    ) -> RpcResult<Response<pb::CompactResponse>> {
+        let revision = match request.into_inner().revision {
+            0 => self.store.revision(),
+            revision => revision,
+        };
+        let oldest_revision =
+            self.store.compact(revision).await.map_err(|e| refused(Status::unavailable(e.to_string())))?;
+        Ok(Response::new(pb::CompactResponse { oldest_revision }))
+    }
+}

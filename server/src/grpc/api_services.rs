@@ -1,0 +1,184 @@
+//! `portico.apiregistration.v1`: APIServices with typed messages, through the registry's typed verbs.
+
+mod options;
+mod stream;
+
+use std::pin::Pin;
+
+use futures::Stream;
+use portico_machinery::{GroupResource, RequestInfo};
+use portico_proto::apiregistration as pb;
+use portico_proto::apiregistration::api_services_server::ApiServices;
+use portico_proto::convert::{api_service_from_object, api_service_to_object};
+use portico_registry::{
+    Context, DeleteOptions, Part, Patch, PatchOptions, Place, Preconditions, Registry, Stored,
+};
+use tonic::{Request, Response};
+
+use super::routes::Explainer;
+use super::{RpcResult, authorize, caller, refused};
+use crate::chain::Caller;
+
+/// A stream of answers.
+type Answers<T> = Pin<Box<dyn Stream<Item = RpcResult<T>> + Send>>;
+
+/// The service.
+#[derive(Clone)]
+pub(crate) struct ApiServicesService {
+    registry: Registry,
+    explainer: Explainer,
+    resource: GroupResource,
+}
+
+impl ApiServicesService {
+    pub(crate) fn new(registry: Registry, explainer: Explainer) -> Self {
+        Self { registry, explainer, resource: GroupResource::new("apiregistration.k8s.io", "apiservices") }
+    }
+
+    /// The caller, authorized as the equivalent Kubernetes request.
+    fn allow<T>(&self, request: &Request<T>, verb: &str, name: &str, subresource: &str) -> RpcResult<Caller> {
+        let caller = caller(request)?;
+        let info = RequestInfo {
+            is_resource_request: true,
+            verb: verb.to_owned(),
+            api_prefix: "apis".to_owned(),
+            api_group: self.resource.group.clone(),
+            api_version: "v1".to_owned(),
+            resource: self.resource.resource.clone(),
+            subresource: subresource.to_owned(),
+            name: name.to_owned(),
+            ..RequestInfo::default()
+        };
+        authorize(&caller, info)?;
+        Ok(caller)
+    }
+
+    async fn replace(
+        &self,
+        caller: &Caller,
+        part: Part<'_>,
+        message: Option<pb::ApiService>,
+        dry_run: bool,
+    ) -> RpcResult<Response<pb::ApiService>> {
+        let object = api_service_to_object(&required(message)?);
+        let options = options::write(dry_run);
+        let written = self.registry.update(&context(caller), &self.resource, part, object, &options).await;
+        Ok(answer(&written.map_err(refused)?.stored))
+    }
+}
+
+fn context(caller: &Caller) -> Context {
+    Context { user: caller.user().clone(), user_agent: "grpc".to_owned() }
+}
+
+fn required(message: Option<pb::ApiService>) -> RpcResult<pb::ApiService> {
+    message.ok_or_else(|| tonic::Status::invalid_argument("api_service is required"))
+}
+
+fn name_of(message: Option<&pb::ApiService>) -> String {
+    message.and_then(|m| m.metadata.as_ref()).map(|m| m.name.clone()).unwrap_or_default()
+}
+
+fn answer(stored: &Stored) -> Response<pb::ApiService> {
+    Response::new(api_service_from_object(stored.object()))
+}
+
+#[tonic::async_trait]
+impl ApiServices for ApiServicesService {
+    type ListStream = Answers<pb::ListResponse>;
+    type WatchStream = Answers<pb::WatchResponse>;
+
+    async fn create(&self, request: Request<pb::CreateRequest>) -> RpcResult<Response<pb::ApiService>> {
+        // As over HTTP, a create is authorized without a name.
+        let caller = self.allow(&request, "create", "", "")?;
+        let request = request.into_inner();
+        let object = api_service_to_object(&required(request.api_service)?);
+        let options = options::write(request.dry_run);
+        let written = self.registry.create(&context(&caller), &self.resource, object, &options).await;
+        Ok(answer(&written.map_err(refused)?.stored))
+    }
+
+    async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
+        self.allow(&request, "get", &request.get_ref().name, "")?;
+        let name = request.into_inner().name;
+        let stored = self.registry.get(&self.resource, "", &name).await.map_err(refused)?;
+        Ok(answer(&stored))
+    }
+
+    async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {
+        self.allow(&request, "list", "", "")?;
+        let options = options::list(&request.into_inner())?;
+        let listed = self.registry.list(&self.resource, "", &options).await.map_err(refused)?;
+        Ok(Response::new(Box::pin(stream::list_parts(listed))))
+    }
+
+    async fn update(&self, request: Request<pb::UpdateRequest>) -> RpcResult<Response<pb::ApiService>> {
+        let name = name_of(request.get_ref().api_service.as_ref());
+        let caller = self.allow(&request, "update", &name, "")?;
+        let request = request.into_inner();
+        self.replace(&caller, Part::Main, request.api_service, request.dry_run).await
+    }
+
+    async fn update_status(
+        &self,
+        request: Request<pb::UpdateStatusRequest>,
+    ) -> RpcResult<Response<pb::ApiService>> {
+        let name = name_of(request.get_ref().api_service.as_ref());
+        let caller = self.allow(&request, "update", &name, "status")?;
+        let request = request.into_inner();
+        self.replace(&caller, Part::Subresource("status"), request.api_service, request.dry_run).await
+    }
+
+    async fn patch(&self, request: Request<pb::PatchRequest>) -> RpcResult<Response<pb::ApiService>> {
+        let (name, subresource) = (request.get_ref().name.clone(), request.get_ref().subresource.clone());
+        let caller = self.allow(&request, "patch", &name, &subresource)?;
+        let request = request.into_inner();
+        let patch = match request.r#type() {
+            pb::PatchType::Json => Patch::Json(request.patch.into()),
+            pb::PatchType::Merge => Patch::Merge(request.patch.into()),
+            pb::PatchType::Unspecified => {
+                return Err(tonic::Status::invalid_argument(
+                    "type must be PATCH_TYPE_JSON or PATCH_TYPE_MERGE",
+                ));
+            }
+        };
+        let part = if subresource.is_empty() { Part::Main } else { Part::Subresource(&subresource) };
+        let options = PatchOptions { write: options::write(request.dry_run), force: None };
+        let place = Place { part, namespace: "", name: &name };
+        let written = self.registry.patch(&context(&caller), &self.resource, place, &patch, &options).await;
+        Ok(answer(&written.map_err(refused)?.stored))
+    }
+
+    async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
+        self.allow(&request, "delete", &request.get_ref().name, "")?;
+        let request = request.into_inner();
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        let options = DeleteOptions {
+            dry_run: request.dry_run,
+            preconditions: Preconditions {
+                uid: some(request.uid),
+                resource_version: some(request.resource_version),
+            },
+            ..DeleteOptions::default()
+        };
+        let deleted = self.registry.delete(&self.resource, "", &request.name, &options).await;
+        Ok(answer(&deleted.map_err(refused)?.stored))
+    }
+
+    async fn watch(&self, request: Request<pb::WatchRequest>) -> RpcResult<Response<Self::WatchStream>> {
+        let caller = self.allow(&request, "watch", "", "")?;
+        let call = options::watch_call(&self.resource, caller.user().clone(), &request.into_inner());
+        let events = stream::watch_events(self.registry.serve(call).await)?;
+        Ok(Response::new(Box::pin(events)))
+    }
+
+    async fn explain(
+        &self,
+        request: Request<pb::ExplainRequest>,
+    ) -> RpcResult<Response<pb::ExplainResponse>> {
+        self.allow(&request, "get", &request.get_ref().name, "")?;
+        let name = request.into_inner().name;
+        self.registry.get(&self.resource, "", &name).await.map_err(refused)?;
+        Ok(Response::new(self.explainer.api_service(&name)))
+    }
+}

@@ -1,0 +1,67 @@
+//! Options of the typed verbs, from their messages.
+
+use portico_machinery::selector::{FieldSelector, LabelSelector};
+use portico_machinery::{GroupResource, Status, UserInfo};
+use portico_proto::apiregistration as pb;
+use portico_registry::{Call, CreateOptions, ListOptions, Target, VersionMatch};
+
+use crate::grpc::{RpcResult, refused};
+
+/// Options of create, update and patch.
+pub(super) fn write(dry_run: bool) -> CreateOptions {
+    CreateOptions { dry_run, ..CreateOptions::default() }
+}
+
+/// Options of list.
+///
+/// # Errors
+/// INVALID_ARGUMENT, naming the field.
+pub(super) fn list(request: &pb::ListRequest) -> RpcResult<ListOptions> {
+    let bad = |message: String| refused(Status::bad_request(message));
+    let resource_version = match request.resource_version.as_str() {
+        "" => None,
+        text => Some(text.parse().map_err(|_| bad(format!("invalid resource version: {text:?}")))?),
+    };
+    let version_match = match request.resource_version_match.as_str() {
+        "" => None,
+        "Exact" => Some(VersionMatch::Exact),
+        "NotOlderThan" => Some(VersionMatch::NotOlderThan),
+        other => return Err(bad(format!("resource_version_match: unsupported value {other:?}"))),
+    };
+    Ok(ListOptions {
+        labels: LabelSelector::parse(&request.label_selector).map_err(|e| bad(e.to_string()))?,
+        fields: FieldSelector::parse(&request.field_selector).map_err(|e| bad(e.to_string()))?,
+        limit: usize::try_from(request.limit).map_err(|_| bad("limit must not be negative".to_owned()))?,
+        continue_token: request.r#continue.clone(),
+        resource_version,
+        version_match,
+        ..ListOptions::default()
+    })
+}
+
+/// The registry's call for a watch: the same question that an HTTP watch asks.
+pub(super) fn watch_call(resource: &GroupResource, user: UserInfo, request: &pb::WatchRequest) -> Call {
+    let mut query = form_urlencoded::Serializer::new(String::from("watch=true"));
+    for (key, value) in [
+        ("labelSelector", request.label_selector.as_str()),
+        ("fieldSelector", &request.field_selector),
+        ("resourceVersion", &request.resource_version),
+        ("allowWatchBookmarks", if request.allow_bookmarks { "true" } else { "" }),
+    ] {
+        if !value.is_empty() {
+            query.append_pair(key, value);
+        }
+    }
+    Call {
+        user,
+        target: Target {
+            group: resource.group.clone(),
+            version: "v1".to_owned(),
+            resource: resource.resource.clone(),
+            ..Target::default()
+        },
+        verb: "watch".to_owned(),
+        query: query.finish(),
+        ..Call::default()
+    }
+}

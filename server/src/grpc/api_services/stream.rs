@@ -1,0 +1,70 @@
+//! Lists and watches of typed messages.
+
+use futures::{Stream, StreamExt, stream};
+use portico_machinery::{Object, Status};
+use portico_proto::apiregistration as pb;
+use portico_proto::convert::api_service_from_object;
+use portico_registry::{Answer, Body, EventType, Frame, Listed};
+
+use crate::grpc::{RpcResult, refused};
+
+/// Bytes of stored JSON that one message of a list may stand for.
+const PART_BYTES: usize = 1024 * 1024;
+
+/// A list in messages of about a megabyte; an empty list is one message.
+pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::ListResponse>> {
+    let resource_version = listed.revision.to_string();
+    let mut end = Some((listed.continue_token, listed.remaining));
+    let mut items = listed.items.into_iter().peekable();
+    let parts = std::iter::from_fn(move || {
+        end.as_ref()?;
+        let (mut part, mut bytes) = (Vec::new(), 0);
+        while let Some(stored) = items.next_if(|_| bytes < PART_BYTES) {
+            bytes += stored.json().len();
+            part.push(api_service_from_object(stored.object()));
+        }
+        let mut response = pb::ListResponse {
+            items: part,
+            resource_version: resource_version.clone(),
+            ..pb::ListResponse::default()
+        };
+        if items.peek().is_none() {
+            let (token, remaining) = end.take()?;
+            response.r#continue = token;
+            response.remaining_item_count = remaining.and_then(|n| i64::try_from(n).ok());
+        }
+        Some(Ok(response))
+    });
+    stream::iter(parts)
+}
+
+/// The events of an accepted watch.
+///
+/// # Errors
+/// The refusal, when the watch never began.
+pub(super) fn watch_events(
+    answer: Answer,
+) -> RpcResult<impl Stream<Item = RpcResult<pb::WatchResponse>> + use<>> {
+    match answer {
+        Answer { body: Body::Watch(frames), .. } => Ok(frames.map(|frame| event(&frame))),
+        Answer { status: Some(status), .. } => Err(refused(status)),
+        Answer { .. } => Err(refused(Status::internal("a watch was answered with a document"))),
+    }
+}
+
+fn event(frame: &Frame) -> RpcResult<pb::WatchResponse> {
+    let kind = match frame.kind {
+        EventType::Added => pb::EventType::Added,
+        EventType::Modified => pb::EventType::Modified,
+        EventType::Deleted => pb::EventType::Deleted,
+        EventType::Bookmark => pb::EventType::Bookmark,
+        EventType::Error => pb::EventType::Error,
+    };
+    if frame.kind == EventType::Error {
+        let error = Status::from_json(&frame.object()).map(|s| s.message).unwrap_or_default();
+        return Ok(pb::WatchResponse { r#type: kind.into(), object: None, error });
+    }
+    let object = Object::from_json(&frame.object()).map_err(|e| refused(Status::internal(e)))?;
+    let object = Some(api_service_from_object(&object));
+    Ok(pb::WatchResponse { r#type: kind.into(), object, error: String::new() })
+}

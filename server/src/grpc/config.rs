@@ -1,0 +1,90 @@
+//! `portico.config.v1`: what facades must know, streamed; who they are and how far; their certificates.
+
+pub(crate) mod board;
+pub(crate) mod facades;
+mod feed;
+mod sign;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::Stream;
+use portico_kit::pki::Authority;
+use portico_kit::tasks::TaskSet;
+use portico_proto::config as pb;
+use portico_proto::config::config_server::Config;
+use portico_proto::convert::Version;
+use portico_routes::{Publisher, Routes};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Streaming};
+
+use super::{RpcResult, caller};
+use crate::listen::Connected;
+use board::Board;
+use facades::Facades;
+use feed::Feed;
+
+/// Messages of up to a megabyte that wait for one facade; beyond that its own feed waits and grows a larger delta.
+const STREAM_QUEUE: usize = 4;
+
+/// What every stream is fed from.
+pub(crate) struct Sources {
+    /// Compiled routes.
+    pub(crate) routes: Routes,
+    /// Everything that is no route.
+    pub(crate) board: Board,
+    /// The store's identity and epoch; the revision is the routes'.
+    pub(crate) store_id: String,
+    /// See [`Version::epoch`].
+    pub(crate) epoch: String,
+}
+
+impl Sources {
+    fn publisher(&self) -> Publisher {
+        self.routes.publisher()
+    }
+
+    /// The version of this store at a revision.
+    pub(crate) fn version(&self, revision: i64) -> Version {
+        Version { store_id: self.store_id.clone(), epoch: self.epoch.clone(), revision }
+    }
+}
+
+/// The service.
+pub(crate) struct ConfigService {
+    pub(crate) sources: Arc<Sources>,
+    pub(crate) facades: Facades,
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) tasks: TaskSet,
+}
+
+#[tonic::async_trait]
+impl Config for ConfigService {
+    type StreamStream = Pin<Box<dyn Stream<Item = RpcResult<pb::StreamResponse>> + Send>>;
+
+    async fn stream(
+        &self,
+        request: Request<Streaming<pb::StreamRequest>>,
+    ) -> RpcResult<Response<Self::StreamStream>> {
+        let peer = caller(&request)?.facade_name().unwrap_or_default().to_owned();
+        let address =
+            request.extensions().get::<Connected>().map_or_else(|| peer.clone(), |c| c.address.clone());
+        let inbound = request.into_inner();
+        let (outbound, messages) = mpsc::channel(STREAM_QUEUE);
+        let (sources, facades) = (Arc::clone(&self.sources), self.facades.clone());
+        let feed = Feed { sources, facades, peer, address, outbound };
+        self.tasks.spawn_until_cancelled("config-stream", feed.run(inbound));
+        Ok(Response::new(Box::pin(ReceiverStream::new(messages))))
+    }
+
+    async fn facades(&self, _: Request<pb::FacadesRequest>) -> RpcResult<Response<pb::FacadesResponse>> {
+        let revision = self.sources.publisher().revision();
+        Ok(Response::new(pb::FacadesResponse { facades: self.facades.list(revision) }))
+    }
+
+    async fn sign(&self, request: Request<pb::SignRequest>) -> RpcResult<Response<pb::SignResponse>> {
+        let facade = caller(&request)?.facade_name().unwrap_or_default().to_owned();
+        sign::sign(&self.authority, &facade, &request.into_inner()).map(Response::new)
+    }
+}

@@ -1,0 +1,168 @@
+//! One facade's stream: a snapshot when it comes, deltas as they happen, its acknowledgements and observations.
+
+use std::sync::Arc;
+
+use portico_proto::config as pb;
+use portico_proto::convert::{Entry, Payload, PayloadKind};
+use portico_routes::{Entry as Routed, EntryKey, Subscription, Update};
+use prost::Message;
+use tokio::sync::{mpsc, watch};
+use tonic::Streaming;
+
+use super::Sources;
+use super::board::Posted;
+use super::facades::{Facades, Seat};
+use crate::grpc::RpcResult;
+
+/// A message holds about so many bytes of entries.
+const MESSAGE_BYTES: usize = 1024 * 1024 - 64 * 1024;
+
+pub(super) struct Feed {
+    pub(super) sources: Arc<Sources>,
+    pub(super) facades: Facades,
+    pub(super) peer: String,
+    pub(super) address: String,
+    pub(super) outbound: mpsc::Sender<RpcResult<pb::StreamResponse>>,
+}
+
+/// The facade hung up, or its connection broke.
+struct Gone;
+
+/// What one stream has sent.
+struct Sent {
+    board: Arc<Posted>,
+    revision: i64,
+}
+
+impl Feed {
+    /// Feeds until either side leaves.
+    pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
+        let seat = self.facades.connect(self.peer.clone(), self.address.clone());
+        // Before every object is routed an empty table would look like a truth.
+        self.sources.routes.initiated().signaled().await;
+        let mut routes = self.sources.publisher().subscribe(None);
+        let mut board = self.sources.board.subscribe();
+        let mut sent = Sent { board: Arc::default(), revision: 0 };
+        loop {
+            let step = tokio::select! {
+                update = routes.next() => self.send_update(update, &mut board, &mut sent).await,
+                changed = board.changed() => match changed {
+                    Ok(()) => self.send_board(&mut routes, &mut board, &mut sent).await,
+                    Err(_) => Err(Gone),
+                },
+                message = inbound.message() => hear(&seat, message),
+            };
+            if step.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn send_update(
+        &self,
+        update: Update,
+        board: &mut watch::Receiver<Arc<Posted>>,
+        sent: &mut Sent,
+    ) -> Result<(), Gone> {
+        use pb::stream_response::Message as M;
+        match update {
+            Update::Snapshot(snapshot) => {
+                let version = Some(pb::Version::from(&self.sources.version(snapshot.revision)));
+                sent.board = board.borrow_and_update().clone();
+                sent.revision = snapshot.revision;
+                self.send(M::Begin(pb::Begin { version: version.clone() })).await?;
+                let routes = snapshot.entries.into_iter().map(|(k, e)| entry(&k, Some(e), snapshot.revision));
+                let posted = sent.board.since(&Posted::default(), snapshot.revision);
+                self.send_entries(posted.into_iter().chain(routes), None).await?;
+                self.send(M::End(pb::End { version })).await
+            }
+            Update::Delta(delta) => {
+                sent.revision = delta.revision;
+                let version = pb::Version::from(&self.sources.version(delta.revision));
+                if delta.changes.is_empty() {
+                    return self.send(M::Progress(pb::Progress { version: Some(version) })).await;
+                }
+                let changes = delta.changes.into_iter().map(|(k, e)| entry(&k, e, delta.revision));
+                self.send_entries(changes, Some(version)).await
+            }
+        }
+    }
+
+    /// Sends what changed on the board; before the first snapshot that snapshot will carry it.
+    async fn send_board(
+        &self,
+        routes: &mut Subscription,
+        board: &mut watch::Receiver<Arc<Posted>>,
+        sent: &mut Sent,
+    ) -> Result<(), Gone> {
+        // Routes first: a group version is routed before it is advertised.
+        if let Some(update) = routes.try_next() {
+            self.send_update(update, board, sent).await?;
+        }
+        if sent.revision == 0 {
+            return Ok(());
+        }
+        let newest = board.borrow_and_update().clone();
+        let changes = newest.since(&sent.board, sent.revision);
+        sent.board = newest;
+        let version = pb::Version::from(&self.sources.version(sent.revision));
+        if changes.is_empty() { Ok(()) } else { self.send_entries(changes.into_iter(), Some(version)).await }
+    }
+
+    /// Sends entries in messages of bounded size; only the last of a delta carries its version.
+    async fn send_entries(
+        &self,
+        entries: impl Iterator<Item = Entry>,
+        version: Option<pb::Version>,
+    ) -> Result<(), Gone> {
+        use pb::stream_response::Message as M;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for entry in entries {
+            let entry = pb::Entry::from(&entry);
+            bytes += entry.encoded_len();
+            batch.push(entry);
+            if bytes >= MESSAGE_BYTES {
+                let entries = std::mem::take(&mut batch);
+                self.send(M::Entries(pb::Entries { version: None, entries })).await?;
+                bytes = 0;
+            }
+        }
+        if batch.is_empty() && version.is_none() {
+            return Ok(());
+        }
+        self.send(M::Entries(pb::Entries { version, entries: batch })).await
+    }
+
+    async fn send(&self, message: pb::stream_response::Message) -> Result<(), Gone> {
+        self.outbound.send(Ok(pb::StreamResponse { message: Some(message) })).await.map_err(|_| Gone)
+    }
+}
+
+fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
+    let (kind, key) = match key {
+        EntryKey::Bundle(hash) => (PayloadKind::TrustBundle, hash),
+        EntryKey::Route(name) => (PayloadKind::Route, name),
+    };
+    let payload = entry.map(|e| match e {
+        Routed::Bundle(bundle) => Payload::TrustBundle(bytes::Bytes::copy_from_slice(&bundle.pem)),
+        Routed::Route(route) => Payload::Route(Box::new(portico_machinery::route::Route::clone(&route))),
+    });
+    Entry { kind, key: key.to_string(), revision, payload }
+}
+
+fn hear(seat: &Seat, message: Result<Option<pb::StreamRequest>, tonic::Status>) -> Result<(), Gone> {
+    use pb::stream_request::Message as M;
+    match message {
+        Ok(Some(pb::StreamRequest { message: Some(message) })) => {
+            match message {
+                M::Hello(hello) if !hello.name.is_empty() => seat.rename(hello.name),
+                M::Hello(_) => {}
+                M::Ack(ack) => seat.acknowledge(ack),
+                M::Observations(observations) => seat.observe(observations),
+            }
+            Ok(())
+        }
+        Ok(Some(_)) => Ok(()),
+        Ok(None) | Err(_) => Err(Gone),
+    }
+}

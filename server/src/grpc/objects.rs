@@ -1,0 +1,101 @@
+//! `portico.objects.v1`: one door for any kind, onto the registry's one door.
+
+mod call;
+mod stream;
+
+use portico_machinery::Status;
+use portico_proto::objects::objects_server::Objects;
+use portico_proto::objects::{
+    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest,
+    WatchResponse, WatchStarted, watch_response,
+};
+use portico_proto::rpc_status::to_rpc;
+use portico_registry::{Answer, Body, Registry};
+use tonic::{Request, Response};
+
+use super::{RpcResult, authorize, caller};
+use stream::{ListParts, WatchSteps};
+
+/// The service.
+#[derive(Clone)]
+pub(crate) struct ObjectsService {
+    registry: Registry,
+}
+
+impl ObjectsService {
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self { registry }
+    }
+
+    /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
+    /// native ones.
+    async fn serve(
+        &self,
+        caller: &crate::chain::Caller,
+        call: Option<portico_proto::objects::Call>,
+    ) -> RpcResult<Answer> {
+        let call = call.ok_or_else(|| tonic::Status::invalid_argument("call is required"))?;
+        let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
+        authorize(caller, call::request_info(&call))?;
+        let answer = self.registry.serve(call).await;
+        match &answer.status {
+            Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
+            _ => Ok(answer),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Objects for ObjectsService {
+    type ListStream = ListParts;
+    type WatchStream = WatchSteps;
+
+    async fn r#do(&self, request: Request<DoRequest>) -> RpcResult<Response<DoResponse>> {
+        let caller = caller(&request)?;
+        let answer = self.serve(&caller, request.into_inner().call).await?;
+        let native = !caller.is_forwarded();
+        Ok(Response::new(call::response(answer, native).await?))
+    }
+
+    async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
+        let caller = caller(&request)?;
+        let answer = self.serve(&caller, request.into_inner().call).await?;
+        let head = ListResponse {
+            code: u32::from(answer.code),
+            media_type: call::media_type(&answer, !caller.is_forwarded()),
+            retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
+            pretty: answer.pretty,
+            revision: call::revision(&answer),
+            warnings: answer.warnings,
+            body: bytes::Bytes::new(),
+        };
+        Ok(Response::new(ListParts::new(head, answer.body)?))
+    }
+
+    async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
+        let caller = caller(&request)?;
+        let answer = self.serve(&caller, request.into_inner().call).await?;
+        let media_type = call::media_type(&answer, !caller.is_forwarded());
+        let steps = match answer {
+            Answer { body: Body::Watch(frames), warnings, .. } => {
+                let started = WatchStarted { media_type, warnings };
+                WatchSteps::frames(step(watch_response::Step::Started(started)), frames)
+            }
+            answer => {
+                let refused = call::response(answer, !caller.is_forwarded()).await?;
+                WatchSteps::only(step(watch_response::Step::Refused(refused)))
+            }
+        };
+        Ok(Response::new(steps))
+    }
+
+    async fn connect(&self, request: Request<ConnectRequest>) -> RpcResult<Response<ConnectResponse>> {
+        // Reserved by the contract. Nothing that connects is served yet, so there is nothing to authorize either.
+        drop(request);
+        Err(to_rpc(&Status::no_method()))
+    }
+}
+
+fn step(step: watch_response::Step) -> WatchResponse {
+    WatchResponse { step: Some(step) }
+}

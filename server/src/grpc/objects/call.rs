@@ -1,0 +1,108 @@
+//! Calls and answers between generated messages and the registry.
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use portico_machinery::{RequestInfo, Status, UserInfo, request_info};
+use portico_proto::MAX_MESSAGE_BYTES;
+use portico_proto::objects as pb;
+use portico_proto::rpc_status::to_rpc;
+use portico_registry::{Answer, Body, Call, Target};
+
+use crate::grpc::RpcResult;
+
+/// What an answer's envelope may take of a message.
+const ENVELOPE_BYTES: usize = 64 * 1024;
+
+/// The registry's call. Native callers name a verb; HTTP methods without one are the facade's business.
+pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> RpcResult<Call> {
+    let target = call.target.ok_or_else(|| tonic::Status::invalid_argument("call.target is required"))?;
+    if !forwarded && call.verb.is_empty() {
+        return Err(tonic::Status::invalid_argument("call.verb is required"));
+    }
+    Ok(Call {
+        user,
+        target: Target {
+            group: target.group,
+            version: target.version,
+            resource: target.resource,
+            subresource: target.subresource,
+            namespace: target.namespace,
+            name: target.name,
+            rest: String::new(),
+        },
+        verb: if call.method.is_empty() { call.verb } else { call.method },
+        query: call.query,
+        watch_prefix: false,
+        body: call.body,
+        content_type: call.content_type,
+        accept: call.accept,
+        user_agent: call.user_agent,
+    })
+}
+
+/// The question for the authorizer: what the same request would be over HTTP.
+pub(super) fn request_info(call: &Call) -> RequestInfo {
+    let t = &call.target;
+    let collection = matches!(call.verb.as_str(), "list" | "watch" | "deletecollection");
+    let selector = |key| request_info::first_value(&call.query, key).unwrap_or_default().into_owned();
+    let namespaces = t.group.is_empty() && t.resource == "namespaces";
+    RequestInfo {
+        is_resource_request: true,
+        verb: call.verb.clone(),
+        api_prefix: if t.group.is_empty() { "api" } else { "apis" }.to_owned(),
+        api_group: t.group.clone(),
+        api_version: t.version.clone(),
+        resource: t.resource.clone(),
+        subresource: t.subresource.clone(),
+        name: t.name.clone(),
+        // Namespace objects authorize in the namespace of their own name.
+        namespace: if namespaces { t.name.clone() } else { t.namespace.clone() },
+        label_selector: if collection { selector("labelSelector") } else { String::new() },
+        field_selector: if collection { selector("fieldSelector") } else { String::new() },
+        ..RequestInfo::default()
+    }
+}
+
+/// The media type to say. Bodies are JSON; only a facade, which rewrites them, is told of YAML.
+pub(super) fn media_type(answer: &Answer, native: bool) -> String {
+    if native { "application/json".to_owned() } else { answer.media_type().to_owned() }
+}
+
+/// The revision, which fits any counter that starts at one.
+pub(super) fn revision(answer: &Answer) -> i64 {
+    i64::try_from(answer.revision).unwrap_or(i64::MAX)
+}
+
+/// The whole answer in one message.
+///
+/// # Errors
+/// A list that does not fit; `List` streams it.
+pub(super) async fn response(answer: Answer, native: bool) -> RpcResult<pb::DoResponse> {
+    Ok(pb::DoResponse {
+        code: u32::from(answer.code),
+        media_type: media_type(&answer, native),
+        revision: revision(&answer),
+        pretty: answer.pretty,
+        retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
+        audit_annotations: answer.audit.into_iter().collect(),
+        warnings: answer.warnings,
+        body: whole(answer.body).await?,
+    })
+}
+
+async fn whole(body: Body) -> RpcResult<Bytes> {
+    let mut parts = match body {
+        Body::Bytes(bytes) => return Ok(bytes),
+        Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
+        Body::List(parts) => parts,
+    };
+    let mut all = BytesMut::new();
+    while let Some(part) = parts.next().await {
+        if all.len() + part.len() > MAX_MESSAGE_BYTES - ENVELOPE_BYTES {
+            let message = "the list does not fit one message: ask List, or set a limit";
+            return Err(to_rpc(&Status::bad_request(message)));
+        }
+        all.extend_from_slice(&part);
+    }
+    Ok(all.freeze())
+}

@@ -1,0 +1,81 @@
+//! Streams of lists and watches: what the registry yields, wrapped message by message, nothing gathered.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use portico_proto::objects::{ListResponse, WatchResponse, watch_response};
+use portico_registry::{Body, ListStream, WatchStream};
+
+use crate::grpc::RpcResult;
+
+/// What is left of a list's body.
+enum Rest {
+    Whole(Option<Bytes>),
+    Parts(ListStream),
+}
+
+/// A list in messages; the first carries the head.
+pub(crate) struct ListParts {
+    head: Option<ListResponse>,
+    rest: Rest,
+}
+
+impl ListParts {
+    pub(super) fn new(head: ListResponse, body: Body) -> RpcResult<Self> {
+        let rest = match body {
+            Body::Bytes(bytes) => Rest::Whole(Some(bytes)),
+            Body::List(parts) => Rest::Parts(parts),
+            Body::Watch(_) => return Err(tonic::Status::invalid_argument("a watch is asked of Watch")),
+        };
+        Ok(Self { head: Some(head), rest })
+    }
+}
+
+impl Stream for ListParts {
+    type Item = RpcResult<ListResponse>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let part = match &mut self.rest {
+            Rest::Whole(bytes) => bytes.take(),
+            Rest::Parts(parts) => ready!(parts.poll_next_unpin(cx)),
+        };
+        let head = self.head.take();
+        Poll::Ready(match (head, part) {
+            (None, None) => None,
+            (head, part) => {
+                Some(Ok(ListResponse { body: part.unwrap_or_default(), ..head.unwrap_or_default() }))
+            }
+        })
+    }
+}
+
+/// A watch in messages.
+pub(crate) struct WatchSteps {
+    first: Option<WatchResponse>,
+    frames: Option<WatchStream>,
+}
+
+impl WatchSteps {
+    pub(super) fn frames(first: WatchResponse, frames: WatchStream) -> Self {
+        Self { first: Some(first), frames: Some(frames) }
+    }
+
+    pub(super) fn only(first: WatchResponse) -> Self {
+        Self { first: Some(first), frames: None }
+    }
+}
+
+impl Stream for WatchSteps {
+    type Item = RpcResult<WatchResponse>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        let Some(frames) = &mut self.frames else { return Poll::Ready(None) };
+        let frame = ready!(frames.poll_next_unpin(cx));
+        Poll::Ready(frame.map(|f| Ok(WatchResponse { step: Some(watch_response::Step::Frames(f.line())) })))
+    }
+}

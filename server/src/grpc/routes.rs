@@ -1,0 +1,130 @@
+//! `portico.routes.v1`: what may be reached, and why not; also the Explain of APIServices.
+
+use std::sync::Arc;
+
+use portico_machinery::Status;
+use portico_machinery::route::Route;
+use portico_proto::apiregistration as typed;
+use portico_proto::routes as pb;
+use portico_proto::routes::routes_server;
+use portico_routes::{Compiled, Evidence, Routes, Stage, group_version_of};
+use tonic::{Request, Response};
+
+use super::{RpcResult, refused};
+
+/// Explains routes with all evidence that there is.
+#[derive(Clone)]
+pub(crate) struct Explainer {
+    routes: Routes,
+    evidence: Arc<dyn Evidence + Send + Sync>,
+}
+
+impl Explainer {
+    pub(crate) fn new(routes: Routes, evidence: Arc<dyn Evidence + Send + Sync>) -> Self {
+        Self { routes, evidence }
+    }
+
+    fn stages(&self, subject: &str) -> Vec<Stage> {
+        self.routes.explain(subject, &*self.evidence)
+    }
+
+    /// The typed answer about one APIService.
+    pub(crate) fn api_service(&self, name: &str) -> typed::ExplainResponse {
+        let stages = self.stages(name);
+        let failing = stages.iter().find(|s| !s.ok);
+        let summary = match failing {
+            None => format!("{name} is reachable"),
+            Some(s) => format!("{name} fails at {}: {}", s.stage, words(s)),
+        };
+        let stage = |s: &Stage| typed::Stage {
+            stage: s.stage.to_owned(),
+            ok: s.ok,
+            reason: s.reason.clone(),
+            message: s.message.clone(),
+            since: s.since.clone(),
+            seen_by: s.seen_by.clone(),
+        };
+        typed::ExplainResponse {
+            available: failing.is_none(),
+            summary,
+            stages: stages.iter().map(stage).collect(),
+        }
+    }
+}
+
+fn words(stage: &Stage) -> &str {
+    if stage.message.is_empty() { &stage.reason } else { &stage.message }
+}
+
+/// The service. The chain has authorized each method as a path.
+pub(crate) struct RoutesService {
+    pub(crate) explainer: Explainer,
+}
+
+#[tonic::async_trait]
+impl routes_server::Routes for RoutesService {
+    async fn explain(
+        &self,
+        request: Request<pb::ExplainRequest>,
+    ) -> RpcResult<Response<pb::ExplainResponse>> {
+        let subject = request.into_inner().subject;
+        let Some(group_version) = group_version_of(&subject) else {
+            let message =
+                format!("{subject:?} is no path below /api or /apis, no group/version and no APIService");
+            return Err(refused(Status::bad_request(message)));
+        };
+        let stages = self.explainer.stages(&subject);
+        let name = group_version.api_service_name();
+        let known = self.explainer.routes.get(&name).is_some();
+        let stage = |s: &Stage| pb::Stage {
+            stage: s.stage.to_owned(),
+            ok: s.ok,
+            reason: s.reason.clone(),
+            message: s.message.clone(),
+            since: s.since.clone(),
+            seen_by: s.seen_by.clone(),
+        };
+        Ok(Response::new(pb::ExplainResponse {
+            api_service: if known { name } else { String::new() },
+            ok: stages.iter().all(|s| s.ok),
+            stages: stages.iter().map(stage).collect(),
+        }))
+    }
+
+    async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<pb::ListResponse>> {
+        let group = request.into_inner().group;
+        let wanted = |c: &Compiled| group.is_empty() || c.route.group_version.group == group;
+        let routes = &self.explainer.routes;
+        let revision = routes.publisher().revision();
+        let summaries = routes.list().iter().filter(|c| wanted(c)).map(summary).collect();
+        Ok(Response::new(pb::ListResponse { routes: summaries, revision }))
+    }
+}
+
+fn summary(compiled: &Compiled) -> pb::RouteSummary {
+    let route = &compiled.route;
+    let backend = route.backend.as_ref();
+    let service = backend.map(|b| &b.service);
+    pb::RouteSummary {
+        name: route.name.clone(),
+        group: route.group_version.group.clone(),
+        version: route.group_version.version.clone(),
+        paths: paths(route),
+        service: service
+            .map_or_else(|| "Local".to_owned(), |s| format!("{}/{}:{}", s.namespace, s.name, s.port)),
+        targets: backend.iter().flat_map(|b| &b.targets).map(ToString::to_string).collect(),
+        available: route.available.ok,
+        reason: route.available.reason.clone(),
+        message: route.available.message.clone(),
+        shadows: compiled.shadow.iter().map(|s| s.message().to_owned()).collect(),
+    }
+}
+
+/// The paths that a group version claims, as upstream registers them.
+fn paths(route: &Route) -> Vec<String> {
+    let root = route.group_version.root();
+    if route.group_version.is_core() && !route.is_local() {
+        return vec!["/api".to_owned(), "/api/".to_owned()];
+    }
+    vec![format!("{root}/"), root]
+}

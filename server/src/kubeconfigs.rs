@@ -1,0 +1,119 @@
+//! The kubeconfigs that the server writes: `admin.kubeconfig` for people, `facade.kubeconfig` for facades. Mode 0600.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_kit::atomic_file;
+use portico_kit::pki::PemPair;
+use serde::Serialize;
+
+/// Where the two halves are reached and what to trust.
+pub struct Addresses {
+    /// `https://host:port` of the facade; absent when nobody knows it yet.
+    pub facade: Option<String>,
+    /// `https://host:port` of the control service.
+    pub control: String,
+    /// The CA of the facade's serving certificate, PEM.
+    pub facade_ca: String,
+    /// The internal CA, PEM.
+    pub internal_ca: String,
+}
+
+/// A kubeconfig as JSON, which is YAML too.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Kubeconfig {
+    #[serde(rename = "apiVersion")]
+    api_version: &'static str,
+    kind: &'static str,
+    current_context: &'static str,
+    clusters: Vec<Named>,
+    contexts: Vec<Named>,
+    users: Vec<Named>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: &'static str,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Entry {
+    #[serde(rename_all = "kebab-case")]
+    Cluster {
+        server: String,
+        certificate_authority_data: String,
+    },
+    Context {
+        cluster: &'static str,
+        user: &'static str,
+    },
+    #[serde(rename_all = "kebab-case")]
+    User {
+        client_certificate_data: String,
+        client_key_data: String,
+    },
+}
+
+fn cluster(name: &'static str, server: &str, ca: &str) -> Named {
+    let entry = Entry::Cluster { server: server.to_owned(), certificate_authority_data: STANDARD.encode(ca) };
+    Named { name, entry }
+}
+
+fn context(name: &'static str, user: &'static str) -> Named {
+    Named { name, entry: Entry::Context { cluster: name, user } }
+}
+
+fn user(name: &'static str, pair: &PemPair) -> Named {
+    let (client_certificate_data, client_key_data) =
+        (STANDARD.encode(&pair.cert_pem), STANDARD.encode(&pair.key_pem));
+    Named { name, entry: Entry::User { client_certificate_data, client_key_data } }
+}
+
+fn write(path: &Path, kubeconfig: &Kubeconfig) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec_pretty(kubeconfig)?;
+    text.push(b'\n');
+    atomic_file::write(path, &text, 0o600)
+}
+
+/// Writes `admin.kubeconfig`: context `portico` is the facade, context `control` the gRPC address.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::io::Result<PathBuf> {
+    let path = dir.join("admin.kubeconfig");
+    let control = cluster("control", &addresses.control, &addresses.internal_ca);
+    let facade = addresses.facade.as_ref().map(|f| cluster("portico", f, &addresses.facade_ca));
+    let current_context = if facade.is_some() { "portico" } else { "control" };
+    let contexts = facade.iter().map(|_| context("portico", "admin")).chain([context("control", "admin")]);
+    let kubeconfig = Kubeconfig {
+        api_version: "v1",
+        kind: "Config",
+        current_context,
+        contexts: contexts.collect(),
+        clusters: facade.into_iter().chain([control]).collect(),
+        users: vec![user("admin", admin)],
+    };
+    write(&path, &kubeconfig).map(|()| path)
+}
+
+/// Writes `facade.kubeconfig`: only the control service, for `portico facade --control-kubeconfig`.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_facade(dir: &Path, addresses: &Addresses, facade: &PemPair) -> std::io::Result<PathBuf> {
+    let path = dir.join("facade.kubeconfig");
+    let kubeconfig = Kubeconfig {
+        api_version: "v1",
+        kind: "Config",
+        current_context: "control",
+        clusters: vec![cluster("control", &addresses.control, &addresses.internal_ca)],
+        contexts: vec![context("control", "facade")],
+        users: vec![user("facade", facade)],
+    };
+    write(&path, &kubeconfig).map(|()| path)
+}

@@ -1,0 +1,82 @@
+//! The internal trust: one CA, and everything that it signs at start. Used for nothing else.
+//!
+//! Files lie in the certificate folder: `internal-ca`, `control` (the gRPC server), `admin`, `facade` (clients).
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_auth::authn::FACADES;
+use portico_kit::pki::{Authority, PemPair, PkiError, Profile};
+use portico_machinery::user::MASTERS;
+
+/// How long servers' and administrators' certificates are valid; renewed at start and while running.
+const CERTIFICATE_LIFE: Duration = Duration::from_secs(365 * 86_400);
+/// How long a facade's client certificate is valid.
+const FACADE_LIFE: Duration = Duration::from_secs(30 * 86_400);
+/// The name of the administrator in `admin.kubeconfig`.
+const ADMIN: &str = "portico:admin";
+/// The name of facades in `facade.kubeconfig`.
+const FACADE: &str = "system:portico:facade";
+
+/// What the internal CA has signed.
+pub struct Pki {
+    /// The CA.
+    pub authority: Arc<Authority>,
+    /// The gRPC server's.
+    pub control: PemPair,
+    /// The administrator's client certificate.
+    pub admin: PemPair,
+    /// Facades' first client certificate.
+    pub facade: PemPair,
+}
+
+impl Pki {
+    /// Loads or makes everything. `names` are what the control service is called, besides localhost.
+    ///
+    /// # Errors
+    /// [`PkiError`] names the file.
+    pub fn load_or_create(dir: &Path, names: &[String]) -> Result<Self, PkiError> {
+        let authority = Authority::load_or_create(dir, "internal-ca", "portico-internal-ca")?;
+        let control = Profile::server("portico-control", &with_local(names), CERTIFICATE_LIFE);
+        let admin = Profile::client(ADMIN, &[MASTERS], CERTIFICATE_LIFE);
+        let facade = Profile::client(FACADE, &[FACADES], FACADE_LIFE);
+        Ok(Self {
+            control: authority.load_or_issue(dir, "control", &control)?.0,
+            admin: authority.load_or_issue(dir, "admin", &admin)?.0,
+            facade: authority.load_or_issue(dir, "facade", &facade)?.0,
+            authority: Arc::new(authority),
+        })
+    }
+
+    /// A serving certificate for the facade of the same process.
+    ///
+    /// # Errors
+    /// [`PkiError`] names the file.
+    pub fn facade_serving(&self, dir: &Path, names: &[String]) -> Result<PemPair, PkiError> {
+        let profile = Profile::server("portico-facade", &with_local(names), CERTIFICATE_LIFE);
+        Ok(self.authority.load_or_issue(dir, "apiserver", &profile)?.0)
+    }
+}
+
+/// The names by which a client on this machine, and in a cluster, reaches a server.
+fn with_local(names: &[String]) -> Vec<String> {
+    let fixed = [
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ];
+    let mut all: Vec<String> = fixed.map(str::to_owned).to_vec();
+    for name in names {
+        let unspecified = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
+        if !unspecified && !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    all
+}

@@ -1,0 +1,52 @@
+//! What the control service is told: plain values, parsed and checked before anything binds.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+/// Settings of the control service.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// The folder of database, kubeconfigs and, unless told otherwise, certificates.
+    pub data_dir: PathBuf,
+    /// The folder of certificates.
+    pub cert_dir: PathBuf,
+    /// Where gRPC is served; port 0 = any free one.
+    pub control_address: SocketAddr,
+    /// `HOST:PORT` under which others reach the control service.
+    pub control_external_address: Option<String>,
+    /// Further names of both halves, for certificates.
+    pub external_hostname: Option<String>,
+    /// CAs of client certificates.
+    pub client_ca_file: Option<PathBuf>,
+    /// Bearer tokens, CSV.
+    pub token_auth_file: Option<PathBuf>,
+    /// Whether everybody may do everything.
+    pub always_allow: bool,
+    /// The client certificate that backends see when they are probed, and its key.
+    pub proxy_client: Option<(PathBuf, PathBuf)>,
+    /// How backends are dialled.
+    pub egress_selector_config_file: Option<PathBuf>,
+    /// Ranges that backends may lie in; empty = all but forbidden ones.
+    pub backend_allow_cidr: Vec<IpNet>,
+    /// How long a connection to a backend may take.
+    pub backend_dial_timeout: Duration,
+    /// How often a backend is probed when nothing changes.
+    pub probe_period: Duration,
+    /// Backends probed at a time.
+    pub max_concurrent_probes: usize,
+    /// Whether endpoints are dialled instead of cluster addresses.
+    pub enable_aggregator_routing: bool,
+    /// The store.
+    pub store: portico_store::Settings,
+    /// The registry.
+    pub registry: portico_registry::Settings,
+    /// gRPC connections at a time.
+    pub max_connections: usize,
+    /// gRPC calls at a time in one connection.
+    pub max_streams_per_connection: u32,
+    /// Boot checks pass on /livez for so long.
+    pub livez_grace_period: Duration,
+}
