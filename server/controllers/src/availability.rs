@@ -4,7 +4,6 @@
 //! The condition is true if the control service or any connected facade reaches the backend.
 
 mod cache;
-mod condition;
 mod decide;
 mod local;
 mod metrics;
@@ -15,7 +14,6 @@ mod status;
 mod tests;
 
 pub use cache::{HINT_AGE, PERIOD};
-pub use condition::{Changed, set_available};
 pub use decide::{ConditionStatus, Judgement, ProbePlan, Verdict, judge_local, judge_probed, judge_remote};
 pub use probe::{
     ATTEMPTS, GUARD, HEDGE, HttpProber, ProbeFailure, ProbeSettings, ProbeStage, Prober, attempt,

@@ -138,7 +138,7 @@ impl IdentityLease {
         let (context, resource) =
             (Context::system("system:apiserver"), GroupResource::new("coordination.k8s.io", "leases"));
         let current = match registry.get(&resource, NAMESPACE, &self.identity.id).await {
-            Ok(stored) => crate::informers::decode(&stored),
+            Ok(stored) => Some(stored.object().clone()),
             Err(status) if status.reason() == Reason::NotFound => None,
             Err(status) => return Err(status),
         };

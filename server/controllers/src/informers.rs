@@ -10,8 +10,8 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::resolve::{Facts, ServiceKey, Touched, Watched};
-use portico_machinery::{GroupResource, Object, Status};
-use portico_registry::{Change, Registry, Stored};
+use portico_machinery::{GroupResource, Status};
+use portico_registry::{Change, Registry};
 
 /// Events applied under one lock, at most.
 const BATCH: usize = 512;
@@ -31,6 +31,9 @@ pub enum InformerError {
     #[error("the store has closed")]
     Closed,
 }
+
+/// What happened to which resource, several at once when they come faster than they are read.
+type Batches = BoxStream<'static, Vec<(Watched, Change)>>;
 
 /// Hears which APIServices an event touches, with the facts after it. Called in order, under the facts' read lock.
 pub type Handler = Arc<dyn Fn(&Facts, &Touched) + Send + Sync>;
@@ -81,7 +84,7 @@ impl Informers {
     /// # Errors
     /// [`InformerError`]: a resource cannot be followed, or the store closed.
     pub async fn run(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
-        let mut batches = self.fill(&registry)?;
+        let mut batches = self.fill(&registry).await?;
         self.inner.synced.signal();
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
@@ -95,12 +98,12 @@ impl Informers {
         Ok(())
     }
 
-    fn fill(&self, registry: &Registry) -> Result<BoxStream<'static, Vec<(Watched, Change)>>, InformerError> {
+    async fn fill(&self, registry: &Registry) -> Result<Batches, InformerError> {
         let (mut initial, mut streams) = (Vec::new(), SelectAll::new());
         for watched in Watched::ALL {
             let resource = watched.resource();
-            let followed =
-                registry.follow(&resource).map_err(|status| InformerError::Follow { resource, status })?;
+            let followed = registry.follow(&resource).await;
+            let followed = followed.map_err(|status| InformerError::Follow { resource, status })?;
             initial.push((watched, Change::Relisted(followed.initial, followed.revision)));
             streams.push(followed.changes.map(move |change| (watched, change)).boxed());
         }
@@ -133,25 +136,13 @@ impl Informers {
 
 fn apply(facts: &mut Facts, watched: Watched, change: Change, touched: &mut Touched) {
     match change {
-        Change::Put(stored) => {
-            if let Some(object) = decode(&stored) {
-                facts.put(watched, &object, touched);
-            }
-        }
+        Change::Put(stored) => facts.put(watched, stored.object(), touched),
         Change::Deleted(stored) => {
-            if let Some(object) = decode(&stored) {
-                facts.remove(watched, ServiceKey::new(object.namespace(), object.name()), touched);
-            }
+            facts.remove(watched, ServiceKey::new(stored.namespace(), stored.name()), touched);
         }
-        Change::Relisted(all, _) => facts.replace(watched, all.iter().filter_map(decode), touched),
+        // One after another: all of them decoded at once would be large.
+        Change::Relisted(all, _) => {
+            facts.replace(watched, all.into_iter().map(|s| s.object().clone()), touched)
+        }
     }
-}
-
-/// Decoded here and dropped again: `Stored::object` would keep the tree in the watch cache.
-pub(crate) fn decode(stored: &Stored) -> Option<Object> {
-    Object::from_json(&stored.json())
-        .inspect_err(
-            |error| tracing::error!(revision = stored.revision(), %error, "a stored object does not decode"),
-        )
-        .ok()
 }

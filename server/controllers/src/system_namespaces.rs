@@ -64,9 +64,8 @@ impl SystemNamespaces {
 
     /// Ends when the registry refuses, or closes.
     async fn follow(&self, registry: &Registry, backoff: &mut Backoff) -> Result<(), Box<Status>> {
-        let mut followed = registry.follow(&resource())?;
-        let names: Vec<String> = followed.initial.iter().filter_map(name).collect();
-        create(registry, &missing(names.iter().map(String::as_str))).await?;
+        let mut followed = registry.follow(&resource()).await?;
+        create(registry, &missing(followed.initial.iter().map(Stored::name))).await?;
         self.created.signal();
         backoff.reset();
         loop {
@@ -75,8 +74,7 @@ impl SystemNamespaces {
                 // An object that is there needs nothing; a Terminating one is put back once it is gone.
                 Ok(Some(Change::Put(_))) => {}
                 Ok(Some(Change::Deleted(stored))) => {
-                    let gone = name(&stored);
-                    let ours = SYSTEM_NAMESPACES.into_iter().find(|name| gone.as_deref() == Some(*name));
+                    let ours = SYSTEM_NAMESPACES.into_iter().find(|name| stored.name() == *name);
                     create(registry, ours.as_slice()).await?;
                 }
                 Ok(Some(Change::Relisted(..))) | Err(_) => create(registry, &absent(registry).await?).await?,
@@ -87,11 +85,6 @@ impl SystemNamespaces {
 
 fn resource() -> GroupResource {
     GroupResource::new("", "namespaces")
-}
-
-/// Decoded and dropped: `Stored::object` would keep the tree in the watch cache.
-fn name(stored: &Stored) -> Option<String> {
-    crate::informers::decode(stored).map(|object| object.name().to_owned())
 }
 
 async fn absent(registry: &Registry) -> Result<Vec<&'static str>, Box<Status>> {

@@ -2,8 +2,8 @@
 
 use futures::stream::{BoxStream, SelectAll, StreamExt};
 use portico_machinery::resolve::{ServiceKey, Touched, Watched};
-use portico_machinery::{Object, Status};
-use portico_registry::{Change, Registry, Stored};
+use portico_machinery::{GroupResource, Status};
+use portico_registry::{Change, Registry};
 
 use crate::Index;
 
@@ -17,7 +17,7 @@ pub enum FeedError {
     #[error("cannot follow {resource}: {status}")]
     Follow {
         /// The resource.
-        resource: String,
+        resource: GroupResource,
         /// Why.
         status: Box<Status>,
     },
@@ -29,50 +29,42 @@ pub enum FeedError {
 /// What happened to which resource, several at once when they come faster than they are compiled.
 pub(crate) type Batches = BoxStream<'static, Vec<(Watched, Change)>>;
 
-/// Fills the index with what is there. Answers its revision and everything that happens afterwards.
-pub(crate) fn follow(registry: &Registry, index: &mut Index) -> Result<(u64, Batches), FeedError> {
-    let mut touched = Touched::new();
-    let (mut revision, mut streams) = (0, SelectAll::new());
+/// What is there, and everything that happens afterwards.
+pub(crate) struct Feed {
+    pub(crate) revision: i64,
+    pub(crate) initial: Vec<(Watched, Change)>,
+    pub(crate) batches: Batches,
+}
+
+/// Begins to follow.
+pub(crate) async fn follow(registry: &Registry) -> Result<Feed, FeedError> {
+    let (mut revision, mut initial, mut streams) = (0, Vec::new(), SelectAll::new());
     for watched in Watched::ALL {
         let resource = watched.resource();
-        let followed = registry.follow(&resource).map_err(|status| FeedError::Follow {
-            resource: resource.to_string(),
-            status,
-        })?;
-        index.replace(watched, followed.initial.iter().filter_map(decode), &mut touched);
+        let followed = registry.follow(&resource).await;
+        let followed = followed.map_err(|status| FeedError::Follow { resource, status })?;
         revision = revision.max(followed.revision);
+        initial.push((watched, Change::Relisted(followed.initial, followed.revision)));
         streams.push(followed.changes.map(move |change| (watched, change)).boxed());
     }
-    Ok((revision, streams.ready_chunks(BATCH).boxed()))
+    Ok(Feed { revision, initial, batches: streams.ready_chunks(BATCH).boxed() })
 }
 
 /// Applies one change and answers its revision.
-pub(crate) fn apply(index: &mut Index, watched: Watched, change: Change, touched: &mut Touched) -> u64 {
+pub(crate) fn apply(index: &mut Index, watched: Watched, change: Change, touched: &mut Touched) -> i64 {
     match change {
         Change::Put(stored) => {
-            if let Some(object) = decode(&stored) {
-                index.put(watched, &object, touched);
-            }
+            index.put(watched, stored.object(), touched);
             stored.revision()
         }
         Change::Deleted(stored) => {
-            if let Some(object) = decode(&stored) {
-                index.remove(watched, ServiceKey::new(object.namespace(), object.name()), touched);
-            }
+            index.remove(watched, ServiceKey::new(stored.namespace(), stored.name()), touched);
             stored.revision()
         }
         Change::Relisted(all, revision) => {
-            index.replace(watched, all.iter().filter_map(decode), touched);
+            // One after another: all of them decoded at once would be large.
+            index.replace(watched, all.into_iter().map(|stored| stored.object().clone()), touched);
             revision
         }
     }
-}
-
-/// Decoded here and dropped again: `Stored::object` would keep the tree in the watch cache.
-fn decode(stored: &Stored) -> Option<Object> {
-    Object::from_json(&stored.json())
-        .inspect_err(
-            |error| tracing::error!(revision = stored.revision(), %error, "a stored object does not decode"),
-        )
-        .ok()
 }

@@ -68,49 +68,41 @@ impl Routes {
     /// # Errors
     /// [`FeedError`]: a resource cannot be followed, or the store closed.
     pub async fn run(self, registry: Registry, tasks: TaskSet) -> Result<(), FeedError> {
-        let mut batches = self.fill(&registry)?;
+        let feed::Feed { revision, initial, mut batches } = feed::follow(&registry).await?;
+        self.change(|index, touched| {
+            for (watched, change) in initial {
+                feed::apply(index, watched, change, touched);
+            }
+            revision
+        });
         self.inner.initiated.signal();
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
             let Some(batch) = batch else { return Err(FeedError::Closed) };
             self.change(|index, touched| {
-                batch.into_iter().map(|(watched, change)| feed::apply(index, watched, change, touched)).max()
+                let revisions =
+                    batch.into_iter().map(|(watched, change)| feed::apply(index, watched, change, touched));
+                revisions.max().unwrap_or(0)
             });
         }
         Ok(())
-    }
-
-    fn fill(&self, registry: &Registry) -> Result<feed::Batches, FeedError> {
-        let mut answer = None;
-        self.change(|index, touched| match feed::follow(registry, index) {
-            Ok((revision, batches)) => {
-                touched.extend(index.names());
-                answer = Some(Ok(batches));
-                Some(revision)
-            }
-            Err(error) => {
-                answer = Some(Err(error));
-                None
-            }
-        });
-        answer.unwrap_or(Err(FeedError::Closed))
     }
 
     /// The local chain begins or ceases to serve a group version (CRDs come and go), under its APIService's name.
     pub fn set_installed(&self, name: Arc<str>, installed: Option<Installed>) {
         self.change(|index, touched| {
             index.set_installed(name, installed, touched);
-            None
+            0
         });
     }
 
     /// The one way to change anything: change the index, compile what that touches, publish what that changes.
-    fn change(&self, change: impl FnOnce(&mut Index, &mut Touched) -> Option<u64>) {
+    /// `change` answers the revision that it is at, 0 when it is not about objects.
+    fn change(&self, change: impl FnOnce(&mut Index, &mut Touched) -> i64) {
         let mut state = self.inner.state.write();
         let State { index, table } = &mut *state;
         let mut touched = Touched::new();
-        let revision = change(index, &mut touched).and_then(|r| i64::try_from(r).ok()).unwrap_or(0);
-        let revision = revision.max(self.inner.publisher.revision());
+        let revision = change(index, &mut touched).max(self.inner.publisher.revision());
         let changes = table.recompile(index, &self.inner.settings, touched, revision);
         // Under the lock, so that two changes are published in the order in which they were made.
         self.inner.publisher.publish(revision, changes);

@@ -44,7 +44,7 @@ impl Writer {
             (Action::Delete, _) => {
                 let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
                 let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-                let deleted = self.registry.delete(&self.context, &self.resource, "", name, &options).await;
+                let deleted = self.registry.delete(&self.resource, "", name, &options).await;
                 unless(deleted.map(drop), &[Reason::NotFound, Reason::Conflict])
             }
             _ => Ok(()),
@@ -54,11 +54,10 @@ impl Writer {
     /// Only the spec is replaced: labels, annotations and status stay.
     async fn update(&self, name: &str, desired: &Desired, uid: &str) -> Result<(), Box<Status>> {
         let stored = self.registry.get(&self.resource, "", name).await?;
-        let mut object = crate::informers::decode(&stored)
-            .ok_or_else(|| Box::new(Status::internal("the stored object does not decode")))?;
-        if object.uid() != uid {
+        if stored.uid() != uid {
             return Ok(());
         }
+        let mut object = stored.object().clone();
         object.copy_from(&self::object(name, desired), &["spec"]);
         let options = CreateOptions::default();
         self.registry.update(&self.context, &self.resource, Part::Main, object, &options).await.map(drop)

@@ -14,13 +14,15 @@ use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::condition::{self, Condition};
 use portico_registry::{Context, Registry};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use super::condition::{Changed, set_available};
 use super::decide::{ConditionStatus, Verdict};
 use super::metrics::Metrics;
+
+const AVAILABLE: &str = "Available";
 
 /// Writes of one batch in flight at once.
 const IN_FLIGHT: usize = 64;
@@ -58,13 +60,23 @@ impl RegistrySink {
 
 impl Sink for RegistrySink {
     async fn get(&self, name: &str) -> Result<Object, Box<Status>> {
-        let stored = self.registry.get(&self.resource, "", name).await?;
-        crate::informers::decode(&stored)
-            .ok_or_else(|| Box::new(Status::internal("the stored object does not decode")))
+        Ok(self.registry.get(&self.resource, "", name).await?.object().clone())
     }
 
     async fn update_status(&self, object: Object) -> Result<(), Box<Status>> {
         self.registry.update_status(&self.context, &self.resource, object).await.map(drop)
+    }
+}
+
+impl Verdict {
+    fn condition(&self) -> Condition {
+        Condition {
+            kind: AVAILABLE.to_owned(),
+            status: self.status.as_str().to_owned(),
+            reason: self.reason.to_string(),
+            message: self.message.clone(),
+            ..Condition::default()
+        }
     }
 }
 
@@ -231,12 +243,12 @@ impl<S: Sink> StatusWriter<S> {
         if object.uid() != wanted.uid {
             return Ok(());
         }
-        let changed = set_available(&mut object, &wanted.verdict, Timestamp::now());
-        if changed == Changed::No {
+        let from = condition::get(&object, AVAILABLE).map(|before| before.status);
+        if !condition::set(&mut object, wanted.verdict.condition(), Timestamp::now()) {
             return Ok(());
         }
         self.sink.update_status(object).await?;
-        if let Changed::Status { from } = changed {
+        if from.as_deref() != Some(wanted.verdict.status.as_str()) {
             self.transition(name, from.as_deref(), &wanted.verdict);
         }
         Ok(())
