@@ -217,6 +217,15 @@ fn bytes_become_canonical() {
     assert_eq!(decoded.object.get(&["data"]).unwrap().0, want);
 }
 
+#[test]
+fn a_body_of_nothing_but_empty_structs_is_refused_before_it_costs_memory() {
+    for empty in ["null,", "{},"] {
+        let error =
+            decode(&format!(r#"{{"spec":{{"items":[{}{{}}]}}}}"#, empty.repeat(200_000))).unwrap_err();
+        assert!(error.to_string().contains("too many objects"));
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_the_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {

@@ -12,6 +12,9 @@ use crate::model::{Emit, Field, FieldType, Type, TypeSet};
 /// The most unknown and duplicate fields that are reported.
 const MAX_STRICT: usize = 100;
 
+/// The most structs that a body may hold, `{}` and null in lists included: each costs a hundred times its bytes.
+const MAX_STRUCTS: usize = 100_000;
+
 type Result<T> = std::result::Result<T, SyntaxError>;
 
 pub(crate) struct Walk<'a, 's> {
@@ -27,6 +30,8 @@ pub(crate) struct Walk<'a, 's> {
     fields: String,
     /// The struct whose field is being read.
     owner: &'s str,
+    /// How many structs were made.
+    structs: usize,
 }
 
 impl<'a, 's> Walk<'a, 's> {
@@ -39,6 +44,7 @@ impl<'a, 's> Walk<'a, 's> {
             path: String::new(),
             fields: String::new(),
             owner: "",
+            structs: 0,
         }
     }
 
@@ -135,7 +141,16 @@ impl<'a, 's> Walk<'a, 's> {
         Ok(None)
     }
 
+    fn count_struct(&mut self) -> Result<()> {
+        self.structs += 1;
+        if self.structs > MAX_STRUCTS {
+            return Err(SyntaxError(format!("too many objects: at most {MAX_STRUCTS} are accepted")));
+        }
+        Ok(())
+    }
+
     fn fields_of(&mut self, ty: &'s Type) -> Result<Map<String, Value>> {
+        self.count_struct()?;
         self.reader.enter()?;
         let mut map = Map::new();
         let mut seen = 0_u128;
@@ -177,7 +192,7 @@ impl<'a, 's> Walk<'a, 's> {
                 self.report("duplicate", &key);
             }
             push(&mut self.path, &key);
-            let value = self.value(of)?.unwrap_or_else(|| self.zero(of));
+            let value = self.inside(of)?;
             self.path.truncate(path);
             map.insert(key.into_owned(), value);
         }
@@ -192,16 +207,23 @@ impl<'a, 's> Walk<'a, 's> {
         while self.reader.element(list.is_empty())? {
             // Writing to a string cannot fail.
             let _ = write!(self.path, "[{}]", list.len());
-            let value = self.value(of)?.unwrap_or_else(|| self.zero(of));
+            let value = self.inside(of)?;
             self.path.truncate(path);
             list.push(value);
         }
         Ok(Value::Array(list))
     }
 
-    /// What null stands for inside a list or map.
-    fn zero(&self, ty: &FieldType) -> Value {
-        self.types.zero(ty)
+    /// A value inside a list or map, where null stands for the zero value.
+    fn inside(&mut self, of: &'s FieldType) -> Result<Value> {
+        if let Some(value) = self.value(of)? {
+            return Ok(value);
+        }
+        let zero = self.types.zero(of);
+        if zero.is_object() {
+            self.count_struct()?;
+        }
+        Ok(zero)
     }
 
     fn go_name(&self, ty: &FieldType) -> String {

@@ -11,7 +11,7 @@ use crate::model::{Field, FieldType, TypeSet};
 
 /// Merges a list into another; without an order of its own, the patch's elements take their order from the patch.
 pub(super) fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
-    let order: Vec<Value> = new.clone();
+    let order = identities(field, &new);
     let server: Vec<String> = identities(field, &old);
     let merged = elements(types, field, old, new)?;
     Ok(ordered(field, merged, &order, &server))
@@ -25,7 +25,8 @@ pub(super) fn merge_ordered(
     new: Vec<Value>,
     order: &[Value],
 ) -> Result<Vec<Value>> {
-    let known: HashMap<String, usize> = places(&identities(field, order));
+    let order = identities(field, order);
+    let known = places(&order);
     if let Some(stray) =
         new.iter().find(|e| e.get("$patch").is_none() && !known.contains_key(&identity(field, e)))
     {
@@ -33,7 +34,7 @@ pub(super) fn merge_ordered(
     }
     let server = identities(field, &old);
     let merged = elements(types, field, old, new)?;
-    Ok(ordered(field, merged, order, &server))
+    Ok(ordered(field, merged, &order, &server))
 }
 
 /// `$deleteFromPrimitiveList`: removes scalars.
@@ -130,8 +131,8 @@ fn places(identities: &[String]) -> HashMap<String, usize> {
 
 /// Elements that `order` names stand in its order, the others in the server's; where both orders know two elements,
 /// the server's decides between them, else the named one goes first.
-fn ordered(field: &Field, merged: Vec<Value>, order: &[Value], server: &[String]) -> Vec<Value> {
-    let (order, server) = (places(&identities(field, order)), places(server));
+fn ordered(field: &Field, merged: Vec<Value>, order: &[String], server: &[String]) -> Vec<Value> {
+    let (order, server) = (places(order), places(server));
     let (mut named, mut others) = (Vec::new(), Vec::new());
     for element in merged {
         let identity = identity(field, &element);
