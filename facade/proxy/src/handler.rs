@@ -26,6 +26,9 @@ use crate::upstream::Upstream;
 /// How often idle connections and transports are looked at.
 const SWEEP: Duration = Duration::from_secs(10);
 
+/// How many headers we add besides groups and extras.
+const OWN_HEADERS: usize = 9;
+
 /// Takes requests to backends. Clones share everything.
 #[derive(Clone)]
 pub struct Proxy {
@@ -96,6 +99,7 @@ impl Proxy {
         parts.uri = Uri::from(location::path_and_query(&parts.uri)?);
         parts.version = Version::HTTP_11;
         headers::strip_request(&mut parts.headers);
+        parts.headers.reserve(OWN_HEADERS + user.groups.len() + user.extra.len());
         headers::set_identity(&mut parts.headers, user)?;
         headers::forward(&mut parts.headers, context.client_ip, parts.uri.path(), context.audit_id);
         match upgrade {

@@ -54,10 +54,10 @@ pub(crate) async fn upgrade(
 type Asked = (Box<Http1>, Response<hyper::body::Incoming>, HeaderValue);
 
 async fn ask(permit: &Permit, mut request: Request<RequestBody>) -> Result<Asked, Refusal> {
-    let (mut connection, target) = permit.transport().dedicated().await?;
+    let (connection, target) = permit.transport().dedicated().await?;
     set_target(request.headers_mut(), &target.authority, true);
     match connection.send(request).await {
-        Ok(response) => Ok((connection, response, target.authority.clone())),
+        Ok((connection, response)) => Ok((connection, response, target.authority.clone())),
         Err(Http1Error::Unsent(_, error) | Http1Error::Broken(error)) => Err(error.into()),
     }
 }

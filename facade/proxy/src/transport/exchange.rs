@@ -110,9 +110,9 @@ impl Transport {
     ) -> Result<Answer, Attempt> {
         let target = &self.targets[index];
         set_target(request.headers_mut(), &target.authority, true);
-        while let Some(mut connection) = target.take(self.shared.generation()) {
+        while let Some(connection) = target.take(self.shared.generation()) {
             match connection.send(request).await {
-                Ok(response) => {
+                Ok((connection, response)) => {
                     return Ok(Answer { response, carrier: Carrier::Http1(connection), target: index });
                 }
                 Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
@@ -134,12 +134,14 @@ impl Transport {
         target: usize,
         request: Request<RequestBody>,
     ) -> Result<Answer, Attempt> {
-        let mut connection = match Http1::open(io, generation).await {
+        let connection = match Http1::open(io, generation).await {
             Ok(connection) => connection,
             Err(error) => return Err(Attempt::Unsent(Box::new(request), http_error(&error))),
         };
         match connection.send(request).await {
-            Ok(response) => Ok(Answer { response, carrier: Carrier::Http1(connection), target }),
+            Ok((connection, response)) => {
+                Ok(Answer { response, carrier: Carrier::Http1(connection), target })
+            }
             Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
             Err(Http1Error::Unsent(back, error)) => Err(Attempt::Unsent(back, error)),
         }

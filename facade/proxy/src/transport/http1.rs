@@ -1,13 +1,16 @@
 //! One HTTP/1.1 connection to a backend, driven by the request that uses it.
 //!
 //! No task stands between a request and its connection: whoever awaits the answer, or reads its body, polls the
-//! connection itself. That saves two wake-ups of other tasks per request. An idle connection is polled when it is
-//! taken out and by the sweeper, which is when its end is noticed.
+//! connection itself. That saves two wake-ups of other tasks per request. The end of an idle connection is noticed
+//! by the sweeper, or by the next request, which then goes elsewhere.
 
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
+use futures::task::AtomicWaker;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -20,16 +23,49 @@ use super::exchange::{SendError, http_error};
 use super::registry::Permit;
 use crate::body::{BoxError, RequestBody};
 
-/// Headers that a backend's answer may have in all, in bytes, and in number.
+/// Headers that a backend's answer may have, in bytes. In number it is hyper's 100.
 const MAX_HEADER_BYTES: usize = 1 << 20;
-const MAX_HEADERS: usize = 256;
 
 pub(crate) struct Http1 {
     sender: http1::SendRequest<RequestBody>,
     connection: http1::Connection<TokioIo<Connection>, RequestBody>,
+    bell: Arc<Bell>,
+    /// Rings the bell.
+    waker: Waker,
     /// The client certificate's generation that it was opened under.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
+}
+
+/// The connection's waker. What happens inside our own polling need not wake the task that is running already, so
+/// the bell is muted then: without that, each answer would poll its task once more for nothing.
+#[derive(Default)]
+struct Bell {
+    task: AtomicWaker,
+    muted: AtomicBool,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.muted.load(Ordering::SeqCst) {
+            self.task.wake();
+        }
+    }
+}
+
+impl Bell {
+    /// Runs what may ring without need. A ring from elsewhere that falls into this moment is lost, so the connection
+    /// must be polled afterwards.
+    fn muted<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.muted.store(true, Ordering::SeqCst);
+        let value = run();
+        self.muted.store(false, Ordering::SeqCst);
+        value
+    }
 }
 
 /// Why no answer came.
@@ -49,12 +85,11 @@ pub(crate) struct Switched {
 
 impl Http1 {
     pub(crate) async fn open(io: Connection, generation: u64) -> Result<Box<Self>, hyper::Error> {
-        let (sender, connection) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
-            .max_buf_size(MAX_HEADER_BYTES)
-            .handshake(TokioIo::new(io))
-            .await?;
-        Ok(Box::new(Self { sender, connection, generation, idle_since: Instant::now() }))
+        let (sender, connection) =
+            http1::Builder::new().max_buf_size(MAX_HEADER_BYTES).handshake(TokioIo::new(io)).await?;
+        let bell = Arc::<Bell>::default();
+        let waker = Waker::from(bell.clone());
+        Ok(Box::new(Self { sender, connection, bell, waker, generation, idle_since: Instant::now() }))
     }
 
     /// Whether it can take a request: the peer has not closed it and the last exchange is over.
@@ -63,31 +98,46 @@ impl Http1 {
         Pin::new(&mut self.connection).poll(&mut cx).is_pending() && self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the answer's head. Dropping the future, and then the connection, cancels it.
+    /// Lets the connection work, in the name of the task of `cx`.
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<hyper::Result<()>> {
+        self.bell.task.register(cx.waker());
+        Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker))
+    }
+
+    /// Sends a request and waits for the answer's head. Dropping the future cancels it, with the connection.
     pub(crate) async fn send(
-        &mut self,
+        mut self: Box<Self>,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Http1Error> {
-        // Only our own polling of the connection completes the answer, so its waker need not be ours; without
-        // the cooperative budget, which would wake that waker.
-        let mut answer = pin!(tokio::task::unconstrained(self.sender.try_send_request(request)));
-        let connection = &mut self.connection;
-        let outcome = std::future::poll_fn(|cx| {
-            let ended = Pin::new(&mut *connection).poll(cx);
+    ) -> Result<(Box<Self>, Response<Incoming>), Http1Error> {
+        let sender = &mut self.sender;
+        let answer = self.bell.muted(|| sender.try_send_request(request));
+        // Only our own polling of the connection completes the answer, so it wakes nobody; and without the
+        // cooperative budget, whose end would have to wake somebody.
+        let mut answer = pin!(tokio::task::unconstrained(answer));
+        let mut outcome = std::future::poll_fn(|cx| {
+            let ended = self.poll(cx);
             match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Pending if ended.is_ready() => Poll::Ready(None),
+                Poll::Pending if ended.is_ready() => Poll::Ready(Poll::Pending),
                 Poll::Pending => Poll::Pending,
-                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+                answer => Poll::Ready(answer),
             }
-        });
-        match outcome.await {
-            Some(Ok(response)) => Ok(response),
-            Some(Err(mut error)) => Err(match error.take_message() {
-                Some(request) => Http1Error::Unsent(Box::new(request), http_error(&error.into_error())),
-                None => Http1Error::Broken(http_error(&error.into_error())),
-            }),
-            None => Err(Http1Error::Broken(SendError::Http("the connection ended".to_owned()))),
+        })
+        .await;
+        if let Poll::Ready(Ok(response)) = outcome {
+            return Ok((self, response));
         }
+        // An idle connection that had ended gives the request back when it is dropped.
+        drop(self);
+        if outcome.is_pending() {
+            outcome = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        let Poll::Ready(Err(mut error)) = outcome else {
+            return Err(Http1Error::Broken(SendError::Http("the connection ended".to_owned())));
+        };
+        Err(match error.take_message() {
+            Some(request) => Http1Error::Unsent(Box::new(request), http_error(&error.into_error())),
+            None => Http1Error::Broken(http_error(&error.into_error())),
+        })
     }
 
     /// After a 101: lets go of the connection.
@@ -157,13 +207,16 @@ impl Http1Body {
     /// The next frame; while there is none, the connection is driven.
     fn poll_driven(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut quiet = Context::from_waker(Waker::noop());
-        let mut frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
-        if frame.is_pending()
-            && let Some(lease) = &mut self.lease
-        {
+        let Self { incoming, lease: Some(Lease { connection, .. }), .. } = self else {
+            return Pin::new(&mut self.incoming)
+                .poll_frame(&mut quiet)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into)));
+        };
+        let mut frame = connection.bell.muted(|| Pin::new(&mut *incoming).poll_frame(&mut quiet));
+        if frame.is_pending() {
             // Whatever the connection reads while it is polled here is in the body's channel afterwards.
-            let ended = Pin::new(&mut lease.connection.connection).poll(cx);
-            frame = Pin::new(&mut self.incoming).poll_frame(&mut quiet);
+            let ended = connection.poll(cx);
+            frame = Pin::new(incoming).poll_frame(&mut quiet);
             if frame.is_pending() && ended.is_ready() {
                 return Poll::Ready(Some(Err("the backend's connection ended".into())));
             }
@@ -187,7 +240,7 @@ impl Http1Body {
 
     fn release(&mut self) {
         if let Some(Lease { mut connection, permit, target: Some(target) }) = self.lease.take()
-            && connection.is_usable()
+            && (connection.sender.is_ready() || connection.is_usable())
         {
             permit.transport().put(target, connection);
         }

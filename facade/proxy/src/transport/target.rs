@@ -40,11 +40,11 @@ impl Target {
         })
     }
 
-    /// An idle connection that still lives and was opened under this generation.
+    /// An idle connection that was opened under this generation. Whether it still lives, sending will tell.
     pub(super) fn take(&self, generation: u64) -> Option<Box<Http1>> {
         loop {
-            let mut connection = self.idle.lock().pop()?;
-            if connection.generation == generation && connection.is_usable() {
+            let connection = self.idle.lock().pop()?;
+            if connection.generation == generation {
                 return Some(connection);
             }
         }
