@@ -24,17 +24,30 @@ use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::Route;
 
 use crate::entries::Entries;
-use lanes::Lanes;
+use lanes::{Lanes, Shape};
 use services::{ServiceKey, Services};
 
 /// How long a good answer is good.
 const REFRESH: Duration = Duration::from_secs(60);
-/// Discovery that failed: 500 ms, doubling, up to a minute.
-const DISCOVERY_RETRY: Policy =
-    Policy { base: Duration::from_millis(500), max: Duration::from_secs(60), factor: 2.0, jitter: 0.2 };
-/// OpenAPI that failed: a second, doubling, up to ten minutes.
-const OPENAPI_RETRY: Policy =
-    Policy { base: Duration::from_secs(1), max: Duration::from_secs(600), factor: 2.0, jitter: 0.2 };
+/// Discovery: small and quick.
+const DISCOVERY: Shape = Shape {
+    width: 16,
+    patience: Duration::from_secs(1),
+    retry: Policy {
+        base: Duration::from_millis(500),
+        max: Duration::from_secs(60),
+        factor: 2.0,
+        jitter: 0.2,
+    },
+    refresh: REFRESH,
+};
+/// OpenAPI: large, and nobody waits for it.
+const OPENAPI: Shape = Shape {
+    width: 4,
+    patience: Duration::from_secs(4),
+    retry: Policy { base: Duration::from_secs(1), max: Duration::from_secs(600), factor: 2.0, jitter: 0.2 },
+    refresh: REFRESH,
+};
 
 /// The fetching half of the catalogue. Cheap to clone.
 #[derive(Clone)]
@@ -56,8 +69,8 @@ impl Remote {
             fetch,
             entries,
             services: Mutex::new(Services::default()),
-            discovery: Lanes::new("catalog_discovery", "catalog_discovery_suspect", DISCOVERY_RETRY),
-            openapi: Lanes::new("catalog_openapi", "catalog_openapi_suspect", OPENAPI_RETRY),
+            discovery: Lanes::new("catalog_discovery", "catalog_discovery_suspect", DISCOVERY),
+            openapi: Lanes::new("catalog_openapi", "catalog_openapi_suspect", OPENAPI),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -65,12 +78,12 @@ impl Remote {
     /// Starts fetching; ends with the task set.
     pub fn run(&self, tasks: &TaskSet) {
         let this = self.clone();
-        self.inner.discovery.run(tasks, REFRESH, move |key| {
+        self.inner.discovery.run(tasks, move |key| {
             let this = this.clone();
             async move { this.discover(&key).await }
         });
         let this = self.clone();
-        self.inner.openapi.run(tasks, REFRESH, move |key| {
+        self.inner.openapi.run(tasks, move |key| {
             let this = this.clone();
             async move { this.describe(&key).await }
         });

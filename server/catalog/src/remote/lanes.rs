@@ -9,25 +9,36 @@ use portico_kit::workqueue::{Reconciled, WorkQueue, run_workers};
 
 use super::services::ServiceKey;
 
-/// Fetches at a time of services that answer.
-const HEALTHY: usize = 8;
-/// Fetches at a time of services that lately did not.
-const SUSPECT: usize = 4;
 /// A little time for further changes of the same service to arrive.
 const SOON: Duration = Duration::from_millis(50);
 
+/// How wide the lanes are and what the first one puts up with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Fetches at a time, in each lane.
+    pub width: usize,
+    /// Who takes longer goes on in the second lane.
+    pub patience: Duration,
+    /// After failures.
+    pub retry: Policy,
+    /// After successes.
+    pub refresh: Duration,
+}
+
 pub(super) struct Lanes {
     names: (&'static str, &'static str),
+    shape: Shape,
     healthy: WorkQueue<ServiceKey>,
     suspect: WorkQueue<ServiceKey>,
 }
 
 impl Lanes {
-    pub fn new(healthy: &'static str, suspect: &'static str, retry: Policy) -> Self {
+    pub fn new(healthy: &'static str, suspect: &'static str, shape: Shape) -> Self {
         Self {
             names: (healthy, suspect),
-            healthy: WorkQueue::new(healthy, retry),
-            suspect: WorkQueue::new(suspect, retry),
+            shape,
+            healthy: WorkQueue::new(healthy, shape.retry),
+            suspect: WorkQueue::new(suspect, shape.retry),
         }
     }
 
@@ -42,19 +53,24 @@ impl Lanes {
         lane.add_after(key, SOON);
     }
 
-    /// Starts the workers of both lanes. After a success a service is fetched again after `refresh`.
-    pub fn run<F, Fut>(&self, tasks: &TaskSet, refresh: Duration, fetch: F)
+    /// Starts the workers of both lanes.
+    pub fn run<F, Fut>(&self, tasks: &TaskSet, fetch: F)
     where
         F: Fn(ServiceKey) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<(), String>> + Send + 'static,
     {
+        let Shape { width, patience, refresh, .. } = self.shape;
         let (first, suspect) = (fetch.clone(), self.suspect.clone());
-        run_workers(tasks, self.names.0, HEALTHY, self.healthy.clone(), move |key: ServiceKey| {
+        run_workers(tasks, self.names.0, width, self.healthy.clone(), move |key: ServiceKey| {
             let (work, suspect) = (first(key.clone()), suspect.clone());
             async move {
-                match work.await {
-                    Ok(()) => Ok::<_, String>(Reconciled::Again(refresh)),
-                    Err(error) => {
+                match tokio::time::timeout(patience, work).await {
+                    Ok(Ok(())) => Ok::<_, String>(Reconciled::Again(refresh)),
+                    Err(_) => {
+                        suspect.add(key);
+                        Ok(Reconciled::Done)
+                    }
+                    Ok(Err(error)) => {
                         tracing::info!(service = %key, error, "a backend's documents cannot be fetched");
                         suspect.add_rate_limited(key);
                         Ok(Reconciled::Done)
@@ -63,7 +79,7 @@ impl Lanes {
             }
         });
         let healthy = self.healthy.clone();
-        run_workers(tasks, self.names.1, SUSPECT, self.suspect.clone(), move |key: ServiceKey| {
+        run_workers(tasks, self.names.1, width, self.suspect.clone(), move |key: ServiceKey| {
             let (work, healthy) = (fetch(key.clone()), healthy.clone());
             async move {
                 work.await?;
