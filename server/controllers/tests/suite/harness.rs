@@ -1,0 +1,207 @@
+//! Everything that assembly would start, without its doors.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use portico_auth::authz::AlwaysAllow;
+use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
+use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
+use portico_controllers::identity::{Identity, IdentityLease};
+use portico_controllers::informers::Informers;
+use portico_controllers::system_namespaces::SystemNamespaces;
+use portico_kinds::Kinds;
+use portico_kit::dial::{Connector, ConnectorOptions};
+use portico_kit::fetch::Fetcher;
+use portico_kit::pki::{Authority, Profile};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{ServerTls, ServerTlsOptions};
+use portico_machinery::gvk::GroupVersionKind;
+use portico_machinery::route::Route;
+use portico_machinery::{GroupResource, GroupVersion, Object};
+use portico_registry::{Context, CreateOptions, DeleteOptions, KindIndexer, Registry, Settings};
+use portico_routes::{Installed, Routes};
+use portico_store::{Metrics, SqliteStore};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// A registry with all controllers running.
+pub struct House {
+    pub registry: Registry,
+    pub routes: Routes,
+    pub auto_register: AutoRegister,
+    pub namespaces: SystemNamespaces,
+    pub lease: IdentityLease,
+    pub identity: Identity,
+    tasks: TaskSet,
+    _dir: TempDir,
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+impl House {
+    pub async fn open() -> Self {
+        let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
+        let metrics = portico_kit::metrics::Registry::new();
+        let registry = registry(&dir, &tasks, &metrics).await;
+        let built_in = [("", "v1", 18_000, 1), ("apps", "v1", 17_800, 15)];
+        let gv = |(group, version, ..): &(&str, &str, i32, i32)| GroupVersion::new(*group, *version);
+        let installed = built_in.iter().map(|b| Installed {
+            group_version: gv(b),
+            group_priority_minimum: b.2,
+            version_priority: b.3,
+        });
+        let routes = Routes::new(portico_routes::Settings::default(), installed);
+        tasks.spawn_critical("routes", routes.clone().run(registry.clone(), tasks.clone()));
+
+        let informers = Informers::new();
+        let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), tasks.clone());
+        let prober = HttpProber::new(fetcher, ProbeSettings::default(), None);
+        let availability = Availability::new(&informers, prober, Default::default(), &metrics);
+        availability.run_local(&tasks);
+        availability.run_remote(&tasks);
+        availability.run_writer(RegistrySink::new(registry.clone()), &tasks);
+        let desired = built_in.iter().map(|b| Desired {
+            group_version: gv(b),
+            group_priority_minimum: b.2,
+            version_priority: b.3,
+            mode: Mode::OnStart,
+        });
+        let auto_register = AutoRegister::new(&informers, desired, &metrics);
+        tasks.spawn("autoregister", auto_register.clone().run(registry.clone(), None, tasks.clone()));
+        tasks.spawn_critical("informers", informers.run(registry.clone(), tasks.clone()));
+        let namespaces = SystemNamespaces::new();
+        tasks.spawn("namespaces", namespaces.clone().run(registry.clone(), tasks.clone()));
+        let identity = Identity::new("host", "1");
+        let lease = IdentityLease::new(identity.clone());
+        tasks.spawn("lease", lease.clone().run(registry.clone(), tasks.clone()));
+        Self { registry, routes, auto_register, namespaces, lease, identity, tasks, _dir: dir }
+    }
+
+    pub async fn create(&self, resource: &GroupResource, object: Object) {
+        self.registry
+            .create(&Context::system("test"), resource, object, &CreateOptions::default())
+            .await
+            .unwrap();
+    }
+
+    pub async fn delete(&self, resource: &GroupResource, namespace: &str, name: &str) {
+        self.registry.delete(resource, namespace, name, &DeleteOptions::default()).await.unwrap();
+    }
+
+    pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Object {
+        self.registry.get(resource, namespace, name).await.unwrap().object().clone()
+    }
+
+    /// Waits until an APIService's condition says this.
+    pub async fn until(&self, name: &str, want: &str) -> Object {
+        let wait = async {
+            loop {
+                let object = self.get(&super::groups(), "", name).await;
+                if super::reason(&object) == want {
+                    return object;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait)
+            .await
+            .unwrap_or_else(|_| panic!("{name} never became {want}"))
+    }
+
+    /// Waits until a route is so.
+    pub async fn until_route(&self, name: &str, is: impl Fn(&Route) -> bool) {
+        let wait = async {
+            while !self.routes.get(name).is_some_and(|c| is(&c.route)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap();
+    }
+}
+
+async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics::Registry) -> Registry {
+    let kinds = Kinds::builtin().unwrap();
+    let settings = portico_store::Settings::new(dir.path().join("test.db"));
+    let indexer = Arc::new(KindIndexer::new(&kinds));
+    let store = SqliteStore::open(settings, indexer, Metrics::new(metrics), tasks).await.unwrap();
+    let clock = Arc::new(jiff::Timestamp::now);
+    Registry::new(Arc::new(store), &kinds, Arc::new(AlwaysAllow), Settings::default(), clock)
+}
+
+pub fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> Object {
+    let gv: GroupVersion = api_version.parse().unwrap();
+    let kind = GroupVersionKind { group: gv.group, version: gv.version, kind: kind.to_owned() };
+    let mut object = Object::new(&kind);
+    object.set(&["metadata", "name"], name);
+    if !namespace.is_empty() {
+        object.set(&["metadata", "namespace"], namespace);
+    }
+    object
+}
+
+pub fn api_service(group: &str, service: &str, backend: &Backend) -> Object {
+    let mut object = object("apiregistration.k8s.io/v1", "APIService", &format!("v1.{group}"), "");
+    object.set(&["spec", "group"], group);
+    object.set(&["spec", "version"], "v1");
+    object.set(&["spec", "groupPriorityMinimum"], 1000);
+    object.set(&["spec", "versionPriority"], 10);
+    object.set(&["spec", "caBundle"], &backend.ca);
+    object.set(&["spec", "service", "namespace"], "wardle");
+    object.set(&["spec", "service", "name"], service);
+    object.set(&["spec", "service", "port"], backend.addr.port());
+    object
+}
+
+/// Answers `{}` to every request.
+pub struct Backend {
+    pub addr: SocketAddr,
+    /// The CA bundle, base64.
+    pub ca: String,
+    pub tasks: TaskSet,
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+impl Backend {
+    pub async fn start(name: &str) -> Self {
+        let authority = Authority::create("backend-ca").unwrap();
+        let profile = Profile::server("backend", &[name.to_owned()], Duration::from_secs(3600));
+        let pair = authority.issue(&profile).unwrap().cert_pair("backend").unwrap();
+        let acceptor = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap().acceptor();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (addr, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
+        let spawner = tasks.clone();
+        tasks.spawn_until_cancelled("backend", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                spawner.spawn_until_cancelled("backend-connection", async move {
+                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    let mut tail = [0; 4];
+                    while let Ok(byte) = stream.read_u8().await {
+                        tail = [tail[1], tail[2], tail[3], byte];
+                        if tail == *b"\r\n\r\n" {
+                            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+                            if stream.write_all(answer).await.is_err() || stream.flush().await.is_err() {
+                                return;
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let ca = STANDARD.encode(authority.cert_pem());
+        Self { addr, ca, tasks }
+    }
+}
