@@ -1,7 +1,8 @@
 //! Deletecollection (rule 6.7): a list, and a delete of each; not atomic.
 
-use futures::TryStreamExt;
+use futures::future::try_join_all;
 use portico_machinery::status::Reason;
+use portico_store::Record;
 
 use crate::Result;
 use crate::list::Page;
@@ -23,17 +24,18 @@ impl Inner {
     ) -> Result<Page> {
         served.require("deletecollection")?;
         let page = self.list(served, namespace, select).await?;
-        futures::stream::iter(page.records.iter().map(Ok::<_, Box<portico_machinery::Status>>))
-            .map_ok(|record| async move {
-                let key = &record.key;
-                match self.delete(served, key.namespace(), key.name(), options).await {
-                    Err(status) if status.reason() != Reason::NotFound => Err(status),
-                    _ => Ok(()),
-                }
-            })
-            .try_buffer_unordered(TOGETHER)
-            .try_collect::<()>()
-            .await?;
+        for together in page.records.chunks(TOGETHER) {
+            let deletions = together.iter().map(|record| self.delete_one(served, record, options));
+            try_join_all(deletions).await?;
+        }
         Ok(page)
+    }
+
+    async fn delete_one(&self, served: &Served, record: &Record, options: &DeleteOptions) -> Result<()> {
+        let key = &record.key;
+        match self.delete(served, key.namespace(), key.name(), options).await {
+            Err(status) if status.reason() != Reason::NotFound => Err(status),
+            _ => Ok(()),
+        }
     }
 }

@@ -119,6 +119,16 @@ pub(super) fn keep_addresses(new: &mut Object, old: &Object) {
                 new.copy_from(old, &["spec", field]);
             }
         }
+        sync_list(new, old);
+    }
+}
+
+/// Who changes the address and leaves the list alone means the list, too.
+fn sync_list(new: &mut Object, old: &Object) {
+    let (one, list) = (["spec", "clusterIP"], ["spec", "clusterIPs"]);
+    if !new.at(&one).same_as(&old.at(&one)) && new.at(&list).same_as(&old.at(&list)) {
+        let ip = new.at(&one).str().to_owned();
+        new.set(&list, [ip]);
     }
 }
 

@@ -1,0 +1,110 @@
+//! Deletions: preconditions, finalizers, propagation, collections.
+
+use crate::harness::{Door, JSON, MERGE, object};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn held(name: &str) -> String {
+    format!(r#"{{"metadata":{{"name":"{name}","finalizers":["example.com/hold"]}}}}"#)
+}
+
+#[tokio::test]
+async fn a_deletion_answers_a_status_and_a_missing_object_404() {
+    let door = Door::open().await;
+    let created = door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let dry = door.delete(&format!("{MAPS}/a?dryRun=All")).await;
+    let reply = door.delete(&format!("{MAPS}/a")).await;
+    assert_eq!(reply.text, dry.text);
+    assert_eq!((reply.at("status").as_str(), reply.at("details.kind").as_str()), ("Success", "configmaps"));
+    assert_eq!(reply.at("details.uid"), created.at("metadata.uid"));
+    assert_eq!(door.delete(&format!("{MAPS}/a")).await.code, 404);
+}
+
+#[tokio::test]
+async fn preconditions_are_judged_and_named() {
+    let door = Door::open().await;
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    for body in [r#"{"preconditions":{"uid":"x"}}"#, r#"{"preconditions":{"resourceVersion":"1"}}"#] {
+        let reply = door.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await;
+        assert_eq!((reply.code, reply.at("details.kind").as_str()), (409, "ConfigMap"), "{reply:?}");
+        assert!(reply.at("message").contains("in the precondition ("), "{reply:?}");
+    }
+    assert_eq!(door.get(&format!("{MAPS}/a")).await.code, 200);
+}
+
+#[tokio::test]
+async fn a_finalizer_holds_the_object_until_it_is_taken_away() {
+    let door = Door::open().await;
+    let url = format!("{MAPS}/a");
+    door.post(MAPS, &held("a")).await;
+    let marked = door.delete(&url).await;
+    assert_eq!(
+        (marked.at("kind").as_str(), marked.at("metadata.deletionGracePeriodSeconds").as_str()),
+        ("ConfigMap", "0")
+    );
+    assert_eq!(door.delete(&url).await.text, marked.text);
+    let again = door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    assert_eq!(again.at("message"), "object is being deleted: configmaps \"a\" already exists");
+    let more = door
+        .patch(&url, MERGE, r#"{"metadata":{"finalizers":["example.com/hold","example.com/more"]}}"#)
+        .await;
+    assert_eq!((more.code, more.at("details.causes.0.reason").as_str()), (422, "FieldValueForbidden"));
+    let unmark = door.patch(&url, MERGE, r#"{"metadata":{"deletionTimestamp":null}}"#).await;
+    assert_eq!(unmark.at("metadata.deletionTimestamp"), marked.at("metadata.deletionTimestamp"));
+    let last = door.patch(&url, MERGE, r#"{"metadata":{"finalizers":null},"data":{"k":"v"}}"#).await;
+    assert_eq!((last.code, last.at("data.k").as_str()), (200, "v"));
+    assert_eq!(door.get(&url).await.code, 404);
+}
+
+#[tokio::test]
+async fn a_body_wins_over_the_query_and_policies_swap_their_finalizer() {
+    let door = Door::open().await;
+    let url = format!("{MAPS}/a");
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let body = r#"{"propagationPolicy":"Orphan"}"#;
+    let reply = door.ask("DELETE", &format!("{url}?dryRun=All"), JSON, JSON, body).await;
+    assert_eq!(reply.at("metadata.finalizers"), r#"["orphan"]"#);
+    let reply = door.delete(&format!("{url}?propagationPolicy=Foreground")).await;
+    assert_eq!(reply.at("metadata.finalizers"), r#"["foregroundDeletion"]"#);
+    let reply = door.delete(&format!("{url}?propagationPolicy=Background")).await;
+    assert_eq!(reply.at("status"), "Success");
+}
+
+#[tokio::test]
+async fn options_that_contradict_each_other_are_refused() {
+    let door = Door::open().await;
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    for (query, code) in [
+        ("propagationPolicy=Upwards", 422),
+        ("propagationPolicy=Orphan&orphanDependents=true", 422),
+        ("dryRun=Some", 422),
+        ("gracePeriodSeconds=soon", 400),
+    ] {
+        assert_eq!(door.delete(&format!("{MAPS}/a?{query}")).await.code, code, "{query}");
+    }
+    for body in ["{", r#"{"kind":"ConfigMap","apiVersion":"v1"}"#] {
+        assert_eq!(door.ask("DELETE", &format!("{MAPS}/a"), JSON, JSON, body).await.code, 400);
+    }
+}
+
+#[tokio::test]
+async fn a_collection_goes_by_its_selector_and_finalizers_hold() {
+    let door = Door::open().await;
+    door.post(MAPS, &object("ConfigMap", "other", "")).await;
+    for n in 0..150 {
+        door.post(MAPS, &format!(r#"{{"metadata":{{"name":"m{n:03}","labels":{{"g":"1"}}}}}}"#)).await;
+    }
+    door.post(MAPS, &held("stays").replace("\"name\"", "\"labels\":{\"g\":\"1\"},\"name\"")).await;
+    let gone = door.delete(&format!("{MAPS}?labelSelector=g%3D1")).await;
+    assert_eq!((gone.code, gone.at("kind").as_str(), gone.names().len()), (200, "ConfigMapList", 151));
+    assert_eq!(door.get(MAPS).await.names(), ["other", "stays"]);
+}
+
+#[tokio::test]
+async fn a_services_deletion_answers_the_service() {
+    let door = Door::open().await;
+    let services = "/api/v1/namespaces/default/services";
+    door.post(services, &object("Service", "s", r#","spec":{"ports":[{"port":80}]}"#)).await;
+    let gone = door.delete(&format!("{services}/s")).await;
+    assert_eq!((gone.code, gone.at("kind").as_str()), (200, "Service"));
+}

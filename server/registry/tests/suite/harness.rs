@@ -1,0 +1,167 @@
+//! A registry over a real database, asked in the way an HTTP door asks it.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use portico_auth::authz::AlwaysAllow;
+use portico_kinds::Kinds;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
+use portico_registry::{
+    Answer, Body, Call, Context, CreateOptions, Frame, KindIndexer, Registry, Settings, Target, WatchStream,
+};
+use portico_store::{Metrics, SqliteStore};
+use tempfile::TempDir;
+
+pub const JSON: &str = "application/json";
+pub const MERGE: &str = "application/merge-patch+json";
+pub const JSON_PATCH: &str = "application/json-patch+json";
+pub const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
+pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// A registry, its database and the tasks behind it.
+pub struct Door {
+    pub registry: Registry,
+    _tasks: TaskSet,
+    _dir: TempDir,
+}
+
+/// An answer whose body was read to its end.
+#[derive(Debug)]
+pub struct Reply {
+    pub code: u16,
+    pub text: String,
+    pub warnings: Vec<String>,
+}
+
+impl Reply {
+    pub fn object(&self) -> Object {
+        Object::from_json(self.text.as_bytes()).unwrap()
+    }
+
+    /// What stands at a dotted path, as text.
+    pub fn at(&self, path: &str) -> String {
+        let object = self.object();
+        let cursor = path.split('.').fold(object.cursor(), |cursor, field| match field.parse::<usize>() {
+            Ok(index) => cursor.items().nth(index).unwrap_or_else(|| cursor.field(field)),
+            Err(_) => cursor.field(field),
+        });
+        cursor.opt_str().map_or_else(|| cursor.printed(), str::to_owned)
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.object()
+            .at(&["items"])
+            .items()
+            .map(|i| i.field("metadata").field("name").str().to_owned())
+            .collect()
+    }
+}
+
+impl Door {
+    /// A new database with the namespace `default`.
+    pub async fn open() -> Self {
+        let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
+        let kinds = Kinds::builtin().unwrap();
+        let settings = portico_store::Settings::new(dir.path().join("test.db"));
+        let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
+        let indexer = Arc::new(KindIndexer::new(&kinds));
+        let store = SqliteStore::open(settings, indexer, metrics, &tasks).await.unwrap();
+        let settings =
+            Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
+        let clock = Arc::new(jiff::Timestamp::now);
+        let registry = Registry::new(Arc::new(store), &kinds, Arc::new(AlwaysAllow), settings, clock);
+        let door = Self { registry, _tasks: tasks, _dir: dir };
+        door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
+        door
+    }
+
+    /// Any request.
+    pub async fn answer(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Answer {
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let info = RequestInfo::parse(method, path, query).unwrap();
+        let verb = if info.verb.is_empty() { method.to_lowercase() } else { info.verb.clone() };
+        let call = Call {
+            user: UserInfo::new("admin", ["system:masters"]),
+            target: Target::of(&info),
+            verb,
+            query: query.to_owned(),
+            watch_prefix: info.watch_prefix,
+            body: body.as_bytes().to_vec().into(),
+            content_type: media.to_owned(),
+            accept: accept.to_owned(),
+            user_agent: "suite".to_owned(),
+        };
+        self.registry.serve(call).await
+    }
+
+    pub async fn ask(&self, method: &str, url: &str, accept: &str, media: &str, body: &str) -> Reply {
+        let answer = self.answer(method, url, accept, media, body).await;
+        let mut text = Vec::new();
+        match answer.body {
+            Body::Bytes(bytes) => text.extend_from_slice(&bytes),
+            Body::List(mut pieces) => {
+                while let Some(piece) = pieces.next().await {
+                    text.extend_from_slice(&piece);
+                }
+            }
+            Body::Watch(_) => panic!("a watch has no end to be read to"),
+        }
+        Reply { code: answer.code, text: String::from_utf8(text).unwrap(), warnings: answer.warnings }
+    }
+
+    pub async fn get(&self, url: &str) -> Reply {
+        self.ask("GET", url, JSON, "", "").await
+    }
+
+    pub async fn post(&self, url: &str, body: &str) -> Reply {
+        self.ask("POST", url, JSON, JSON, body).await
+    }
+
+    pub async fn put(&self, url: &str, body: &str) -> Reply {
+        self.ask("PUT", url, JSON, JSON, body).await
+    }
+
+    pub async fn patch(&self, url: &str, media: &str, body: &str) -> Reply {
+        self.ask("PATCH", url, JSON, media, body).await
+    }
+
+    pub async fn delete(&self, url: &str) -> Reply {
+        self.ask("DELETE", url, JSON, "", "").await
+    }
+
+    /// A running watch.
+    pub async fn watch(&self, url: &str, accept: &str) -> WatchStream {
+        let answer = self.answer("GET", url, accept, "", "").await;
+        assert_eq!(answer.code, 200, "{answer:?}");
+        match answer.body {
+            Body::Watch(frames) => frames,
+            other => panic!("no watch: {other:?}"),
+        }
+    }
+
+    pub async fn create(&self, resource: (&str, &str), json: &str) -> portico_registry::Written {
+        let object = Object::from_json(json.as_bytes()).unwrap();
+        let resource = GroupResource::new(resource.0, resource.1);
+        let options = CreateOptions::default();
+        self.registry.create(&Context::system("suite"), &resource, object, &options).await.unwrap()
+    }
+}
+
+/// The next frame; a watch that says nothing for ten seconds fails the test.
+pub async fn next(frames: &mut WatchStream) -> Arc<Frame> {
+    let wait = std::time::Duration::from_secs(10);
+    tokio::time::timeout(wait, frames.next()).await.unwrap().unwrap()
+}
+
+/// A core object with a little more than its name: `rest` goes behind the metadata.
+pub fn object(kind: &str, name: &str, rest: &str) -> String {
+    format!(r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{"name":"{name}"}}{rest}}}"#)
+}
+
+/// An APIService for a version of a group, with these extra fields of its spec.
+pub fn api_service(version: &str, group: &str, extra: &str) -> String {
+    format!(
+        r#"{{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{{"name":"{version}.{group}"}},"spec":{{"group":"{group}","version":"{version}","groupPriorityMinimum":1000,"versionPriority":10{extra}}}}}"#
+    )
+}

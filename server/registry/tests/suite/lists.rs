@@ -1,0 +1,140 @@
+//! Lists: order, pages, selectors, revisions, forms.
+
+use crate::harness::{Door, MERGE, TABLE, object};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+async fn with_maps(names: &[&str]) -> Door {
+    let door = Door::open().await;
+    for name in names {
+        let labelled = format!(
+            r#"{{"metadata":{{"name":"{name}","labels":{{"l":"{name}"}}}},"data":{{"k":"{name}"}}}}"#
+        );
+        assert_eq!(door.post(MAPS, &labelled).await.code, 201);
+    }
+    door
+}
+
+#[tokio::test]
+async fn a_list_is_in_order_of_names_and_its_items_carry_no_kind() {
+    let door = with_maps(&["c", "a", "b"]).await;
+    let list = door.get(MAPS).await;
+    assert_eq!(
+        (list.at("kind").as_str(), list.names()),
+        ("ConfigMapList", vec!["a".into(), "b".into(), "c".into()])
+    );
+    assert_eq!(list.at("items.0.kind"), "\"\"");
+    assert!(
+        list.text.contains(r#""items":[{"metadata":{"name":"a","namespace":"default","uid":""#),
+        "{}",
+        list.text
+    );
+    let empty = door.get("/api/v1/namespaces/none/configmaps").await;
+    assert!(empty.text.ends_with("\"items\":[]}\n"), "{}", empty.text);
+}
+
+#[tokio::test]
+async fn pages_show_one_moment() {
+    let door = with_maps(&["a", "b", "c", "d", "e"]).await;
+    let first = door.get(&format!("{MAPS}?limit=2")).await;
+    assert_eq!(
+        (first.names(), first.at("metadata.remainingItemCount").as_str()),
+        (vec!["a".to_owned(), "b".into()], "3")
+    );
+    door.post(MAPS, &object("ConfigMap", "bb", "")).await;
+    door.delete(&format!("{MAPS}/d")).await;
+    let token = first.at("metadata.continue");
+    let second = door.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    assert_eq!(
+        (second.names(), second.at("metadata.resourceVersion")),
+        (vec!["c".to_owned(), "d".into()], first.at("metadata.resourceVersion"))
+    );
+    let token = second.at("metadata.continue");
+    let last = door.get(&format!("{MAPS}?limit=2&continue={token}")).await;
+    assert_eq!((last.names(), last.at("metadata.continue").as_str()), (vec!["e".to_owned()], "\"\""));
+}
+
+#[tokio::test]
+async fn a_token_that_history_forgot_is_expired_and_offers_another() {
+    let door = with_maps(&["a", "b", "c"]).await;
+    let first = door.get(&format!("{MAPS}?limit=1")).await;
+    door.post(MAPS, &object("ConfigMap", "bb", "")).await;
+    let store = door.registry.store();
+    store.compact(store.revision()).await.unwrap();
+    let token = first.at("metadata.continue");
+    let gone = door.get(&format!("{MAPS}?limit=1&continue={token}")).await;
+    assert_eq!((gone.code, gone.at("reason").as_str()), (410, "Expired"));
+    let token = gone.at("metadata.continue");
+    assert_eq!(door.get(&format!("{MAPS}?continue={token}")).await.names(), ["b", "bb", "c"]);
+}
+
+#[tokio::test]
+async fn selectors_choose_and_unknown_fields_are_named() {
+    let door = with_maps(&["a", "b", "c"]).await;
+    for (query, names) in [
+        ("labelSelector=l%21%3Da", vec!["b", "c"]),
+        ("labelSelector=l+in+(a,c)", vec!["a", "c"]),
+        ("fieldSelector=metadata.name%3Db", vec!["b"]),
+        ("fieldSelector=metadata.namespace%21%3Ddefault", vec![]),
+    ] {
+        assert_eq!(door.get(&format!("{MAPS}?{query}")).await.names(), names, "{query}");
+    }
+    let unknown = door.get(&format!("{MAPS}?fieldSelector=data.k%3Dx")).await;
+    assert_eq!(
+        unknown.at("message"),
+        "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+    );
+    let typed = door.get("/api/v1/namespaces?fieldSelector=spec.x%3Dy").await;
+    assert_eq!((typed.code, typed.at("message").as_str()), (400, "field label not supported: spec.x"));
+    assert_eq!(door.get("/api/v1/namespaces?fieldSelector=status.phase%3DActive").await.names(), ["default"]);
+}
+
+#[tokio::test]
+async fn a_list_at_a_revision_shows_that_moment_and_the_future_times_out() {
+    let door = with_maps(&["a"]).await;
+    let before = door.get(MAPS).await.at("metadata.resourceVersion");
+    door.post(MAPS, &object("ConfigMap", "b", "")).await;
+    door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"new"}}"#).await;
+    let exact = door.get(&format!("{MAPS}?resourceVersion={before}&resourceVersionMatch=Exact")).await;
+    assert_eq!((exact.names(), exact.at("items.0.data.k").as_str()), (vec!["a".to_owned()], "a"));
+    let newer = door.get(&format!("{MAPS}?resourceVersion={before}")).await;
+    assert_eq!(newer.names(), ["a", "b"]);
+    let future = door.get(&format!("{MAPS}?resourceVersion=999999")).await;
+    assert_eq!(
+        (future.code, future.at("details.causes.0.reason").as_str()),
+        (504, "ResourceVersionTooLarge")
+    );
+    assert_eq!(door.get(&format!("{MAPS}?resourceVersion=x")).await.code, 400);
+}
+
+#[tokio::test]
+async fn a_long_list_arrives_in_pieces_that_join_to_one_document() {
+    let door = Door::open().await;
+    let big = "x".repeat(20_000);
+    for n in 0..20 {
+        door.post(MAPS, &object("ConfigMap", &format!("m{n:02}"), &format!(r#","data":{{"k":"{big}"}}"#)))
+            .await;
+    }
+    let list = door.get(MAPS).await;
+    assert!(list.text.len() > 400_000);
+    assert_eq!(list.names().len(), 20);
+}
+
+#[tokio::test]
+async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
+    let door = with_maps(&["a", "b"]).await;
+    let table = door.ask("GET", MAPS, TABLE, "", "").await;
+    assert_eq!((table.at("rows.1.cells.0").as_str(), table.at("rows.1.cells.1").as_str()), ("b", "1"));
+    let none = door.ask("GET", &format!("{MAPS}?includeObject=None"), TABLE, "", "").await;
+    assert_eq!(none.at("rows.0.object"), "null");
+    let whole = door.ask("GET", &format!("{MAPS}?includeObject=Object"), TABLE, "", "").await;
+    assert_eq!(whole.at("rows.0.object.data.k"), "a");
+    let bad = door.ask("GET", &format!("{MAPS}?includeObject=Some"), TABLE, "", "").await;
+    assert!(bad.at("message").starts_with("Unable to convert to Table as requested: includeObject"));
+    let metadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let list = door.ask("GET", MAPS, metadata, "", "").await;
+    assert_eq!(
+        (list.at("kind").as_str(), list.at("items.0.kind").as_str()),
+        ("PartialObjectMetadataList", "PartialObjectMetadata")
+    );
+}

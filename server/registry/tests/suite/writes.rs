@@ -1,0 +1,200 @@
+//! Create, update and patch: system metadata, names, options, conflicts.
+
+use portico_machinery::{GroupResource, Object};
+use portico_registry::{Context, Part, UpdateOptions};
+
+use crate::harness::{Door, JSON, MERGE, object};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn system_metadata_is_the_servers() {
+    let door = Door::open().await;
+    let body = r#"{"metadata":{"name":"a","uid":"mine","creationTimestamp":"2001-01-01T00:00:00Z","deletionTimestamp":"2001-01-01T00:00:00Z","selfLink":"/x","managedFields":[]},"data":{"k":"v"}}"#;
+    let reply = door.post(MAPS, body).await;
+    assert_eq!(reply.code, 201, "{reply:?}");
+    assert_eq!(reply.at("metadata.uid").len(), 36);
+    assert_ne!(reply.at("metadata.creationTimestamp"), "2001-01-01T00:00:00Z");
+    for gone in ["deletionTimestamp", "selfLink", "managedFields", "generation"] {
+        assert!(!reply.object().metadata().field(gone).is_present(), "{gone}");
+    }
+    assert_eq!(reply.at("metadata.namespace"), "default");
+    let keys: Vec<_> = reply.text.split('"').skip(1).step_by(2).take(9).collect();
+    assert_eq!(
+        keys,
+        ["kind", "ConfigMap", "apiVersion", "v1", "metadata", "name", "a", "namespace", "default"]
+    );
+    assert_eq!(door.get(&format!("{MAPS}/a")).await.text, reply.text);
+}
+
+#[tokio::test]
+async fn a_name_is_given_or_generated() {
+    let door = Door::open().await;
+    let reply = door.post(MAPS, r#"{"metadata":{"generateName":"gen-"}}"#).await;
+    assert!(reply.at("metadata.name").starts_with("gen-") && reply.at("metadata.name").len() == 9);
+    let reply = door.post(MAPS, r#"{"metadata":{}}"#).await;
+    assert_eq!(reply.at("details.causes.0.message"), "Required value: name or generateName is required");
+}
+
+#[tokio::test]
+async fn what_a_create_may_not_say_is_refused() {
+    let door = Door::open().await;
+    let rows = [
+        (
+            MAPS,
+            r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#,
+            500,
+            "resourceVersion should not be set on objects to be created",
+        ),
+        (
+            MAPS,
+            r#"{"metadata":{"name":"a","namespace":"other"}}"#,
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            "/api/v1/namespaces/nowhere/configmaps",
+            r#"{"metadata":{"name":"a"}}"#,
+            404,
+            "namespaces \"nowhere\" not found",
+        ),
+        (MAPS, r#"{"kind":"Secret","apiVersion":"v1","metadata":{"name":"a"}}"#, 400, "Secret in version"),
+        (MAPS, r#"{"kind":"ConfigMap","apiVersion":"apps/v1","metadata":{"name":"a"}}"#, 400, ""),
+        (MAPS, "", 400, ""),
+        (MAPS, "[]", 400, ""),
+    ];
+    for (url, body, code, words) in rows {
+        let reply = door.post(url, body).await;
+        assert_eq!(reply.code, code, "{body} {reply:?}");
+        assert!(reply.at("message").starts_with(words), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_warn_vanish_or_refuse() {
+    let door = Door::open().await;
+    let body = |name: &str| object("ConfigMap", name, r#","dota":{}"#);
+    let warned = door.post(MAPS, &body("a")).await;
+    assert_eq!((warned.code, warned.warnings), (201, vec!["unknown field \"dota\"".to_owned()]));
+    let ignored = door.post(&format!("{MAPS}?fieldValidation=Ignore"), &body("b")).await;
+    assert_eq!((ignored.code, ignored.warnings.len()), (201, 0));
+    let strict = door.post(&format!("{MAPS}?fieldValidation=Strict"), &body("c")).await;
+    assert_eq!(strict.code, 400);
+    assert!(strict.at("message").ends_with("strict decoding error: unknown field \"dota\""));
+}
+
+#[tokio::test]
+async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
+    let door = Door::open().await;
+    let dry = door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await;
+    assert_eq!((dry.code, dry.at("metadata.resourceVersion").as_str()), (201, "\"\""));
+    assert_eq!(door.get(&format!("{MAPS}/a")).await.code, 404);
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await.code, 409);
+    let patched = door.patch(&format!("{MAPS}/a?dryRun=All"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    assert_eq!(patched.at("data.k"), "v");
+    assert_eq!(door.get(&format!("{MAPS}/a")).await.at("data"), "\"\"");
+}
+
+#[tokio::test]
+async fn an_update_that_changes_nothing_writes_nothing() {
+    let door = Door::open().await;
+    let url = format!("{MAPS}/a");
+    let created = door.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
+    let same = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
+    assert_eq!((same.code, same.text), (200, created.text.clone()));
+    let other = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"w"}"#)).await;
+    assert_ne!(other.at("metadata.resourceVersion"), created.at("metadata.resourceVersion"));
+    assert_eq!(other.at("metadata.uid"), created.at("metadata.uid"));
+}
+
+#[tokio::test]
+async fn another_uid_is_a_conflict_by_put_and_immutable_by_patch() {
+    let door = Door::open().await;
+    let url = format!("{MAPS}/a");
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let put = door.put(&url, r#"{"metadata":{"name":"a","uid":"other"}}"#).await;
+    assert_eq!((put.code, put.at("reason").as_str()), (409, "Conflict"));
+    let patch = door.patch(&url, MERGE, r#"{"metadata":{"uid":"other"}}"#).await;
+    assert_eq!((patch.code, patch.at("details.causes.0.field").as_str()), (422, "metadata.uid"));
+}
+
+#[tokio::test]
+async fn names_in_body_and_path_must_agree() {
+    let door = Door::open().await;
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let put = door.put(&format!("{MAPS}/a"), &object("ConfigMap", "b", "")).await;
+    assert_eq!(put.at("message"), "the name of the object (b) does not match the name on the URL (a)");
+    let none = door.put(&format!("{MAPS}/a"), r#"{"metadata":{}}"#).await;
+    assert_eq!(
+        none.at("message"),
+        "the name of the object (a based on URL) was undeterminable: name must be provided"
+    );
+    let patch = door.patch(&format!("{MAPS}/a"), MERGE, r#"{"metadata":{"name":"b"}}"#).await;
+    assert_eq!(patch.code, 400);
+}
+
+#[tokio::test]
+async fn put_creates_where_the_kind_allows_it() {
+    let door = Door::open().await;
+    assert_eq!(door.put(&format!("{MAPS}/a"), &object("ConfigMap", "a", "")).await.code, 404);
+    let url = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l";
+    let body = r#"{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"l"},"spec":{"holderIdentity":"h","leaseDurationSeconds":10}}"#;
+    assert_eq!(door.put(url, body).await.code, 201);
+    assert_eq!(door.put(url, body).await.code, 422);
+}
+
+#[tokio::test]
+async fn racing_patches_all_win_and_a_racing_update_with_a_revision_loses() {
+    let door = Door::open().await;
+    let created = door.create(("", "configmaps"), r#"{"metadata":{"name":"a","namespace":"default"}}"#).await;
+    let url = format!("{MAPS}/a");
+    let patches = (0..20).map(|n| {
+        let (door, url) = (&door, &url);
+        async move { door.patch(url, MERGE, &format!(r#"{{"data":{{"k{n}":"v"}}}}"#)).await.code }
+    });
+    assert!(futures::future::join_all(patches).await.into_iter().all(|code| code == 200));
+    assert_eq!(door.get(&url).await.object().at(&["data"]).len(), 20);
+    let mut stale: Object = created.stored.object().clone();
+    stale.set(&["data", "k"], "v");
+    let resource = GroupResource::new("", "configmaps");
+    let context = Context::system("suite");
+    let options = UpdateOptions::default();
+    let lost = door.registry.update(&context, &resource, Part::Main, stale, &options).await;
+    assert_eq!(lost.unwrap_err().code, 409);
+}
+
+#[tokio::test]
+async fn racing_creates_of_one_name_have_one_winner() {
+    let door = Door::open().await;
+    let body = object("ConfigMap", "one", "");
+    let creates = (0..16).map(|_| door.ask("POST", MAPS, JSON, JSON, &body));
+    let codes: Vec<u16> = futures::future::join_all(creates).await.iter().map(|r| r.code).collect();
+    assert_eq!(
+        (codes.iter().filter(|c| **c == 201).count(), codes.iter().filter(|c| **c == 409).count()),
+        (1, 15)
+    );
+}
+
+#[tokio::test]
+async fn immutable_data_stay_and_metadata_move() {
+    let door = Door::open().await;
+    let url = format!("{MAPS}/a");
+    door.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"},"immutable":true"#)).await;
+    let reply = door.patch(&url, MERGE, r#"{"data":{"k":"w"}}"#).await;
+    assert_eq!(reply.at("details.causes.0.message"), "Forbidden: field is immutable when `immutable` is set");
+    assert_eq!(door.patch(&url, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await.code, 200);
+}
+
+#[tokio::test]
+async fn a_secrets_text_is_folded_and_its_type_stays() {
+    let door = Door::open().await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let reply = door.post(secrets, &object("Secret", "s", r#","stringData":{"a":"new"}"#)).await;
+    assert_eq!(
+        (reply.at("data.a").as_str(), reply.at("type").as_str(), reply.at("stringData").as_str()),
+        ("bmV3", "Opaque", "\"\"")
+    );
+    let reply = door.patch(&format!("{secrets}/s"), MERGE, r#"{"type":"x/y"}"#).await;
+    assert_eq!(reply.at("details.causes.0.message"), "Invalid value: \"x/y\": field is immutable");
+}
