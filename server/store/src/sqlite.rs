@@ -105,18 +105,16 @@ impl SqliteStore {
     }
 
     fn start(&self, writer: Writer, tasks: &TaskSet) {
-        let (closed, closing, pool) = (self.closed.clone(), self.closing.clone(), self.reader.pool.clone());
-        let failing = tasks.clone();
+        let ending =
+            Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
+        let pool = self.reader.pool.clone();
         tasks.spawn("store-writer", async move {
-            // However the writer ends, panics included, whoever waits for the end learns of it.
-            let _closed = closed.drop_guard();
             let ended = writer.run().await;
             pool.close().await;
-            match ended {
-                Ok(()) if closing.is_cancelled() => {}
-                Ok(()) => tracing::info!("the store is closed"),
-                Err(error) => failing.fail("store-writer", &error.to_string()),
+            if let Err(error) = ended {
+                ending.tasks.fail("store-writer", &error.to_string());
             }
+            drop(ending);
         });
         tasks.spawn("store-compaction", self.compactor.clone().run(self.closing.clone()));
     }
@@ -186,6 +184,23 @@ impl SqliteStore {
 
     fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
         self.reader.hub.subscribe(selection, from, self.reader.clone())
+    }
+}
+
+/// However the writer ends, watches end with it and whoever waits for the end learns of it; a panic ends the process.
+struct Ending {
+    hub: Arc<Hub>,
+    closed: CancellationToken,
+    tasks: TaskSet,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.tasks.fail("store-writer", "panicked");
+        }
+        self.hub.close();
+        self.closed.cancel();
     }
 }
 

@@ -110,7 +110,8 @@ fn insert_log(batch: &mut Batch, slots: &Slots, events: &[Arc<Event>]) -> Result
 }
 
 fn write_owners(batch: &mut Batch, slots: &Slots, group: &Group<'_>) -> Result<(), Error> {
-    let (mut gone, mut new): (Vec<(&Key, &str)>, Vec<(&Key, &str)>) = (Vec::new(), Vec::new());
+    let mut gone: Vec<(&Key, &str)> = Vec::new();
+    let mut new: Vec<(&Key, &str)> = Vec::new();
     for (key, touched) in &group.touched {
         let (before, after) = (owners(touched.before.as_ref()), owners(touched.after.as_ref()));
         gone.extend(before.iter().filter(|owner| !after.contains(owner)).map(|owner| (key, &**owner)));

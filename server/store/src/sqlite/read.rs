@@ -53,9 +53,10 @@ impl Reader {
     }
 
     async fn current(&self, slot: &Slot) -> Result<Vec<Arc<Record>>, StoreError> {
+        // In revision order, which is the order of the file: every page is read once, however the keys lie.
         let select = format!(
-            "SELECT k.namespace, k.name, k.revision, l.value FROM ({STATES} ORDER BY namespace, name) k \
-             CROSS JOIN log l ON l.revision = k.revision"
+            "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
+             WHERE l.revision IN (SELECT revision FROM ({STATES}))"
         );
         let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(i64::MAX).bind("").bind("");
         let mut rows = select.bind(char::MAX.to_string()).fetch(&self.pool);
@@ -251,10 +252,9 @@ impl History for Reader {
     }
 }
 
-/// The rows come in order already, as the inner query makes them; SQL promises it only for an outer ORDER BY, which would sort
-/// all values once more.
+/// Sorts pointers, where SQL's ORDER BY would sort the values, too.
 fn sort(records: &mut [Arc<Record>]) {
-    records.sort_by(|a, b| a.key.cmp(&b.key));
+    records.sort_by(|a, b| a.key.path().cmp(b.key.path()));
 }
 
 /// The columns namespace (with its closing '/') and name of a path.

@@ -77,7 +77,6 @@ impl Writer {
             }
             self.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
         }
-        self.hub.close();
         open::close(self.connection).await;
         drop(self.lock);
         Ok(())

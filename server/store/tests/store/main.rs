@@ -1,12 +1,20 @@
 //! The shared store suite: what every implementation of `Store` must do, run against each of them.
 
+#[cfg(test)]
 mod harness;
+#[cfg(test)]
 mod history;
+#[cfg(test)]
 mod kill;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
 mod model;
+#[cfg(test)]
 mod sqlite;
+#[cfg(test)]
 mod transactions;
+#[cfg(test)]
 mod watches;
 
 /// Makes a test of each behaviour for each implementation; PostgreSQL becomes a second line here.

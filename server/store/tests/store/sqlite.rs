@@ -92,3 +92,25 @@ async fn a_value_that_cannot_be_read_is_named_and_fails_no_other_resource() {
     assert_eq!(store.snapshot(&nodes).await.unwrap().len(), 1);
     assert!(commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_is_judged_by_the_database_and_a_store_that_disagrees_with_it_ends() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    let revision = put(&*store, &key("a/1"), "x").await;
+    let mut watch = store.watch(portico_store::Scope::all(&config_maps()), revision).unwrap();
+    let mut connection = raw(&backend).await;
+    // Somebody goes behind the store's back, as no process can that respects the lock.
+    sqlx::query("DELETE FROM log WHERE name = '1'").execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let update = Txn::update(key("a/1"), revision, value(&key("a/1"), "y"));
+    assert!(matches!(commit(&*store, update).await, Err(portico_store::TxnError::Unknown(_))));
+    store.wait_for(i64::MAX).await.unwrap_err();
+    assert!(matches!(watch.next().await, Err(portico_store::WatchError::Closed)));
+    let late = commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await;
+    assert!(matches!(late, Err(portico_store::TxnError::Closed)));
+    drop(store);
+    let store = backend.open().await;
+    assert_eq!(store.revision(), revision);
+    assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
+}
