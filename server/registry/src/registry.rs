@@ -45,7 +45,7 @@ impl Context {
 }
 
 /// What a typed write gives back.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Written {
     /// The object as it is now (for a dry run: as it would be).
     pub stored: Stored,
@@ -56,7 +56,7 @@ pub struct Written {
 }
 
 /// What a typed delete gives back.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Deleted {
     /// The last state when removed, the marked object when finalizers keep it.
     pub stored: Stored,
@@ -65,7 +65,7 @@ pub struct Deleted {
 }
 
 /// A page of a typed list.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Listed {
     /// Sorted by namespace and name.
     pub items: Vec<Stored>,

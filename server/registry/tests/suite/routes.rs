@@ -52,7 +52,7 @@ async fn yaml_is_decoded_and_announced() {
     let door = Door::open().await;
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {a: \"1\"}\n";
     let answer = door.answer("POST", MAPS, "application/yaml", "application/yaml", body).await;
-    assert_eq!((answer.code, answer.media_type()), (201, "application/yaml"));
+    assert_eq!((answer.code, answer.media_type()), (201, "application/yaml"), "{answer:?}");
     let missing = door.answer("GET", &format!("{MAPS}/none"), "application/yaml", "", "").await;
     assert_eq!((missing.code, missing.media_type()), (404, "application/yaml"));
     assert_eq!(missing.status.unwrap().message, "configmaps \"none\" not found");
