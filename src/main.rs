@@ -1,7 +1,44 @@
 //! The `portico` command: control service and facade in one process, or either alone.
 
+mod run;
 mod settings;
 
-fn main() {
-    let _ = settings::parse(std::env::args_os().collect());
+use std::process::ExitCode;
+use std::time::Instant;
+
+use settings::{Parsed, Role, SettingError};
+
+/// A setting is wrong; nothing was bound.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    match settings::parse(std::env::args_os().collect()) {
+        Ok(Parsed::Print(text)) => say(&text),
+        Ok(Parsed::Run(Role::Version, _)) => say(&run::version()),
+        Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => complain(&failure.to_string(), failure.exit_code()),
+        },
+        Err(error) => complain_setting(&error),
+    }
+}
+
+fn say(text: &str) -> ExitCode {
+    use std::io::Write;
+    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn complain_setting(error: &SettingError) -> ExitCode {
+    complain(&error.to_string(), USAGE)
+}
+
+fn complain(text: &str, code: u8) -> ExitCode {
+    use std::io::Write;
+    // Nowhere is left to say that nothing can be said.
+    let _ = writeln!(std::io::stderr(), "portico: {text}");
+    ExitCode::from(code)
 }

@@ -17,12 +17,13 @@ pub(crate) use authentication::Authentication;
 pub(crate) use authorization::{Authorization, Mode};
 pub(crate) use control::Control;
 pub(crate) use core_api::CoreApi;
-pub(crate) use process::Process;
+pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
 pub(crate) use serving::Serving;
 pub(crate) use store::StoreSettings;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::builder::Str;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -110,7 +111,7 @@ pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
         Err(e) => return Err(one_line(&e)),
     };
-    let matches = match first.get_one::<std::path::PathBuf>("config") {
+    let matches = match first.get_one::<PathBuf>("config") {
         None => first,
         Some(path) => {
             let from_file = file::arguments(path, &command, &first)?;
@@ -126,6 +127,11 @@ pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
 }
 
 impl Settings {
+    /// The folder of certificates.
+    pub(crate) fn cert_dir(&self) -> PathBuf {
+        self.serving.cert_dir.clone().unwrap_or_else(|| self.process.data_dir.join("certs"))
+    }
+
     fn check(&self, role: Role) -> Result<(), SettingError> {
         self.serving.check()?;
         self.control.check(role)?;

@@ -4,6 +4,7 @@
 //! mean; [`crate::configuration`] puts them in force.
 
 mod observe;
+pub(crate) mod sign;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,7 @@
 
 mod assembly;
 mod body;
+mod certificate;
 mod chain;
 mod configuration;
 mod context;
@@ -32,6 +33,7 @@ mod tail;
 mod transport;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
+pub use certificate::{CertificateError, signed_certificate};
 pub use endpoints::VersionInfo;
 pub use filters::cors::BadOrigin;
 pub use filters::hsts::BadDirective;

@@ -5,7 +5,7 @@ mod checks;
 mod evidence;
 mod hooks;
 mod identities;
-mod local;
+mod renewal;
 mod rpc;
 mod served;
 
@@ -19,23 +19,31 @@ use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
 use portico_kit::hooks::Hooks;
+use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
-use portico_kit::tls::{ServerTls, ServerTlsOptions};
+use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::resolve::Mode;
 use portico_registry::{KindIndexer, Registry};
 use portico_store::{SqliteStore, Store};
+use tokio::sync::watch;
 
+use tower::Layer;
+
+use crate::chain::Chain;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use identities::Believed;
-pub use local::LocalChannel;
+use renewal::Renewed;
 
 /// How long calls may take to end when the control service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// The services behind their chain, as a tower service.
+pub type LocalServices = Chain<tonic::service::Routes>;
 
 /// Why the control service does not start; one line for people.
 #[derive(Debug, thiserror::Error)]
@@ -100,10 +108,10 @@ pub struct Process {
 pub struct Server {
     settings: ServerSettings,
     address: SocketAddr,
-    pki: Arc<Pki>,
+    pki: Renewed,
     store: Arc<dyn Store>,
-    health: Health,
-    local: LocalChannel,
+    ready: Signal,
+    local: (LocalServices, LocalTrust),
     believed: Believed,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
@@ -144,16 +152,29 @@ impl Server {
             .local_addr()
             .map_err(|source| StartError::Bind { address: settings.control_address, source })?;
         believed.watch(&tasks);
+        let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
+        renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
         let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
-        let local = LocalChannel::new(&chain, routes.clone(), trust);
+        let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         hooks.run_post_start(&tasks);
-        checks::publish(health.clone(), rooms.board.clone(), rooms.ready.clone(), &tasks);
-        Ok(Self { settings, address, pki, store, health, local, believed, tasks, store_tasks, drain })
+        checks::publish(health, rooms.board.clone(), rooms.ready.clone(), &tasks);
+        Ok(Self {
+            settings,
+            address,
+            pki: renewed,
+            store,
+            ready: rooms.ready.clone(),
+            local,
+            believed,
+            tasks,
+            store_tasks,
+            drain,
+        })
     }
 
     /// Where gRPC is served.
@@ -162,22 +183,28 @@ impl Server {
         self.address
     }
 
-    /// The services for the facade of the same process: no socket, no TLS, the same chain.
+    /// The services for the facade of the same process (no socket, no TLS, the same chain), and the proof that its
+    /// calls carry. Deadlines and limits are the caller's: there is no transport that would know of them.
     #[must_use]
-    pub fn local(&self) -> LocalChannel {
+    pub fn local(&self) -> (LocalServices, LocalTrust) {
         self.local.clone()
     }
 
-    /// The internal CA and what it has signed.
+    /// The internal CA's certificate, PEM.
     #[must_use]
-    pub fn pki(&self) -> &Pki {
-        &self.pki
+    pub fn internal_ca(&self) -> String {
+        self.pki.current().authority.cert_pem().to_owned()
     }
 
-    /// The server's checks and hooks.
+    /// The serving certificate for the facade of the same process, as it is renewed.
     #[must_use]
-    pub fn health(&self) -> &Health {
-        &self.health
+    pub fn facade_serving(&self) -> watch::Receiver<CertPair> {
+        self.pki.facade_serving()
+    }
+
+    /// Waits until all checks have passed.
+    pub async fn ready(&self) {
+        self.ready.signaled().await;
     }
 
     /// Writes both kubeconfigs. `facade` is `https://host:port` and the CA of its certificate (PEM), when known.
@@ -185,7 +212,8 @@ impl Server {
     /// # Errors
     /// [`StartError::DataDir`].
     pub fn write_kubeconfigs(&self, facade: Option<(String, String)>) -> Result<PathBuf, StartError> {
-        let internal_ca = self.pki.authority.cert_pem().to_owned();
+        let pki = self.pki.current();
+        let internal_ca = pki.authority.cert_pem().to_owned();
         let (facade, facade_ca) = facade.unzip();
         let addresses = Addresses {
             facade,
@@ -195,8 +223,8 @@ impl Server {
         };
         let dir = &self.settings.data_dir;
         let failed = |source| StartError::DataDir { path: dir.clone(), source };
-        kubeconfigs::write_facade(dir, &addresses, &self.pki.facade).map_err(failed)?;
-        kubeconfigs::write_admin(dir, &addresses, &self.pki.admin).map_err(failed)
+        kubeconfigs::write_facade(dir, &addresses, &pki.facade).map_err(failed)?;
+        kubeconfigs::write_admin(dir, &addresses, &pki.admin).map_err(failed)
     }
 
     /// `host:port` under which the control service is reached.

@@ -11,6 +11,5 @@ mod listen;
 mod pki;
 mod settings;
 
-pub use assembly::{LocalChannel, Process, Server, StartError};
-pub use pki::Pki;
+pub use assembly::{LocalServices, Process, Server, StartError};
 pub use settings::ServerSettings;

@@ -1,6 +1,6 @@
 //! What the control service is told: plain values, parsed and checked before anything binds.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct ServerSettings {
     pub control_external_address: Option<String>,
     /// Further names of both halves, for certificates.
     pub external_hostname: Option<String>,
+    /// The address of the facade of the same process, for its certificate.
+    pub bind_address: IpAddr,
     /// CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Bearer tokens, CSV.
@@ -33,10 +35,6 @@ pub struct ServerSettings {
     pub backend_allow_cidr: Vec<IpNet>,
     /// How long a connection to a backend may take.
     pub backend_dial_timeout: Duration,
-    /// How often a backend is probed when nothing changes.
-    pub probe_period: Duration,
-    /// Backends probed at a time.
-    pub max_concurrent_probes: usize,
     /// Whether endpoints are dialled instead of cluster addresses.
     pub enable_aggregator_routing: bool,
     /// The store.

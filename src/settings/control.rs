@@ -93,18 +93,25 @@ impl Control {
         for name in self.controllers.iter().filter(|n| !n.is_empty() && *n != "*") {
             let bare = name.strip_prefix('-').unwrap_or(name);
             if !CONTROLLER_NAMES.contains(&bare) {
-                return Err(SettingError::new("--controllers", format!("{bare:?} is not in the list of known controllers")));
+                return Err(SettingError::new(
+                    "--controllers",
+                    format!("{bare:?} is not in the list of known controllers"),
+                ));
             }
         }
         if let Some(address) = &self.control_external_address
             && address.parse::<http::uri::Authority>().ok().and_then(|a| a.port_u16()).is_none()
         {
-            return Err(SettingError::new("--control-external-address", format!("{address:?} is not HOST:PORT")));
+            return Err(SettingError::new(
+                "--control-external-address",
+                format!("{address:?} is not HOST:PORT"),
+            ));
         }
         match (role, &self.control_kubeconfig) {
-            (Role::Facade, None) => {
-                Err(SettingError::new("--control-kubeconfig", "a facade needs it: the server writes facade.kubeconfig"))
-            }
+            (Role::Facade, None) => Err(SettingError::new(
+                "--control-kubeconfig",
+                "a facade needs it: the server writes facade.kubeconfig",
+            )),
             _ => Ok(()),
         }
     }

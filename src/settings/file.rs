@@ -52,8 +52,10 @@ pub(super) fn arguments(
         let Some(argument) = argument.filter(|_| !matches!(key.as_str(), "config" | "help")) else {
             return Err(wrong(format!("unknown key {key:?}")));
         };
-        let stronger =
-            matches!(source(given, argument.get_id().as_str()), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
+        let stronger = matches!(
+            source(given, argument.get_id().as_str()),
+            Some(ValueSource::CommandLine | ValueSource::EnvVariable)
+        );
         if !stronger {
             arguments.extend(value.uses().into_iter().map(|v| OsString::from(format!("--{key}={v}"))));
         }

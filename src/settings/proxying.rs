@@ -40,12 +40,6 @@ pub(crate) struct Proxying {
     /// Idle connections kept to one backend address.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) backend_max_idle_connections: usize,
-    /// How often a backend is probed when nothing changes.
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
-    pub(crate) backend_probe_period: Duration,
-    /// Backends probed at a time.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) backend_max_concurrent_probes: usize,
 }
 
 impl Proxying {
@@ -53,8 +47,11 @@ impl Proxying {
         if self.proxy_client_cert_file.is_some() == self.proxy_client_key_file.is_some() {
             return Ok(());
         }
-        let setting =
-            if self.proxy_client_cert_file.is_some() { "--proxy-client-key-file" } else { "--proxy-client-cert-file" };
+        let setting = if self.proxy_client_cert_file.is_some() {
+            "--proxy-client-key-file"
+        } else {
+            "--proxy-client-cert-file"
+        };
         Err(SettingError::new(setting, "--proxy-client-cert-file and --proxy-client-key-file go together"))
     }
 }

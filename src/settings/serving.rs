@@ -57,7 +57,7 @@ pub(crate) struct Serving {
     pub(crate) http2_max_streams_per_connection: u32,
     /// The largest request head, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024)]
-    pub(crate) max_request_header_bytes: usize,
+    pub(crate) max_request_header_bytes: u32,
     /// The time within which a request's head must have arrived.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) request_header_timeout: Duration,
@@ -90,7 +90,8 @@ pub(crate) struct Serving {
 impl Serving {
     pub(super) fn check(&self) -> Result<(), SettingError> {
         if self.tls_cert_file.is_some() != self.tls_private_key_file.is_some() {
-            let setting = if self.tls_cert_file.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
+            let setting =
+                if self.tls_cert_file.is_some() { "--tls-private-key-file" } else { "--tls-cert-file" };
             return Err(SettingError::new(setting, "--tls-cert-file and --tls-private-key-file go together"));
         }
         self.sni_pairs().map(drop)
@@ -99,9 +100,9 @@ impl Serving {
     /// Certificate and key files of `--tls-sni-cert-key`.
     pub(crate) fn sni_pairs(&self) -> Result<Vec<(PathBuf, PathBuf)>, SettingError> {
         let pair = |text: &String| {
-            let (cert, key) = text
-                .split_once(',')
-                .ok_or_else(|| SettingError::new("--tls-sni-cert-key", format!("{text:?} is not CERTFILE,KEYFILE")))?;
+            let (cert, key) = text.split_once(',').ok_or_else(|| {
+                SettingError::new("--tls-sni-cert-key", format!("{text:?} is not CERTFILE,KEYFILE"))
+            })?;
             Ok((PathBuf::from(cert), PathBuf::from(key)))
         };
         self.tls_sni_cert_key.iter().map(pair).collect()

@@ -34,7 +34,8 @@ fn flags_may_stand_before_and_after_the_role() {
 
 #[test]
 fn a_flag_wins_over_the_file_wherever_it_stands() {
-    let (_dir, config) = file("secure-port: 1\nrequest-timeout: 5s\ncontrollers: []\nrequestheader-allowed-names: [a, b]\n");
+    let (_dir, config) =
+        file("secure-port: 1\nrequest-timeout: 5s\ncontrollers: []\nrequestheader-allowed-names: [a, b]\n");
     for arguments in [vec!["--secure-port=2", &config], vec!["server", &config, "--secure-port=2"]] {
         let (_, settings) = settings(&arguments).unwrap();
         assert_eq!(settings.serving.secure_port, 2);

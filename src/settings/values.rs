@@ -15,7 +15,8 @@ pub(super) fn goaway_chance(text: &str) -> Result<f64, String> {
 
 /// An HSTS directive.
 pub(super) fn hsts_directive(text: &str) -> Result<String, String> {
-    let age = text.strip_prefix("max-age=").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let age =
+        text.strip_prefix("max-age=").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     if age || matches!(text, "includeSubDomains" | "preload") {
         Ok(text.to_owned())
     } else {
@@ -28,7 +29,9 @@ pub(super) fn cors_origin(text: &str) -> Result<String, String> {
     let starts = text.contains('^') || text.contains("//");
     let ends = text.contains('$') || text.contains(':');
     if text.is_empty() || !starts || !ends {
-        return Err("must begin with ^ or hold //, and hold $ or :, so that it cannot match by accident".to_owned());
+        return Err(
+            "must begin with ^ or hold //, and hold $ or :, so that it cannot match by accident".to_owned()
+        );
     }
     regex::Regex::new(text).map(|_| text.to_owned()).map_err(|e| e.to_string())
 }
@@ -39,9 +42,13 @@ mod tests {
 
     #[test]
     fn values_outside_their_bounds_are_refused_with_a_reason() {
-        assert!(goaway_chance("0.02").is_ok() && goaway_chance("0.021").is_err() && goaway_chance("x").is_err());
+        assert!(
+            goaway_chance("0.02").is_ok() && goaway_chance("0.021").is_err() && goaway_chance("x").is_err()
+        );
         assert!(hsts_directive("max-age=5").is_ok() && hsts_directive("max-age=").is_err());
-        assert!(cors_origin("^https://a$").is_ok() && cors_origin("a").is_err() && cors_origin("^($").is_err());
+        assert!(
+            cors_origin("^https://a$").is_ok() && cors_origin("a").is_err() && cors_origin("^($").is_err()
+        );
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert!(duration("90").is_err());
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use portico_kit::certs::FileError;
 use portico_kit::drain;
+use portico_kit::health::{Endpoint, HealthQuery};
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::tasks::{TaskFailure, TaskSet};
@@ -18,6 +19,9 @@ use crate::settings::FacadeSettings;
 
 /// How long connections have to say goodbye once nothing is in flight.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How often readiness is looked at until it is there.
+const READY_PERIOD: Duration = Duration::from_millis(2);
 
 /// A facade that serves. Dropping it does not stop it: see [`RunningFacade::shutdown`].
 pub struct RunningFacade {
@@ -61,10 +65,19 @@ impl RunningFacade {
         self.files.2.policy.add_own_listener(addr);
     }
 
-    /// Resolves when `/readyz` would answer 200, without waiting for anybody to ask.
+    /// Resolves when a configuration is in force.
     pub fn configured(&self) -> impl Future<Output = ()> + Send + use<> {
         let synced = self.parts.configuration.synced.clone();
         async move { synced.signaled().await }
+    }
+
+    /// Resolves when `/readyz` would answer 200: asks itself, since nobody else may.
+    pub async fn ready(&self) {
+        self.configured().await;
+        let mut ticks = tokio::time::interval(READY_PERIOD);
+        while self.parts.health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code != 200 {
+            ticks.tick().await;
+        }
     }
 
     /// Resolves when a part failed without which the facade cannot go on.

@@ -1,0 +1,98 @@
+//! Certificates of the internal CA while the process lives: issued anew when two thirds of their life have passed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use portico_kit::pki::PkiError;
+use portico_kit::tasks::{TaskSet, blocking};
+use portico_kit::tls::{CertPair, ServerTls};
+use tokio::sync::watch;
+
+use super::{StartError, names};
+use crate::pki::Pki;
+use crate::settings::ServerSettings;
+
+/// How often certificates are looked at.
+const PERIOD: Duration = Duration::from_secs(3600);
+
+/// What the CA has signed, as it is renewed. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Renewed {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dir: PathBuf,
+    control_names: Vec<String>,
+    facade_names: Vec<String>,
+    current: ArcSwap<Pki>,
+    control: ServerTls,
+    facade: watch::Sender<CertPair>,
+}
+
+impl Renewed {
+    /// Begins with what was loaded.
+    pub(super) fn new(
+        settings: &ServerSettings,
+        pki: Arc<Pki>,
+        control: ServerTls,
+    ) -> Result<Self, StartError> {
+        let facade_names: Vec<String> =
+            settings.external_hostname.iter().cloned().chain([settings.bind_address.to_string()]).collect();
+        let facade = pki.facade_serving(&settings.cert_dir, &facade_names)?.cert_pair("apiserver.crt")?;
+        let inner = Inner {
+            dir: settings.cert_dir.clone(),
+            control_names: names(settings),
+            facade_names,
+            current: ArcSwap::new(pki),
+            control,
+            facade: watch::Sender::new(facade),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// What is in force.
+    pub(super) fn current(&self) -> Arc<Pki> {
+        self.inner.current.load_full()
+    }
+
+    /// The facade's serving certificate.
+    pub(super) fn facade_serving(&self) -> watch::Receiver<CertPair> {
+        self.inner.facade.subscribe()
+    }
+
+    /// Looks at the certificates for ever. Kubeconfigs on disk are written at start; a client certificate in them
+    /// outlives any sensible uptime, and the next start renews it.
+    pub(super) fn keep(&self, tasks: &TaskSet) {
+        let this = self.clone();
+        tasks.spawn_until_cancelled("certificate-renewal", async move {
+            loop {
+                tokio::time::sleep(PERIOD).await;
+                let looking = this.clone();
+                match blocking(move || looking.look()).await {
+                    Some(Ok(())) => {}
+                    Some(Err(error)) => tracing::error!(%error, "certificates cannot be renewed"),
+                    None => return,
+                }
+            }
+        });
+    }
+
+    fn look(&self) -> Result<(), PkiError> {
+        let inner = &*self.inner;
+        let pki = Pki::load_or_create(&inner.dir, &inner.control_names)?;
+        inner.control.replace_default(pki.control.cert_pair("control.crt")?);
+        let facade = pki.facade_serving(&inner.dir, &inner.facade_names)?.cert_pair("apiserver.crt")?;
+        inner.facade.send_if_modified(|now| {
+            let new = now.info().fingerprint != facade.info().fingerprint;
+            if new {
+                *now = facade;
+            }
+            new
+        });
+        inner.current.store(Arc::new(pki));
+        Ok(())
+    }
+}

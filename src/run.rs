@@ -1,0 +1,201 @@
+//! From settings to a running process, and from a signal to a clean exit.
+
+mod addresses;
+mod banner;
+mod facade;
+mod server;
+mod signals;
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use portico_kit::metrics::Registry;
+use portico_kit::tasks::{TaskFailure, TaskSet};
+use portico_kit::telemetry::{LogFormat, Telemetry, TelemetryError};
+
+use crate::settings::{LoggingFormat, Role, SettingError, Settings};
+use addresses::AddressesFile;
+use signals::{Asked, Signals};
+
+/// A setting turned out to be unusable only when its file was read.
+const USAGE: u8 = 2;
+
+/// Why the process ended badly; one line for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// Logging.
+    #[error("--v: {0}")]
+    Telemetry(#[from] TelemetryError),
+    /// The runtime could not be made.
+    #[error("cannot start: {0}")]
+    Runtime(#[source] std::io::Error),
+    /// The control service.
+    #[error(transparent)]
+    Server(#[from] portico_server::StartError),
+    /// The facade.
+    #[error(transparent)]
+    Facade(#[from] portico_facade::StartError),
+    /// A file that tells where we are.
+    #[error("--addresses-file: {0}")]
+    Addresses(#[source] std::io::Error),
+    /// A part that the process cannot live without ended.
+    #[error("{} ended: {}", .0.task, .0.reason)]
+    Part(TaskFailure),
+}
+
+impl Failure {
+    /// 2 for settings, 1 for everything else.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Setting(_) | Self::Telemetry(_) => USAGE,
+            _ => 1,
+        }
+    }
+}
+
+/// What `portico version` prints.
+pub(crate) fn version() -> String {
+    let version = portico_facade::VersionInfo::default();
+    format!("portico {} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
+}
+
+/// What every role has.
+struct Process {
+    registry: Registry,
+    telemetry: Telemetry,
+    started: Instant,
+}
+
+/// Runs a role until it is told to stop.
+///
+/// # Errors
+/// [`Failure`].
+pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<(), Failure> {
+    let format = match settings.process.logging_format {
+        LoggingFormat::Text => LogFormat::Text,
+        LoggingFormat::Json => LogFormat::Json,
+    };
+    let telemetry = Telemetry::init(format, &settings.process.verbosity)?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if settings.process.worker_threads > 0 {
+        runtime.worker_threads(settings.process.worker_threads);
+    }
+    let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
+    let process =
+        Process { registry: Registry::with_process_metrics(), telemetry: telemetry.clone(), started };
+    let outcome = runtime.block_on(async {
+        match role {
+            Role::AllInOne | Role::Version => all_in_one(settings, process).await,
+            Role::Server => server_alone(settings, process).await,
+            Role::Facade => facade_alone(settings, process).await,
+        }
+    });
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    telemetry.flush();
+    outcome
+}
+
+async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let server = server::start(&settings, &process).await?;
+    let facade = facade::beside(&settings, &process, &server)?;
+    facade.add_own_listener(server.address());
+    let served_ca = facade::served_ca(&settings, &server)?;
+    let kubeconfig = server.write_kubeconfigs(Some((facade::url(&settings, facade.addr()), served_ca)))?;
+    let file = AddressesFile::new(settings.process.addresses_file.clone());
+    let ready = async {
+        facade.ready().await;
+        file.write(Some(facade.addr()), Some(server.address())).map_err(Failure::Addresses)?;
+        banner::ready(
+            &settings,
+            process.started,
+            Some(facade.addr()),
+            Some(server.control_name()),
+            &kubeconfig,
+        );
+        Ok(())
+    };
+    let reload = async || {
+        server.reload().await;
+        complain_of(facade.reload().await);
+    };
+    let failed = async {
+        tokio::select! { f = server.failed() => f, f = facade.failed() => f }
+    };
+    let outcome = live(&mut signals, ready, failed, reload).await;
+    file.remove();
+    facade.shutdown().await;
+    server.stop().await;
+    outcome
+}
+
+async fn server_alone(settings: Settings, process: Process) -> Result<(), Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let server = server::start(&settings, &process).await?;
+    // Facades of other processes serve with certificates of the internal CA, unless told otherwise.
+    let address = SocketAddr::new(settings.serving.bind_address, settings.serving.secure_port);
+    let facade = (address.port() != 0).then(|| (facade::url(&settings, address), server.internal_ca()));
+    let kubeconfig = server.write_kubeconfigs(facade)?;
+    let file = AddressesFile::new(settings.process.addresses_file.clone());
+    let ready = async {
+        server.ready().await;
+        file.write(None, Some(server.address())).map_err(Failure::Addresses)?;
+        banner::ready(&settings, process.started, None, Some(server.control_name()), &kubeconfig);
+        Ok(())
+    };
+    let outcome = live(&mut signals, ready, server.failed(), async || server.reload().await).await;
+    file.remove();
+    server.stop().await;
+    outcome
+}
+
+async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let tasks = TaskSet::new();
+    let facade = facade::alone(&settings, &process, &tasks).await?;
+    let file = AddressesFile::new(settings.process.addresses_file.clone());
+    let kubeconfig = settings.control.control_kubeconfig.clone().unwrap_or_default();
+    let ready = async {
+        facade.ready().await;
+        file.write(Some(facade.addr()), None).map_err(Failure::Addresses)?;
+        banner::ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
+        Ok(())
+    };
+    let reload = async || complain_of(facade.reload().await);
+    let outcome = live(&mut signals, ready, facade.failed(), reload).await;
+    file.remove();
+    tasks.cancel();
+    facade.shutdown().await;
+    outcome
+}
+
+/// From the start to a stop: says once that it is ready, reloads when asked, ends when told or when a part fails.
+async fn live(
+    signals: &mut Signals,
+    ready: impl Future<Output = Result<(), Failure>>,
+    failed: impl Future<Output = TaskFailure>,
+    reload: impl AsyncFn(),
+) -> Result<(), Failure> {
+    let (mut ready, mut failed) = (pin!(ready.fuse()), pin!(failed));
+    loop {
+        tokio::select! {
+            said = &mut ready => said?,
+            failure = &mut failed => return Err(Failure::Part(failure)),
+            asked = signals.next() => match asked {
+                Asked::Reload => reload().await,
+                Asked::Stop => return Ok(()),
+            },
+        }
+    }
+}
+
+fn complain_of(errors: Vec<portico_kit::certs::FileError>) {
+    for error in errors {
+        tracing::error!(%error, "changed files are not used");
+    }
+}

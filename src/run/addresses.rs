@@ -1,0 +1,45 @@
+//! `--addresses-file`: where this process is bound, for tests and scripts on port 0.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use portico_kit::atomic_file;
+use serde::Serialize;
+
+/// The file, if one is wanted.
+pub(super) struct AddressesFile {
+    path: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Addresses {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    https: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<SocketAddr>,
+    pid: u32,
+}
+
+impl AddressesFile {
+    pub(super) fn new(path: Option<PathBuf>) -> Self {
+        Self { path }
+    }
+
+    /// Renames the whole file into place; a half that is not there is left out.
+    pub(super) fn write(&self, https: Option<SocketAddr>, grpc: Option<SocketAddr>) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let text = serde_json::to_vec(&Addresses { https, grpc, pid: std::process::id() })?;
+        atomic_file::write(path, &text, 0o644)
+    }
+
+    /// Removed on a clean exit. That it is not there is fine.
+    pub(super) fn remove(&self) {
+        let removed = self.path.as_ref().map_or(Ok(()), std::fs::remove_file);
+        if let Err(error) = removed
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "the addresses file stays behind");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a newcomer reads once the process serves: where everything is, and three commands to copy.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::settings::Settings;
+
+/// Prints it to standard output; a closed output is nobody's loss.
+pub(super) fn ready(
+    settings: &Settings,
+    started: Instant,
+    https: Option<SocketAddr>,
+    grpc: Option<String>,
+    kubeconfig: &Path,
+) {
+    let text = text(settings, started.elapsed().as_millis(), https, grpc.as_deref(), kubeconfig);
+    if let Err(error) = std::io::stdout().write_all(text.as_bytes()) {
+        tracing::debug!(%error, "nobody reads standard output");
+    }
+}
+
+fn text(
+    settings: &Settings,
+    milliseconds: u128,
+    https: Option<SocketAddr>,
+    grpc: Option<&str>,
+    kubeconfig: &Path,
+) -> String {
+    let (data, certs) = (settings.process.data_dir.display(), settings.cert_dir());
+    let certs = certs.display();
+    let mut text = format!("portico is ready in {milliseconds} ms\n\n");
+    // Writing to a string does not fail.
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
+    if let Some(https) = https {
+        line("HTTPS", &format_args!("https://{https}"));
+    }
+    if let Some(grpc) = grpc {
+        line("gRPC", &format_args!("{grpc} (TLS, reflection)"));
+        line("CA", &format_args!("{certs}/internal-ca.crt"));
+        line("database", &format_args!("{data}/portico.db"));
+    }
+    line("kubeconfig", &kubeconfig.display());
+    let pair = format!("{certs}/internal-ca.crt {{}} {certs}/admin.crt {{}} {certs}/admin.key");
+    let with = |flags: [&str; 3]| {
+        let filled = flags[1..].iter().fold(pair.clone(), |p, f| p.replacen("{}", f, 1));
+        format!("{} {filled}", flags[0])
+    };
+    if let Some(grpc) = grpc {
+        let service = "portico.apiregistration.v1.APIServices/List";
+        let _ = writeln!(text, "\n  grpcurl {} {grpc} {service}", with(["-cacert", "-cert", "-key"]));
+    }
+    if let (Some(https), Some(_)) = (https, grpc) {
+        let _ = writeln!(text, "  kubectl --kubeconfig {} get apiservices", kubeconfig.display());
+        let ca = if settings.serving.tls_cert_file.is_some() { "-k" } else { "" };
+        let _ = writeln!(text, "  curl {ca} {} https://{https}/apis", with(["--cacert", "--cert", "--key"]));
+    }
+    text.push('\n');
+    text
+}

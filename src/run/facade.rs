@@ -1,0 +1,163 @@
+//! The facade's settings, and its start beside a control service or alone.
+
+use std::net::SocketAddr;
+
+use portico_facade::{
+    AuthenticationSettings, AuthorizationMode, ControlTransport, Facade, FacadeSettings, FailStaticSettings,
+    ProxyingSettings, RequestHeaderSettings, RunningFacade, ServingCertificate,
+};
+use portico_kit::tasks::TaskSet;
+use portico_proto::client::Connection;
+use portico_server::Server;
+
+use super::{Failure, Process};
+use crate::settings::{Mode, SettingError, Settings};
+
+/// Starts the facade of an all-in-one.
+pub(super) fn beside(
+    settings: &Settings,
+    process: &Process,
+    server: &Server,
+) -> Result<RunningFacade, Failure> {
+    let certificate = given(settings).unwrap_or_else(|| ServingCertificate::Given(server.facade_serving()));
+    let mut facade = facade_settings(settings, certificate)?;
+    facade.authentication.internal_ca = Some(server.internal_ca().into_bytes());
+    "in-process".clone_into(&mut facade.name);
+    let (services, trust) = server.local();
+    let control = ControlTransport::local(services, trust);
+    Ok(Facade::start(facade, lent(process), control)?)
+}
+
+/// Starts a facade that follows a control service elsewhere.
+pub(super) async fn alone(
+    settings: &Settings,
+    process: &Process,
+    tasks: &TaskSet,
+) -> Result<RunningFacade, Failure> {
+    let file = settings.control.control_kubeconfig.clone().unwrap_or_default();
+    let wrong = |e: &dyn std::fmt::Display| {
+        SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
+    };
+    let connection = Connection::from_kubeconfig(&file, None).map_err(|e| wrong(&e))?;
+    let control = ControlTransport::remote(&connection).map_err(|e| wrong(&e))?;
+    portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
+        SettingError::new("--data-dir", format!("{}: {e}", settings.process.data_dir.display()))
+    })?;
+    let certificate = match given(settings) {
+        Some(files) => files,
+        None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), &control, tasks)
+            .await
+            .map_err(|e| SettingError::new("--cert-dir", e))?,
+    };
+    let mut facade = facade_settings(settings, certificate)?;
+    facade.authentication.internal_ca.clone_from(&connection.ca_pem);
+    facade.fail_static = Some(FailStaticSettings {
+        data_dir: settings.process.data_dir.clone(),
+        max_age: settings.control.fail_static_max_age,
+        store_id: None,
+    });
+    Ok(Facade::start(facade, lent(process), control)?)
+}
+
+/// The CA, PEM, with which clients check the facade of an all-in-one.
+pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
+    match &settings.serving.tls_cert_file {
+        None => Ok(server.internal_ca()),
+        // Whoever brings a certificate knows its CA; kubeconfigs name the certificate itself, which pins it.
+        Some(file) => std::fs::read_to_string(file)
+            .map_err(|e| SettingError::new("--tls-cert-file", format!("{}: {e}", file.display())).into()),
+    }
+}
+
+/// `https://host:port` as clients should dial it.
+pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
+    match &settings.serving.external_hostname {
+        Some(host) => format!("https://{host}:{}", bound.port()),
+        None if bound.ip().is_unspecified() => format!("https://127.0.0.1:{}", bound.port()),
+        None => format!("https://{bound}"),
+    }
+}
+
+fn lent(process: &Process) -> portico_facade::Process {
+    portico_facade::Process { registry: process.registry.clone(), telemetry: Some(process.telemetry.clone()) }
+}
+
+fn given(settings: &Settings) -> Option<ServingCertificate> {
+    let files = settings.serving.tls_cert_file.clone().zip(settings.serving.tls_private_key_file.clone());
+    files.map(|(cert, key)| ServingCertificate::Files { cert, key })
+}
+
+fn names(settings: &Settings) -> Vec<String> {
+    settings
+        .serving
+        .external_hostname
+        .iter()
+        .cloned()
+        .chain([settings.serving.bind_address.to_string()])
+        .collect()
+}
+
+fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Result<FacadeSettings, Failure> {
+    let s = &settings.serving;
+    Ok(FacadeSettings {
+        address: SocketAddr::new(s.bind_address, s.secure_port),
+        sni: s.sni_pairs()?,
+        external_hostname: s.external_hostname.clone().unwrap_or_default(),
+        authentication: authentication(settings),
+        authorization: match settings.authorization.authorization_mode {
+            Mode::Rbac => AuthorizationMode::Rbac,
+            Mode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
+        },
+        proxying: proxying(settings),
+        request_timeout: s.request_timeout,
+        max_requests_inflight: s.max_requests_inflight,
+        max_mutating_requests_inflight: s.max_mutating_requests_inflight,
+        max_request_body_bytes: s.max_request_body_bytes,
+        max_connections: s.max_connections,
+        http2_max_streams_per_connection: s.http2_max_streams_per_connection,
+        max_request_header_bytes: s.max_request_header_bytes,
+        request_header_timeout: s.request_header_timeout,
+        tls_handshake_timeout: s.tls_handshake_timeout,
+        cors_allowed_origins: s.cors_allowed_origins.clone(),
+        strict_transport_security_directives: s.strict_transport_security_directives.clone(),
+        goaway_chance: s.goaway_chance,
+        livez_grace_period: s.livez_grace_period,
+        shutdown_delay_duration: s.shutdown_delay_duration,
+        shutdown_send_retry_after: s.shutdown_send_retry_after,
+        shutdown_watch_termination_grace_period: s.shutdown_watch_termination_grace_period,
+        profiling: settings.process.profiling,
+        ..FacadeSettings::new(certificate)
+    })
+}
+
+fn authentication(settings: &Settings) -> AuthenticationSettings {
+    let a = &settings.authentication;
+    let request_header = a.requestheader_client_ca_file.clone().map(|client_ca_file| RequestHeaderSettings {
+        client_ca_file,
+        allowed_names: a.requestheader_allowed_names.clone(),
+        username_headers: a.requestheader_username_headers.clone(),
+        uid_headers: a.requestheader_uid_headers.clone(),
+        group_headers: a.requestheader_group_headers.clone(),
+        extra_headers_prefix: a.requestheader_extra_headers_prefix.clone(),
+    });
+    AuthenticationSettings {
+        internal_ca: None,
+        client_ca_file: a.client_ca_file.clone(),
+        token_auth_file: a.token_auth_file.clone(),
+        anonymous: a.anonymous_auth,
+        request_header,
+    }
+}
+
+fn proxying(settings: &Settings) -> ProxyingSettings {
+    let p = &settings.proxying;
+    ProxyingSettings {
+        client_cert: p.proxy_client_cert_file.clone().zip(p.proxy_client_key_file.clone()),
+        egress_selector_config_file: p.egress_selector_config_file.clone(),
+        backend_allow_cidr: p.backend_allow_cidr.clone(),
+        dial_timeout: p.backend_dial_timeout,
+        max_requests_per_backend: p.backend_max_requests,
+        max_idle_connections: p.backend_max_idle_connections,
+        reject_redirects: p.aggregator_reject_forwarding_redirect,
+    }
+}

@@ -1,0 +1,59 @@
+//! The control service's settings, and its start.
+
+use portico_server::{Server, ServerSettings};
+
+use super::{Failure, Process};
+use crate::settings::{Mode, Settings};
+
+/// The database's file in the data folder.
+const DATABASE: &str = "portico.db";
+
+/// Starts the control service.
+pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Server, Failure> {
+    let process =
+        portico_server::Process { metrics: process.registry.clone(), telemetry: process.telemetry.clone() };
+    Ok(Server::start(server_settings(settings), process).await?)
+}
+
+fn server_settings(s: &Settings) -> ServerSettings {
+    let proxy_client =
+        s.proxying.proxy_client_cert_file.clone().zip(s.proxying.proxy_client_key_file.clone());
+    ServerSettings {
+        data_dir: s.process.data_dir.clone(),
+        cert_dir: s.cert_dir(),
+        control_address: s.control.control_address,
+        control_external_address: s.control.control_external_address.clone(),
+        external_hostname: s.serving.external_hostname.clone(),
+        bind_address: s.serving.bind_address,
+        client_ca_file: s.authentication.client_ca_file.clone(),
+        token_auth_file: s.authentication.token_auth_file.clone(),
+        always_allow: s.authorization.authorization_mode == Mode::AlwaysAllow,
+        proxy_client,
+        egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
+        backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
+        backend_dial_timeout: s.proxying.backend_dial_timeout,
+        enable_aggregator_routing: s.proxying.enable_aggregator_routing,
+        store: store(s),
+        registry: portico_registry::Settings {
+            form_cache_bytes: s.store.form_cache_bytes,
+            min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
+            ..portico_registry::Settings::default()
+        },
+        max_connections: s.control.control_max_connections,
+        max_streams_per_connection: s.control.control_max_streams_per_connection,
+        livez_grace_period: s.serving.livez_grace_period,
+    }
+}
+
+fn store(s: &Settings) -> portico_store::Settings {
+    portico_store::Settings {
+        history_retention: s.store.history_retention,
+        history_max_bytes: s.store.history_max_bytes,
+        compaction_interval: s.store.compaction_interval,
+        max_file_bytes: (s.store.database_max_bytes > 0).then_some(s.store.database_max_bytes),
+        write_queue: s.store.write_queue,
+        subscription_events: s.store.watch_queue_events,
+        subscription_bytes: s.store.watch_queue_bytes,
+        ..portico_store::Settings::new(s.process.data_dir.join(DATABASE))
+    }
+}
