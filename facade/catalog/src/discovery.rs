@@ -24,7 +24,7 @@ const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "applicatio
 
 /// `/api` and `/api/`: aggregated or `APIVersions`.
 pub(crate) async fn core(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
-    if let Err(refusal) = only_get(request) {
+    if let Some(refusal) = other_method(request) {
         return refusal;
     }
     if let Some(wanted) = aggregated::wanted(&request.accept()) {
@@ -66,7 +66,7 @@ pub(crate) async fn resources(
 ) -> Option<Reply> {
     let hash = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv));
     let hash = hash.map(|s| s.resource_list.as_str())?;
-    if let Err(refusal) = only_get(request) {
+    if let Some(refusal) = other_method(request) {
         return Some(refusal);
     }
     let loaded = load(&*catalog.documents, &[hash.into()]).await.pop().flatten()?;
@@ -77,8 +77,8 @@ pub(crate) async fn resources(
 }
 
 /// Routed like resources upstream: other methods are 405.
-fn only_get(request: &Request<'_>) -> Result<(), Reply> {
-    if request.method == Method::GET { Ok(()) } else { Err(Reply::refused(Status::no_method())) }
+fn other_method(request: &Request<'_>) -> Option<Reply> {
+    (request.method != Method::GET).then(|| Reply::refused(Status::no_method()))
 }
 
 /// Routed like resources upstream: `application/*` is not enough.

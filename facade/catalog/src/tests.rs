@@ -1,1 +1,425 @@
-//! tests
+//! The catalogue as clients see it, row by row as a real server answered.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use parking_lot::Mutex;
+use portico_machinery::GroupVersion;
+use portico_machinery::accept::Encoding;
+use portico_machinery::discovery::{Served, Source};
+use portico_machinery::route::{Backend, Route};
+use sha2::{Digest, Sha256};
+
+use crate::{Catalog, Change, DocumentError, DocumentFuture, DocumentSource, Reply, Request, Settings};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const BETA: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+#[derive(Default)]
+struct Shelf {
+    documents: Mutex<HashMap<String, Bytes>>,
+    asked: AtomicUsize,
+}
+
+impl Shelf {
+    fn put(&self, json: &str) -> String {
+        let hash: String = Sha256::digest(json.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        self.documents.lock().insert(hash.clone(), Bytes::copy_from_slice(json.as_bytes()));
+        hash
+    }
+}
+
+impl DocumentSource for Shelf {
+    fn get<'a>(&'a self, hash: &'a str) -> DocumentFuture<'a> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let found = self.documents.lock().get(hash).cloned();
+        let missing = || DocumentError { hash: hash.to_owned(), reason: "not here".into() };
+        Box::pin(async move { found.ok_or_else(missing) })
+    }
+}
+
+struct World {
+    catalog: Catalog,
+    shelf: Arc<Shelf>,
+}
+
+fn world() -> World {
+    let shelf = Arc::new(Shelf::default());
+    let settings = Settings { server_address: "10.0.0.1:6443".into(), version: "1.36".into() };
+    World { catalog: Catalog::new(settings, shelf.clone()), shelf }
+}
+
+fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
+    let group_version: GroupVersion = gv.parse().unwrap();
+    let name = group_version.api_service_name();
+    let route = Route {
+        name: name.clone(),
+        group_version,
+        group_priority_minimum: priorities.0,
+        version_priority: priorities.1,
+        backend: remote.then(Backend::default),
+        ..Route::default()
+    };
+    Change::Route { key: name, route: Some(Arc::new(route)) }
+}
+
+impl World {
+    fn serve(&self, gv: &str, source: Source, stale: bool) {
+        let gv: GroupVersion = gv.parse().unwrap();
+        let (group, version) = (gv.group.as_str(), gv.version.as_str());
+        let discovery = format!(
+            r#"{{"version":"{version}","resources":[{{"resource":"things","responseKind":{{"group":"","version":"","kind":"Thing"}},"scope":"Cluster","singularResource":"thing","verbs":["get"]}}],"freshness":"Current"}}"#
+        );
+        let list = format!(r#"{{"kind":"APIResourceList","groupVersion":"{gv}","resources":[]}}"#);
+        let v3 = format!(r#"{{"openapi":"3.0.0","info":{{"title":"{gv}"}}}}"#);
+        let v2 = format!(
+            r##"{{"paths":{{"{}/":{{"get":{{"schema":{{"$ref":"#/definitions/Shared"}}}}}}}},"definitions":{{"Shared":{{"type":"object","title":"{group}"}}}}}}"##,
+            gv.root()
+        );
+        let local = source != Source::Aggregator;
+        let served = Served {
+            group: group.into(),
+            version: version.into(),
+            source,
+            stale,
+            discovery: self.shelf.put(&discovery),
+            resource_list: if local { self.shelf.put(&list) } else { String::new() },
+            openapi_v3: self.shelf.put(&v3),
+            openapi_v2: self.shelf.put(&v2),
+            ..Served::default()
+        };
+        self.catalog.update([Change::Served { key: served.key(), served: Some(Arc::new(served)) }]);
+    }
+
+    async fn ask(&self, method: Method, url: &str, headers: &[(header::HeaderName, &str)]) -> Option<Reply> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        self.catalog.respond(&Request { method: &method, path, query, headers: &map }).await
+    }
+
+    async fn get(&self, url: &str, accept: &str) -> Option<Reply> {
+        self.ask(Method::GET, url, &[(header::ACCEPT, accept)]).await
+    }
+
+    /// The JSON of a discovery document.
+    async fn json(&self, url: &str, accept: &str) -> String {
+        match self.get(url, accept).await {
+            Some(Reply::Document(document)) => {
+                String::from_utf8(document.json.to_vec()).unwrap().trim_end().into()
+            }
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+
+    /// Group names (and versions) of a discovery document, in order.
+    async fn order(&self, accept: &str) -> String {
+        let json = self.json("/apis", accept).await;
+        let key = if accept == AGGREGATED { r#""metadata":{"name":""# } else { r#"{"name":""# };
+        json.split(key).skip(1).map(|t| t.split('"').next().unwrap()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn ready(reply: Option<Reply>) -> http::Response<Bytes> {
+    match reply {
+        Some(Reply::Ready(response)) => response,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_empty_server_knows_its_own_group_only() {
+    let w = world();
+    let own = r#"{"name":"apiregistration.k8s.io","versions":[{"groupVersion":"apiregistration.k8s.io/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apiregistration.k8s.io/v1","version":"v1"}}"#;
+    let want = format!(r#"{{"kind":"APIGroupList","apiVersion":"v1","groups":[{own}]}}"#);
+    assert_eq!(w.json("/apis", "").await, want);
+    let want = r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"10.0.0.1:6443"}]}"#;
+    assert_eq!(w.json("/api", "application/json").await, want);
+    assert_eq!(w.json("/api/", "*/*").await, want);
+    let want =
+        r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[]}"#;
+    assert_eq!(w.json("/apis", AGGREGATED).await, want);
+    assert!(w.get("/apis/nothing.example.org", "").await.is_none());
+    assert!(w.get("/apis/nothing.example.org/v1", "").await.is_none());
+}
+
+#[tokio::test]
+async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
+    let w = world();
+    w.catalog.update([
+        route("apiregistration.k8s.io/v1", (18000, 1), false),
+        route("v1", (18000, 1), false),
+        route("apps/v1", (17800, 15), false),
+        route("foo/v1", (20, 10), true),
+        route("foo/v2", (1, 15), true),
+        route("bar/v1", (11, 10), true),
+        route("bar/v2", (11, 10), true),
+        route("high/v1", (19500, 10), true),
+    ]);
+    for gv in ["apiregistration.k8s.io/v1", "v1", "apps/v1"] {
+        w.serve(gv, Source::Builtin, false);
+    }
+    let want = "apiregistration.k8s.io high apps foo bar";
+    assert_eq!(w.order("").await, want);
+    assert_eq!(w.order(AGGREGATED).await, want);
+    let foo = r#"{"kind":"APIGroup","apiVersion":"v1","name":"foo","versions":[{"groupVersion":"foo/v2","version":"v2"},{"groupVersion":"foo/v1","version":"v1"}],"preferredVersion":{"groupVersion":"foo/v2","version":"v2"}}"#;
+    assert_eq!(w.json("/apis/foo", "").await, foo);
+    assert_eq!(w.json("/apis/foo/", "application/*").await, foo);
+    assert!(w.json("/apis/bar", "").await.contains(r#""preferredVersion":{"groupVersion":"bar/v2""#));
+    // A removed version gives its priority back.
+    w.catalog.update([Change::Route { key: "v1.foo".into(), route: None }]);
+    assert_eq!(w.order("").await, "apiregistration.k8s.io high apps bar foo");
+}
+
+#[tokio::test]
+async fn tied_groups_order_by_service_name_in_one_document_and_by_group_in_the_other() {
+    let w = world();
+    w.catalog.update([route("zzz/v1", (10, 10), true), route("aaa/v1beta1", (10, 10), true)]);
+    assert_eq!(w.order("").await, "apiregistration.k8s.io zzz aaa");
+    assert_eq!(w.order(AGGREGATED).await, "aaa zzz");
+}
+
+#[tokio::test]
+async fn the_form_follows_the_accept_header() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    let both = format!("{AGGREGATED},{BETA},application/json");
+    let beta = format!("{BETA},application/json");
+    let last = format!("application/json,{AGGREGATED}");
+    let odd = format!("{},application/json", AGGREGATED.replace("v=v2", "v=v9"));
+    let yaml = AGGREGATED.replace("json", "yaml");
+    // path, Accept, kind of the answer or its code
+    for (path, accept, want) in [
+        ("/apis", both.as_str(), "APIGroupDiscoveryList"),
+        ("/apis", &last, "APIGroupDiscoveryList"),
+        ("/apis", &yaml, "APIGroupDiscoveryList"),
+        ("/apis", &beta, "APIGroupList"),
+        ("/apis", BETA, "406"),
+        ("/apis", &odd, "APIGroupList"),
+        ("/apis", "application/yaml", "APIGroupList"),
+        ("/apis", "application/*", "APIGroupList"),
+        ("/apis", "text/html", "406"),
+        ("/apis/", AGGREGATED, "406"),
+        ("/apis/", &both, "APIGroupList"),
+        ("/apis/apps", AGGREGATED, "406"),
+        ("/apis/apps", &both, "APIGroup"),
+        ("/api", &odd, "APIVersions"),
+        ("/api", AGGREGATED, "APIGroupDiscoveryList"),
+        ("/api/", AGGREGATED, "APIGroupDiscoveryList"),
+        ("/api", "application/*", "406"),
+        ("/apis/apps/v1", "", "APIResourceList"),
+        ("/apis/apps/v1/", "application/json", "APIResourceList"),
+        ("/apis/apps/v1", "application/*", "406"),
+    ] {
+        let got = match w.get(path, accept).await.unwrap() {
+            Reply::Document(document) => {
+                let json = String::from_utf8(document.json.to_vec()).unwrap();
+                json.split('"').nth(3).unwrap().to_owned()
+            }
+            Reply::Refused(status) => status.code.to_string(),
+            Reply::Ready(response) => response.status().to_string(),
+        };
+        assert_eq!(got, want, "{path} {accept}");
+    }
+    let Some(Reply::Document(document)) = w.get("/apis", &yaml).await else { panic!() };
+    assert_eq!(
+        (document.encoding, document.headers[header::CONTENT_TYPE].to_str().unwrap()),
+        (Encoding::Yaml, yaml.as_str())
+    );
+    let Some(Reply::Refused(status)) = w.get("/apis", BETA).await else { panic!() };
+    assert_eq!(
+        status.message,
+        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    );
+}
+
+#[tokio::test]
+async fn methods_count_where_upstream_routes_them() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    for (path, refused) in [("/api", true), ("/apis/apps/v1", true), ("/apis", false), ("/apis/apps", false)]
+    {
+        let reply = w.ask(Method::OPTIONS, path, &[]).await.unwrap();
+        assert_eq!(matches!(reply, Reply::Refused(status) if status.code == 405), refused, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    let Some(Reply::Document(first)) = w.get("/apis", AGGREGATED).await else { panic!() };
+    let tag = first.headers[header::ETAG].to_str().unwrap().to_owned();
+    assert!(tag.len() == 130 && tag.starts_with('"') && tag.to_uppercase() == tag, "{tag}");
+    assert_eq!(first.headers[header::CACHE_CONTROL], "public");
+    assert_eq!(first.headers[header::VARY], "Accept");
+    for (sent, same) in [
+        (tag.clone(), true),
+        (format!("W/{tag}"), false),
+        (format!("{tag}, \"x\""), false),
+        ("*".to_owned(), false),
+    ] {
+        let headers = [(header::ACCEPT, AGGREGATED), (header::IF_NONE_MATCH, sent.as_str())];
+        let reply = w.ask(Method::GET, "/apis", &headers).await.unwrap();
+        let got = matches!(&reply, Reply::Ready(r) if r.status() == StatusCode::NOT_MODIFIED && r.headers()[header::ETAG] == tag.as_str());
+        assert_eq!(got, same, "{sent}");
+    }
+    // The same again, and what does not show, changes nothing and costs nothing.
+    let asked = w.shelf.asked.load(Ordering::SeqCst);
+    w.catalog
+        .update([route("apps/v1", (1, 1), false), Change::Served { key: "unknown".into(), served: None }]);
+    w.serve("apps/v1", Source::Builtin, false);
+    w.json("/apis", AGGREGATED).await;
+    assert_eq!(w.shelf.asked.load(Ordering::SeqCst), asked);
+}
+
+#[tokio::test]
+async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
+    let w = world();
+    w.serve("back/v1", Source::Aggregator, false);
+    w.serve("back/v2", Source::Aggregator, true);
+    assert_eq!(w.order(AGGREGATED).await, "", "nothing leads there yet");
+    w.catalog.update([
+        route("back/v1", (1, 30), true),
+        route("back/v2", (1, 20), true),
+        route("back/v3", (1, 10), true),
+    ]);
+    let json = w.json("/apis", AGGREGATED).await;
+    let versions: Vec<_> = json.split(r#"{"version":""#).skip(1).collect();
+    let (first, second, third) = (versions[0], versions[1], versions[2]);
+    assert!(
+        first.starts_with("v1") && first.contains("things") && first.contains(r#""freshness":"Current""#)
+    );
+    assert!(
+        second.starts_with("v2") && second.contains("things") && second.contains(r#""freshness":"Stale""#)
+    );
+    assert!(third.starts_with(r#"v3","freshness":"Stale""#), "{third}");
+    assert!(w.get("/apis/back/v1", "").await.is_none(), "the backend itself answers");
+    // Over a built-in version a routed backend wins, and gives it back when it goes.
+    w.serve("apps/v1", Source::Builtin, false);
+    w.catalog.update([route("apps/v1", (1, 1), true)]);
+    assert!(
+        w.json("/apis", AGGREGATED)
+            .await
+            .contains(r#""name":"apps"},"versions":[{"version":"v1","freshness":"Stale""#)
+    );
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    assert!(w.get("/apis/apps/v1", "").await.is_some());
+}
+
+#[tokio::test]
+async fn a_document_that_is_missing_is_asked_for_again() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    let kept = std::mem::take(&mut *w.shelf.documents.lock());
+    assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Stale""#));
+    *w.shelf.documents.lock() = kept;
+    assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Current""#));
+}
+
+#[tokio::test]
+async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false), route("back/v1", (1, 1), true)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    w.serve("back/v1", Source::Aggregator, false);
+    w.serve("v1", Source::Builtin, false);
+    let index = ready(w.get("/openapi/v3", "text/html").await);
+    let index = String::from_utf8(index.body().to_vec()).unwrap();
+    for key in ["api", "apis", "apis/apps", "version", "api/v1", "apis/apps/v1", "apis/back/v1"] {
+        let at = format!(r#""{key}":{{"serverRelativeURL":""#);
+        let address = index.split(&at).nth(1).unwrap_or_else(|| panic!("{key}")).split('"').next().unwrap();
+        let response = ready(w.get(address, "application/json").await);
+        assert_eq!(response.status(), StatusCode::OK, "{address}");
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "public, immutable");
+        assert!(response.headers().contains_key(header::EXPIRES));
+        let tag = address.split_once("hash=").unwrap().1;
+        assert_eq!(response.headers()[header::ETAG], format!("\"{tag}\""));
+        let stale = ready(w.get(&format!("/openapi/v3/{key}?hash=0000"), "").await);
+        assert_eq!(stale.status(), StatusCode::MOVED_PERMANENTLY);
+        assert_eq!(stale.headers()[header::LOCATION], address);
+        let plain = ready(w.get(&format!("/openapi/v3/{key}?hash="), "").await);
+        assert!(!plain.headers().contains_key(header::CACHE_CONTROL));
+        for sent in ["*", &format!("W/\"{tag}\"")] {
+            let reply = w.ask(Method::GET, address, &[(header::IF_NONE_MATCH, sent)]).await;
+            assert_eq!(ready(reply).status(), StatusCode::NOT_MODIFIED);
+        }
+    }
+    for (path, accept, code) in [
+        ("/openapi/v3/apis/nothing/v1", "", 404),
+        ("/openapi/v3/apis/apps/v1/", "", 404),
+        ("/openapi/v3/apis/back", "", 404),
+        ("/openapi/v3/", "", 404),
+        ("/openapi/v3/apis/apps/v1", "application/yaml", 406),
+    ] {
+        let response = ready(w.get(path, accept).await);
+        assert_eq!((response.status().as_u16(), response.body().len()), (code, 0), "{path}");
+    }
+    assert!(w.get("/openapi/v2/", "").await.is_none());
+}
+
+#[tokio::test]
+async fn documents_are_compressed_for_those_who_ask() {
+    let w = world();
+    w.serve("apps/v1", Source::Builtin, false);
+    for url in ["/openapi/v3/apis/apps/v1", "/openapi/v3/version", "/openapi/v2"] {
+        let packed = ready(w.ask(Method::GET, url, &[(header::ACCEPT_ENCODING, "deflate, gzip")]).await);
+        assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&packed.body()[..]).read_to_string(&mut text).unwrap();
+        let plain = ready(w.ask(Method::GET, url, &[(header::ACCEPT_ENCODING, "gzip;q=0")]).await);
+        assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
+        assert_eq!(plain.body(), &text);
+        assert_eq!(plain.headers()[header::ETAG], packed.headers()[header::ETAG]);
+    }
+}
+
+#[tokio::test]
+async fn the_v2_document_is_one_of_all() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false), route("back/v1", (5, 1), true)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    w.serve("back/v1", Source::Aggregator, false);
+    let response = ready(w.get("/openapi/v2", "application/*").await);
+    assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+    let text = String::from_utf8(response.body().to_vec()).unwrap();
+    assert!(
+        text.starts_with(
+            r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"1.36"},"paths":{"/api/":"#
+        )
+    );
+    for piece in [
+        r##""/apis/apps/v1/":{"get":{"schema":{"$ref":"#/definitions/Shared"}}}"##,
+        r##""/apis/back/v1/":{"get":{"schema":{"$ref":"#/definitions/Shared_v2"}}}"##,
+        r#""Shared":{"type":"object","title":"apps"}"#,
+        r#""Shared_v2":{"type":"object","title":"back"}"#,
+        r#""/apis/apps/":{"get":"#,
+        r#""securityDefinitions":{"BearerToken":{"#,
+    ] {
+        assert!(text.contains(piece), "{piece}\n{text}");
+    }
+    let refused = ready(w.get("/openapi/v2", "text/html").await);
+    assert_eq!((refused.status(), refused.body().len()), (StatusCode::NOT_ACCEPTABLE, 0));
+    let again = w.ask(Method::POST, "/openapi/v2", &[(header::IF_NONE_MATCH, "*")]).await;
+    assert_eq!(ready(again).status(), StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
+async fn a_new_snapshot_of_the_stream_replaces_everything() {
+    let w = world();
+    w.catalog.update([route("old/v1", (1, 1), true)]);
+    assert_eq!(w.order("").await, "apiregistration.k8s.io old");
+    w.catalog.reset([route("new/v1", (1, 1), true)]);
+    assert_eq!(w.order("").await, "apiregistration.k8s.io new");
+    assert!(w.catalog.documents().is_empty());
+}

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 const KINDS: &str = "x-kubernetes-group-version-kind";
+/// Types that refer to each other in a row longer than this are not followed to the end.
+const ROUNDS: usize = 64;
 
 /// The document so far.
 #[derive(Debug, Default)]
@@ -36,11 +38,7 @@ impl Merger {
         if taken > 0 {
             part.retain_paths(|path| !self.spec.paths.contains_key(path));
         }
-        let definitions = renames(&self.spec.definitions, &part.definitions, same_but_kinds);
-        let parameters = renames(&self.spec.parameters, &part.parameters, |a, b| same(a.get(), b.get()));
-        if !definitions.is_empty() || !parameters.is_empty() {
-            rename_all(&mut part, &definitions, &parameters);
-        }
+        self.settle_names(&mut part);
         self.spec.paths.extend(part.paths);
         for (name, piece) in part.parameters {
             self.spec.parameters.entry(name).or_insert(piece);
@@ -56,6 +54,19 @@ impl Merger {
                     }
                 }
             }
+        }
+    }
+
+    /// Renames what clashes. A type that refers to a renamed one has become another type, so it is looked at again:
+    /// upstream stops after one round, and then a path may mean another part's type.
+    fn settle_names(&self, part: &mut SpecV2) {
+        for _ in 0..ROUNDS {
+            let definitions = renames(&self.spec.definitions, &part.definitions, same_but_kinds);
+            let parameters = renames(&self.spec.parameters, &part.parameters, |a, b| same(a.get(), b.get()));
+            if definitions.is_empty() && parameters.is_empty() {
+                return;
+            }
+            rename_all(part, &definitions, &parameters);
         }
     }
 

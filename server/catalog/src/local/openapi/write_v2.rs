@@ -69,7 +69,7 @@ enum WrittenParameter {
         place: &'static str,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         required: bool,
-        schema: Schema,
+        schema: Box<Schema>,
     },
 }
 
@@ -144,12 +144,8 @@ fn reference(name: &str) -> WrittenParameter {
 }
 
 fn body(type_name: &str, required: bool) -> WrittenParameter {
-    WrittenParameter::Body {
-        name: "body",
-        place: "body",
-        required,
-        schema: Schema::to(Dialect::V2, type_name),
-    }
+    let schema = Box::new(Schema::to(Dialect::V2, type_name));
+    WrittenParameter::Body { name: "body", place: "body", required, schema }
 }
 
 fn operation(operation: &Operation) -> WrittenOperation<'_> {
