@@ -125,11 +125,11 @@ struct Parts {
 }
 
 impl Facade {
-    /// Binds, serves, and connects to the control service in the background.
+    /// Binds, serves, and connects to the control service in the background. Must run inside a tokio runtime.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left behind then.
-    pub async fn start(
+    pub fn start(
         settings: FacadeSettings,
         process: Process,
         control: ControlTransport,

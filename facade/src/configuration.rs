@@ -207,7 +207,7 @@ fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
 fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
     match (&entry.payload, entry.kind) {
         (Some(Payload::Route(route)), _) => return table.set_route(Route::clone(route)),
-        (Some(Payload::Served(served)), _) => table.set_served(Served::clone(served)),
+        (Some(Payload::Served(served)), _) => table.set_served(&entry.key, Served::clone(served)),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
         (Some(Payload::Check(_) | Payload::Setting(_)), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),

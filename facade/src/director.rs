@@ -177,7 +177,8 @@ mod tests {
             [("", "v1", Source::Builtin), ("apps", "v1", Source::Builtin), ("x.io", "v2", Source::Crd)]
         {
             let (group, version) = (group.to_owned(), version.to_owned());
-            table.set_served(Served { group, version, source, ..Served::default() });
+            let key = format!("{group}/{version}");
+            table.set_served(&key, Served { group, version, source, ..Served::default() });
         }
         table
     }

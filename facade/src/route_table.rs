@@ -34,10 +34,10 @@ pub struct RouteTable {
     routes: ShardedMap<Arc<Upstream>>,
     /// Versions with a route, by group.
     groups: ShardedMap<Arc<BTreeSet<Arc<str>>>>,
-    /// By `source/group/version`.
+    /// By the entry's key.
     served: ShardedMap<Arc<Served>>,
-    /// How many local group versions a group has, by `source/group`.
-    local_groups: ShardedMap<usize>,
+    /// How many entries there are, by `source/group/version` and by `source/group`.
+    owners: ShardedMap<usize>,
     /// PEM by hash.
     bundles: ShardedMap<Bytes>,
 }
@@ -85,14 +85,14 @@ impl RouteTable {
     /// Which local server serves this group version: built-in before CRD.
     #[must_use]
     pub fn local(&self, group: &str, version: &str) -> Option<Source> {
-        let has = |source: &Source| self.served.contains(&served_key(*source, group, version));
+        let has = |source: &Source| self.owners.contains(&owner_key(*source, group, Some(version)));
         [Source::Builtin, Source::Crd].into_iter().find(has)
     }
 
     /// Whether the core server owns the whole group: then an unknown version of it is a Status, not a text 404.
     #[must_use]
     pub fn is_builtin_group(&self, group: &str) -> bool {
-        self.local_groups.contains(&group_key(Source::Builtin, group))
+        self.owners.contains(&owner_key(Source::Builtin, group, None))
     }
 
     /// Adds or replaces a route; upstream's AddAPIService.
@@ -151,26 +151,28 @@ impl RouteTable {
         self.groups.insert(group.into(), Arc::new(versions));
     }
 
-    /// Adds or replaces what a group version offers.
-    pub fn set_served(&mut self, served: Served) {
-        let key = served_key(served.source, &served.group, &served.version);
-        let group = group_key(served.source, &served.group);
-        if self.served.insert(key.into(), Arc::new(served)).is_none() {
-            let count = self.local_groups.get(&group).copied().unwrap_or(0);
-            self.local_groups.insert(group.into(), count + 1);
-        }
+    /// Adds or replaces what a group version offers, by the entry's key.
+    pub fn set_served(&mut self, key: &str, served: Served) {
+        self.remove_served(key);
+        self.count(&served, 1);
+        self.served.insert(key.into(), Arc::new(served));
     }
 
     /// Removes what a group version offered, by the entry's key.
     pub fn remove_served(&mut self, key: &str) {
-        let Some(old) = self.served.remove(key) else { return };
-        let group = group_key(old.source, &old.group);
-        match self.local_groups.get(&group).copied() {
-            Some(count) if count > 1 => {
-                self.local_groups.insert(group.into(), count - 1);
-            }
-            _ => {
-                self.local_groups.remove(&group);
+        if let Some(old) = self.served.remove(key) {
+            self.count(&old, -1);
+        }
+    }
+
+    fn count(&mut self, served: &Served, by: isize) {
+        let Served { source, group, version, .. } = served;
+        for key in [owner_key(*source, group, Some(version)), owner_key(*source, group, None)] {
+            let count = self.owners.get(&key).copied().unwrap_or(0).saturating_add_signed(by);
+            if count == 0 {
+                self.owners.remove(&key);
+            } else {
+                self.owners.insert(key.into(), count);
             }
         }
     }
@@ -228,21 +230,15 @@ fn root_of(group: &str, version: &str) -> String {
     if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}/{version}") }
 }
 
-/// The key of a served entry.
-#[must_use]
-pub fn served_key(source: Source, group: &str, version: &str) -> String {
-    format!("{}/{group}/{version}", source_name(source))
-}
-
-fn group_key(source: Source, group: &str) -> String {
-    format!("{}/{group}", source_name(source))
-}
-
-fn source_name(source: Source) -> &'static str {
-    match source {
+fn owner_key(source: Source, group: &str, version: Option<&str>) -> String {
+    let source = match source {
         Source::Aggregator => "aggregator",
         Source::Builtin => "builtin",
         Source::Crd => "crd",
+    };
+    match version {
+        Some(version) => format!("{source}/{group}/{version}"),
+        None => format!("{source}/{group}"),
     }
 }
 
@@ -308,8 +304,8 @@ mod tests {
             source: Source::Builtin,
             ..Served::default()
         };
-        table.set_served(served.clone());
-        table.set_served(served);
+        table.set_served("builtin/apps/v1", served.clone());
+        table.set_served("builtin/apps/v1", served);
         assert_eq!(
             (table.local("apps", "v1"), table.is_builtin_group("apps")),
             (Some(Source::Builtin), true)

@@ -122,7 +122,8 @@ impl<H: Handler> Server<H> {
     pub fn new(handler: H, limits: ConnectionLimits, tasks: &TaskSet, drain: Watch) -> Self {
         let mut http1 = http1::Builder::new();
         // The watchdog below bounds slow heads, without a timer per request.
-        http1.header_read_timeout(None).half_close(false).pipeline_flush(true);
+        // `pipeline_flush` stays off: with it hyper buffers without bound for a client that does not read.
+        http1.header_read_timeout(None).half_close(false);
         http1.max_buf_size((limits.max_header_bytes as usize).max(8192));
         if limits.max_headers != ConnectionLimits::default().max_headers {
             http1.max_headers(limits.max_headers);

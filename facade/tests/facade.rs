@@ -1,0 +1,14 @@
+//! The facade through its real door: HTTPS on port 0, a scripted control service behind the generated traits, and a
+//! TLS backend.
+
+mod facade {
+    pub mod backend;
+    pub mod client;
+    pub mod control;
+    mod fail_static;
+    mod local;
+    mod proxied;
+    pub mod rig;
+    mod serving;
+    mod shutdown;
+}

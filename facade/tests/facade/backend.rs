@@ -1,0 +1,76 @@
+//! An aggregated API server over TLS that says what it was asked.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use portico_kit::drain;
+use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
+
+pub struct Backend {
+    pub addr: SocketAddr,
+    pub ca: Vec<u8>,
+    _drain: drain::Signal,
+    _tasks: TaskSet,
+}
+
+/// A CA and a pair that it has signed for this name.
+pub fn issued(name: &str) -> (Vec<u8>, CertPair) {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, format!("ca of {name}"));
+    let ca_key = rcgen::KeyPair::generate().unwrap();
+    let ca = params.self_signed(&ca_key).unwrap();
+    let issuer = rcgen::Issuer::new(params, ca_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let leaf =
+        rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let pair = CertPair::from_pem("test", leaf.pem().as_bytes(), key.serialize_pem().as_bytes()).unwrap();
+    (ca.pem().into_bytes(), pair)
+}
+
+impl Backend {
+    pub fn start(name: &str) -> Self {
+        let (ca, pair) = issued(name);
+        let tls = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap();
+        let options = ListenerOptions::new("backend");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = TlsListener::bind(any, tls, options, ListenerMetrics::default()).unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (signal, watch) = drain::channel();
+        let tasks = TaskSet::new();
+        let set = tasks.clone();
+        tasks.spawn(
+            "backend",
+            listener.serve(set, watch, |accepted| async move {
+                let io = TokioIo::new(accepted.io);
+                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                let _ = builder.serve_connection(io, service_fn(echo)).await;
+            }),
+        );
+        Self { addr, ca, _drain: signal, _tasks: tasks }
+    }
+}
+
+/// Method, path and the caller, as headers and text.
+async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let header = |name: &str| request.headers().get(name).map_or("", |v| v.to_str().unwrap()).to_owned();
+    let text = format!(
+        "{} {} user={} authorization={:?}",
+        request.method(),
+        request.uri(),
+        header("x-remote-user"),
+        header("authorization")
+    );
+    if request.uri().path().ends_with("/hang") {
+        std::future::pending::<()>().await;
+    }
+    Ok(Response::new(Full::new(text.into())))
+}

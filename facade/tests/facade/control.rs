@@ -1,0 +1,264 @@
+//! A control service that does what a test says.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
+use portico_auth::forwarded::LocalTrust;
+use portico_facade::ControlTransport;
+use portico_proto::catalog::catalog_server::{Catalog, CatalogServer};
+use portico_proto::catalog::{GetRequest, GetResponse};
+use portico_proto::config::config_server::{Config, ConfigServer};
+use portico_proto::config::stream_request::Message as Say;
+use portico_proto::config::{self as pb, stream_response::Message as Said};
+use portico_proto::convert::{Entry, Version};
+use portico_proto::identity::Forwarded;
+use portico_proto::objects::objects_server::{Objects, ObjectsServer};
+use portico_proto::objects::{
+    ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest,
+    WatchResponse,
+};
+use tokio::sync::{broadcast, watch};
+use tonic::{Request, Response, Status};
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// What it was asked, besides the call itself.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub call: portico_proto::objects::Call,
+    pub forwarded: Forwarded,
+    pub trusted: bool,
+}
+
+/// Clones share everything.
+#[derive(Clone)]
+pub struct Scripted {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    snapshot: Mutex<Vec<Entry>>,
+    deltas: broadcast::Sender<pb::StreamResponse>,
+    acks: watch::Sender<Vec<pb::Ack>>,
+    away: watch::Sender<bool>,
+    answers: Mutex<VecDeque<DoResponse>>,
+    parts: Mutex<Vec<Bytes>>,
+    frames: broadcast::Sender<Bytes>,
+    asked: Mutex<Vec<Asked>>,
+    documents: Mutex<HashMap<String, Bytes>>,
+    revision: Mutex<i64>,
+}
+
+impl Scripted {
+    pub fn new(snapshot: Vec<Entry>) -> Self {
+        let inner = Inner {
+            snapshot: Mutex::new(snapshot),
+            deltas: broadcast::channel(64).0,
+            acks: watch::channel(Vec::new()).0,
+            away: watch::channel(false).0,
+            answers: Mutex::default(),
+            parts: Mutex::default(),
+            frames: broadcast::channel(4096).0,
+            asked: Mutex::default(),
+            documents: Mutex::default(),
+            revision: Mutex::new(1),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// In-process, as the all-in-one joins its halves.
+    pub fn transport(&self) -> ControlTransport {
+        let routes = tonic::service::Routes::new(ConfigServer::new(self.clone()))
+            .add_service(ObjectsServer::new(self.clone()))
+            .add_service(CatalogServer::new(self.clone()))
+            .prepare();
+        ControlTransport::local(routes, LocalTrust::issue().0)
+    }
+
+    pub fn answer(&self, answer: DoResponse) {
+        self.inner.answers.lock().push_back(answer);
+    }
+
+    pub fn list_parts(&self, parts: Vec<Bytes>) {
+        *self.inner.parts.lock() = parts;
+    }
+
+    pub fn document(&self, hash: &str, bytes: Bytes) {
+        self.inner.documents.lock().insert(hash.to_owned(), bytes);
+    }
+
+    /// Sends a watch frame to whoever watches; says whether there is anybody.
+    pub fn frame(&self, bytes: impl Into<Bytes>) -> bool {
+        self.inner.frames.send(bytes.into()).is_ok()
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.inner.asked.lock().clone()
+    }
+
+    /// Changes the configuration, and resolves when the facade has acknowledged it.
+    pub async fn change(&self, entries: Vec<Entry>) -> pb::Ack {
+        let revision = {
+            let mut revision = self.inner.revision.lock();
+            *revision += 1;
+            *revision
+        };
+        for entry in &entries {
+            let mut snapshot = self.inner.snapshot.lock();
+            snapshot.retain(|e| (e.kind, &e.key) != (entry.kind, &entry.key));
+            if entry.payload.is_some() {
+                snapshot.push(entry.clone());
+            }
+        }
+        let entries = entries.iter().map(Into::into).collect();
+        self.raw(pb::Entries { version: Some(version(revision)), entries });
+        self.acknowledged(revision).await
+    }
+
+    pub fn raw(&self, entries: pb::Entries) {
+        let _ = self.inner.deltas.send(pb::StreamResponse { message: Some(Said::Entries(entries)) });
+    }
+
+    pub async fn acknowledged(&self, revision: i64) -> pb::Ack {
+        let is = |ack: &&pb::Ack| ack.version.as_ref().is_some_and(|v| v.revision >= revision);
+        let mut acks = self.inner.acks.subscribe();
+        let acks = acks.wait_for(|acks| acks.iter().any(|a| is(&a))).await.unwrap();
+        acks.iter().find(is).unwrap().clone()
+    }
+
+    /// Ends all streams and refuses all calls, or is back.
+    pub fn away(&self, away: bool) {
+        self.inner.away.send_replace(away);
+    }
+
+    fn here(&self) -> Result<(), Status> {
+        if *self.inner.away.borrow() { Err(Status::unavailable("connection refused")) } else { Ok(()) }
+    }
+
+    fn note<T>(
+        &self,
+        request: &Request<T>,
+        call: Option<portico_proto::objects::Call>,
+    ) -> Result<(), Status> {
+        self.here()?;
+        let forwarded = Forwarded::read(request.metadata()).unwrap().unwrap();
+        let trusted = request.extensions().get::<LocalTrust>().is_some();
+        self.inner.asked.lock().push(Asked { call: call.unwrap(), forwarded, trusted });
+        Ok(())
+    }
+}
+
+pub fn version(revision: i64) -> pb::Version {
+    (&Version { store_id: "store".into(), epoch: "epoch".into(), revision }).into()
+}
+
+#[tonic::async_trait]
+impl Config for Scripted {
+    type StreamStream = Answers<pb::StreamResponse>;
+
+    async fn stream(
+        &self,
+        request: Request<tonic::Streaming<pb::StreamRequest>>,
+    ) -> Result<Response<Self::StreamStream>, Status> {
+        self.here()?;
+        let mut says = request.into_inner();
+        let hello = says.message().await?.and_then(|m| m.message);
+        assert!(matches!(hello, Some(Say::Hello(_))), "{hello:?}");
+        let deltas = tokio_stream::wrappers::BroadcastStream::new(self.inner.deltas.subscribe());
+        let version = version(*self.inner.revision.lock());
+        let entries = self.inner.snapshot.lock().iter().map(Into::into).collect();
+        let say = |message| Ok(pb::StreamResponse { message: Some(message) });
+        let snapshot = stream::iter([
+            say(Said::Begin(pb::Begin { version: Some(version.clone()) })),
+            say(Said::Entries(pb::Entries { version: None, entries })),
+            say(Said::End(pb::End { version: Some(version) })),
+        ]);
+        let inner = self.inner.clone();
+        let acks = stream::poll_fn(move |cx| {
+            while let std::task::Poll::Ready(Some(Ok(said))) = says.poll_next_unpin(cx) {
+                if let Some(Say::Ack(ack)) = said.message {
+                    inner.acks.send_modify(|acks| acks.push(ack));
+                }
+            }
+            std::task::Poll::<Option<Result<pb::StreamResponse, Status>>>::Pending
+        });
+        let mut away = self.inner.away.subscribe();
+        let gone = async move {
+            let _ = away.wait_for(|away| *away).await;
+        };
+        let deltas = deltas.filter_map(|delta| async { delta.ok().map(Ok) });
+        let all = stream::select(snapshot.chain(deltas), acks).take_until(gone);
+        Ok(Response::new(Box::pin(all)))
+    }
+
+    async fn facades(&self, _: Request<pb::FacadesRequest>) -> Result<Response<pb::FacadesResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+
+    async fn sign(&self, _: Request<pb::SignRequest>) -> Result<Response<pb::SignResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[tonic::async_trait]
+impl Objects for Scripted {
+    type ListStream = Answers<ListResponse>;
+    type WatchStream = Answers<WatchResponse>;
+
+    async fn r#do(&self, request: Request<DoRequest>) -> Result<Response<DoResponse>, Status> {
+        self.note(&request, request.get_ref().call.clone())?;
+        let answer = self.inner.answers.lock().pop_front();
+        answer.map(Response::new).ok_or_else(|| Status::internal("no answer is scripted"))
+    }
+
+    async fn list(&self, request: Request<ListRequest>) -> Result<Response<Self::ListStream>, Status> {
+        self.note(&request, request.get_ref().call.clone())?;
+        let parts = std::mem::take(&mut *self.inner.parts.lock()).into_iter().enumerate();
+        let parts = parts.map(|(at, body)| {
+            let media_type = if at == 0 { "application/json".to_owned() } else { String::new() };
+            Ok(ListResponse { code: if at == 0 { 200 } else { 0 }, body, media_type, ..Default::default() })
+        });
+        Ok(Response::new(Box::pin(stream::iter(parts.collect::<Vec<_>>()))))
+    }
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        use portico_proto::objects::watch_response::Step;
+        self.note(&request, request.get_ref().call.clone())?;
+        if let Some(refused) = self.inner.answers.lock().pop_front() {
+            let step = Some(Step::Refused(refused));
+            return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse { step })]))));
+        }
+        let started = portico_proto::objects::WatchStarted {
+            media_type: "application/json".into(),
+            warnings: vec!["old".into()],
+        };
+        let frames = tokio_stream::wrappers::BroadcastStream::new(self.inner.frames.subscribe());
+        let frames = frames.filter_map(|bytes| async {
+            bytes.ok().map(|bytes| Ok(WatchResponse { step: Some(Step::Frames(bytes)) }))
+        });
+        let begin = stream::iter([Ok(WatchResponse { step: Some(Step::Started(started)) })]);
+        Ok(Response::new(Box::pin(begin.chain(frames))))
+    }
+
+    async fn connect(&self, _: Request<ConnectRequest>) -> Result<Response<ConnectResponse>, Status> {
+        Err(Status::unimplemented(""))
+    }
+}
+
+#[tonic::async_trait]
+impl Catalog for Scripted {
+    type GetStream = Answers<GetResponse>;
+
+    async fn get(&self, request: Request<GetRequest>) -> Result<Response<Self::GetStream>, Status> {
+        self.here()?;
+        let hash = &request.get_ref().hash;
+        let document = self.inner.documents.lock().get(hash).cloned();
+        let document = document.ok_or_else(|| Status::not_found("no entry names it"))?;
+        let parts = document.chunks(7).map(|c| Ok(GetResponse { part: Bytes::copy_from_slice(c) }));
+        Ok(Response::new(Box::pin(stream::iter(parts.collect::<Vec<_>>()))))
+    }
+}

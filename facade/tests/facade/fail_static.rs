@@ -1,0 +1,75 @@
+//! A facade that starts without its control service.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use portico_facade::{FacadeSettings, FailStaticSettings};
+use portico_machinery::discovery::Served;
+use portico_proto::convert::Payload;
+
+use super::backend::Backend;
+use super::control::Scripted;
+use super::rig::{Rig, eventually, route, served, sha256_hex};
+
+fn kept(dir: &std::path::Path, store_id: Option<&str>) -> impl FnOnce(&mut FacadeSettings) + use<> {
+    let fail_static = FailStaticSettings {
+        data_dir: dir.to_owned(),
+        max_age: Duration::from_secs(3600),
+        store_id: store_id.map(str::to_owned),
+    };
+    |settings| settings.fail_static = Some(fail_static)
+}
+
+fn nobody() -> Scripted {
+    let control = Scripted::new(Vec::new());
+    control.away(true);
+    control
+}
+
+#[tokio::test]
+async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let backend = Backend::start("svc.ns.svc");
+    let list = Bytes::from_static(
+        b"{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"apps/v1\",\"resources\":[]}",
+    );
+    let mut snapshot = route("v1.g.example", &backend);
+    let mut apps = served("apps", "v1");
+    if let Some(Payload::Served(s)) = &mut apps.payload {
+        **s = Served { resource_list: sha256_hex(&list), ..Served::clone(s) };
+    }
+    snapshot.push(apps);
+    let control = Scripted::new(snapshot);
+    control.document(&sha256_hex(&list), list);
+    let rig = Rig::with(control, kept(dir.path(), None)).await.configured().await;
+    let path = dir.path().join("facade-state/state");
+    eventually(|| async {
+        std::fs::read(&path).ok().filter(|b| b.windows(15).any(|w| w == b"APIResourceList"))
+    })
+    .await;
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    rig.facade.shutdown().await;
+
+    let rig = Rig::with(nobody(), kept(dir.path(), None)).await.configured().await;
+    assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 200);
+    let verbose = rig.client.get("/readyz?verbose").await;
+    assert_eq!(verbose.code, 200);
+    assert!(verbose.text.contains("fail-static: serving revision 1 of store store"), "{}", verbose.text);
+    let discovery = rig.client.get("/apis/apps/v1").await;
+    assert!(discovery.text.contains("APIResourceList"), "{}", discovery.text);
+    rig.facade.shutdown().await;
+
+    let other = Rig::with(nobody(), kept(dir.path(), Some("another"))).await;
+    assert_eq!(other.client.get("/apis/g.example/v1/things").await.code, 503);
+    assert_eq!(other.client.get("/readyz").await.code, 500);
+    other.facade.shutdown().await;
+
+    let old = std::fs::File::options().write(true).open(&path).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_secs(7200)).unwrap();
+    let stale = Rig::with(nobody(), kept(dir.path(), None)).await;
+    let refused = stale.client.get("/apis/g.example/v1/things").await;
+    assert_eq!(refused.code, 503);
+    assert!(refused.text.contains("--fail-static-max-age"), "{}", refused.text);
+    assert_eq!((stale.client.get("/readyz").await.code, stale.client.get("/livez").await.code), (500, 200));
+}

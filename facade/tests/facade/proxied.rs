@@ -1,0 +1,54 @@
+//! Routes to backends, as the stream brings and takes them.
+
+use portico_proto::convert::PayloadKind;
+
+use super::backend::Backend;
+use super::rig::{Rig, eventually, gone, route, sha256_hex};
+
+#[tokio::test]
+async fn a_route_serves_from_its_acknowledgement_to_its_removal() {
+    let rig = Rig::start(Vec::new()).await.configured().await;
+    let backend = Backend::start("svc.ns.svc");
+    let path = "/apis/g.example/v1/namespaces/n/things?limit=1";
+    assert_eq!(rig.client.get(path).await.code, 404);
+    rig.control.change(route("v1.g.example", &backend)).await;
+    let got = rig.client.get(path).await;
+    assert_eq!(got.text, format!("GET {path} user=root authorization=\"\""));
+    assert_eq!(rig.http2().get(path).await.text, got.text);
+    assert_eq!(rig.client.with_token("alice").get(path).await.code, 403);
+    assert!(rig.client.get("/").await.text.contains("\"/apis/g.example/v1\""));
+    rig.control.change(vec![gone(PayloadKind::Route, "v1.g.example")]).await;
+    assert_eq!(rig.client.get(path).await.text, "404 page not found\n");
+}
+
+#[tokio::test]
+async fn a_route_whose_bundle_comes_later_or_only_from_the_catalog_gets_it() {
+    let backend = Backend::start("svc.ns.svc");
+    let rig = Rig::start(Vec::new()).await.configured().await;
+    let mut entries = route("v1.g.example", &backend);
+    entries.truncate(1);
+    rig.control.change(entries).await;
+    assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 500);
+    rig.control.document(&sha256_hex(&backend.ca), backend.ca.clone().into());
+    eventually(|| async { (rig.client.get("/apis/g.example/v1/things").await.code == 200).then_some(()) })
+        .await;
+}
+
+#[tokio::test]
+async fn routes_go_on_while_the_control_service_is_away() {
+    let backend = Backend::start("svc.ns.svc");
+    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    rig.control.away(true);
+    for _ in 0..20 {
+        assert_eq!(rig.client.get("/apis/g.example/v1/things").await.code, 200);
+    }
+    assert_eq!(rig.client.get("/readyz").await.text, "ok");
+}
+
+#[tokio::test]
+async fn a_deadline_ends_a_request_to_a_backend_that_does_not_answer() {
+    let backend = Backend::start("svc.ns.svc");
+    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let got = rig.client.get("/apis/g.example/v1/things/hang?timeout=200ms").await;
+    assert_eq!(got.code, 504, "{}", got.text);
+}

@@ -1,0 +1,118 @@
+//! Paths of the facade's own, over both protocols.
+
+use http::Method;
+use portico_proto::convert::PayloadKind;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::control::Scripted;
+use super::rig::{Rig, check, eventually, gone, served};
+
+#[tokio::test]
+async fn a_facade_without_configuration_is_alive_not_ready_and_says_503_for_unknown_paths() {
+    let control = Scripted::new(Vec::new());
+    control.away(true);
+    let rig = Rig::with(control, |_| {}).await;
+    assert_eq!(rig.client.get("/livez").await.text, "ok");
+    let ready = rig.client.get("/readyz").await;
+    assert_eq!(ready.code, 500);
+    assert!(ready.text.contains("[-]informer-sync failed: reason withheld\n"), "{}", ready.text);
+    let early = rig.client.get("/apis/g/v1/things").await;
+    assert_eq!((early.code, early.header("retry-after")), (503, "5"));
+    assert!(early.text.contains("before all known HTTP paths have been installed"), "{}", early.text);
+    rig.control.away(false);
+    let rig = rig.configured().await;
+    assert_eq!(rig.client.get("/readyz").await.text, "ok");
+    let late = rig.client.get("/apis/g/v1/things").await;
+    assert_eq!((late.code, late.text.as_str()), (404, "404 page not found\n"));
+    assert_eq!(late.header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[tokio::test]
+async fn the_control_services_checks_appear_under_their_own_names() {
+    let rig = Rig::start(vec![check("poststarthook/rbac/bootstrap-roles", true)]).await.configured().await;
+    let verbose = rig.client.get("/readyz?verbose").await;
+    let want = "[+]ping ok\n[+]log ok\n[+]informer-sync ok\n[+]poststarthook/max-in-flight-filter ok\n\
+        [+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n";
+    assert_eq!(verbose.text, want);
+    rig.control.change(vec![check("etcd", false)]).await;
+    assert_eq!(rig.client.get("/readyz").await.code, 500);
+    let one = rig.client.get("/readyz/etcd").await;
+    assert_eq!((one.code, one.text.as_str()), (500, "internal server error: it hurts\n"));
+    assert_eq!(rig.client.get("/readyz?exclude=etcd").await.text, "ok");
+    rig.control.change(vec![gone(PayloadKind::Check, "etcd")]).await;
+    assert_eq!(rig.client.get("/readyz/etcd").await.code, 404);
+    assert_eq!(rig.client.get("/readyz/").await.code, 404);
+    assert_eq!(rig.client.send(Method::POST, "/readyz", &[], "").await.text, "ok");
+}
+
+#[tokio::test]
+async fn fixed_paths_answer_as_upstream_does() {
+    let rig = Rig::start(vec![served("apps", "v1"), served("", "v1")]).await.configured().await;
+    let version = rig.client.get("/version").await;
+    assert!(version.text.starts_with("{\n  \"major\": \"1\","), "{}", version.text);
+    assert_eq!(rig.client.send(Method::POST, "/version", &[], "").await.code, 405);
+    let refused = rig.client.send(Method::GET, "/version", &[("accept", "application/yaml")], "").await;
+    assert_eq!(refused.code, 406);
+    let index = rig.client.get("/").await;
+    for path in ["/apis", "/apis/apps/v1", "/api/v1", "/readyz/ping", "/metrics", "/version"] {
+        assert!(index.text.contains(&format!("\"{path}\"")), "{path} is not in {}", index.text);
+    }
+    assert!(!index.text.contains("/debug"), "{}", index.text);
+    assert_eq!(index.text, rig.client.get("/index.html").await.text);
+    assert_eq!(rig.client.get("/debug/pprof").await.code, 302);
+    assert_eq!(rig.client.get("/debug/flags/v").await.code, 406);
+    assert_eq!(rig.client.send(Method::PUT, "/debug/flags/v", &[], "4").await.code, 400);
+    assert_eq!(rig.client.get("/api/v2/pods").await.code, 404);
+    assert!(rig.client.get("/api/v2/pods").await.text.contains("could not find the requested resource"));
+    let metrics = rig.client.get("/metrics").await;
+    assert!(metrics.text.contains("apiserver_request_total{verb=\"GET\""), "{}", metrics.text);
+    assert_eq!(rig.client.get("/healthz").await.text, "ok");
+    assert!(rig.client.get("/metrics/slis").await.text.contains("kubernetes_healthcheck"));
+}
+
+#[tokio::test]
+async fn http2_serves_the_same_and_an_unauthorized_client_is_sent_away() {
+    let rig = Rig::start(Vec::new()).await.configured().await;
+    let client = rig.http2();
+    assert_eq!(client.get("/readyz").await.text, "ok");
+    let refused = client.with_token("wrong").get("/readyz").await;
+    assert_eq!(refused.code, 401);
+    assert_eq!(client.get("/readyz").await.text, "ok");
+    assert_eq!(client.with_token("").get("/version").await.code, 200);
+    assert_eq!(client.with_token("alice").get("/metrics").await.code, 403);
+}
+
+#[tokio::test]
+async fn a_request_head_that_does_not_end_and_an_idle_connection_are_closed() {
+    let rig = Rig::with(Scripted::new(Vec::new()), |s| {
+        s.request_header_timeout = std::time::Duration::from_millis(100);
+        s.idle_timeout = std::time::Duration::from_millis(100);
+    })
+    .await;
+    for begin in ["GET /readyz HTTP/1.1\r\nHost: x\r\nX-Slow: ", ""] {
+        let tls = portico_kit::tls::ClientTls::builder()
+            .roots(portico_kit::tls::Roots::Pem { what: "test".into(), pem: rig.ca.clone().into() })
+            .build()
+            .unwrap();
+        let tcp = tokio::net::TcpStream::connect(rig.facade.addr()).await.unwrap();
+        let name = rustls_pki_types::ServerName::try_from("localhost").unwrap();
+        let mut io = tokio_rustls::TlsConnector::from(tls.config()).connect(name, tcp).await.unwrap();
+        io.write_all(begin.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        let read = tokio::time::timeout(std::time::Duration::from_secs(10), io.read_to_end(&mut rest)).await;
+        assert!(read.is_ok(), "the connection stays open after {begin:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_used_is_named_and_the_others_serve() {
+    use portico_proto::config as pb;
+    let rig = Rig::start(Vec::new()).await.configured().await;
+    let bad = pb::Entry { key: "v1.bad".into(), ..pb::Entry::default() };
+    let good: pb::Entry = (&check("good", true)).into();
+    rig.control.raw(pb::Entries { version: Some(super::control::version(9)), entries: vec![bad, good] });
+    let ack = rig.control.acknowledged(9).await;
+    assert_eq!(ack.refused.len(), 1);
+    assert_eq!(ack.refused[0].key, "v1.bad");
+    eventually(|| async { (rig.client.get("/readyz/good").await.code == 200).then_some(()) }).await;
+}
