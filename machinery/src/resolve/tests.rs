@@ -134,22 +134,21 @@ fn an_event_touches_the_referrers_of_its_service_and_nobody_else() {
     let (key, other) = (ServiceKey::new("ns", "svc"), ServiceKey::new("ns", "other"));
     let (a, b): (Arc<str>, Arc<str>) = ("v1.a".into(), "v1.b".into());
     index.set_reference(&a, None, Some(key.clone()));
-    index.set_reference(&b, None, Some(other.clone()));
+    index.set_reference(&b, None, Some(other));
     let facts = service(&format!("{{{PORTS}}}"));
-    assert_eq!(index.set_service(key.clone(), Some(facts.clone())), [a.clone()]);
-    assert!(index.set_service(key.clone(), Some(facts)).is_empty(), "nothing changed");
+    assert_eq!(index.set_service(key.clone(), Some(facts.clone())).join(" "), "v1.a");
+    assert_eq!(index.set_service(key.clone(), Some(facts)).join(" "), "", "nothing changed");
     let slice_key = ServiceKey::new("ns", "s1");
-    assert_eq!(
-        index.set_slice(slice_key.clone(), Some(("svc".into(), v4("s1", &["10.0.0.1"])))),
-        [a.clone()]
-    );
-    assert!(index.set_slice(slice_key.clone(), Some(("svc".into(), v4("s1", &["10.0.0.1"])))).is_empty());
-    let moved = index.set_slice(slice_key.clone(), Some(("other".into(), v4("s1", &["10.0.0.1"]))));
-    assert_eq!(moved, [a.clone(), b.clone()]);
+    let mut set_slice = |owner: &str| {
+        let facts = (!owner.is_empty()).then(|| (owner.to_owned(), v4("s1", &["10.0.0.1"])));
+        index.set_slice(slice_key.clone(), facts).join(" ")
+    };
+    for (owner, touched) in [("svc", "v1.a"), ("svc", ""), ("other", "v1.a v1.b"), ("", "v1.b"), ("", "")] {
+        assert_eq!(set_slice(owner), touched, "{owner}");
+    }
     assert!(index.slices(&key).is_empty());
-    assert_eq!(index.set_slice(slice_key, None), [b.clone()]);
     index.set_reference(&a, Some(key.clone()), None);
-    assert!(index.set_service(key, None).is_empty());
+    assert_eq!(index.set_service(key, None).join(" "), "");
 }
 
 #[test]

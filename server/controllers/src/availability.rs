@@ -206,7 +206,6 @@ impl<P: Prober> Availability<P> {
     fn forget(&self, name: &str) {
         self.inner.metrics.forget(name);
         self.inner.cache.lock().forget(name);
-        self.inner.prober.forget(name);
         self.inner.status.withdraw(name);
     }
 }

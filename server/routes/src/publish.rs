@@ -79,6 +79,8 @@ struct Inner {
 
 struct State {
     revision: i64,
+    /// The version at which the table was whole for the first time in this process.
+    whole_at: Option<i64>,
     entries: BTreeMap<EntryKey, Entry>,
     history: History,
 }
@@ -87,7 +89,8 @@ impl Publisher {
     /// An empty table that remembers so many changes.
     #[must_use]
     pub fn new(history: usize) -> Self {
-        let state = State { revision: 0, entries: BTreeMap::new(), history: History::new(history) };
+        let state =
+            State { revision: 0, whole_at: None, entries: BTreeMap::new(), history: History::new(history) };
         Self { inner: Arc::new(Inner { state: Mutex::new(state), newest: watch::Sender::new(0) }) }
     }
 
@@ -112,6 +115,13 @@ impl Publisher {
         self.inner.newest.send_replace(newest);
     }
 
+    /// From here on the table is whole. A version up to now may come from an earlier process, which knew other
+    /// routes: such a reader gets a snapshot.
+    pub fn complete(&self) {
+        let mut state = self.inner.state.lock();
+        state.whole_at = Some(state.revision);
+    }
+
     /// The version that new readers get.
     #[must_use]
     pub fn revision(&self) -> i64 {
@@ -128,7 +138,8 @@ impl Publisher {
     #[must_use]
     pub fn subscribe(&self, after: Option<i64>) -> Subscription {
         let state = self.inner.state.lock();
-        let position = after.and_then(|revision| state.history.position_of(revision, state.revision));
+        let ours = after.filter(|revision| state.whole_at.is_some_and(|whole| *revision > whole));
+        let position = ours.and_then(|revision| state.history.position_of(revision, state.revision));
         Subscription::new(self.clone(), position, self.inner.newest.subscribe())
     }
 

@@ -75,6 +75,7 @@ impl Routes {
             }
             revision
         });
+        self.inner.publisher.complete();
         self.inner.initiated.signal();
         let stop = tasks.token();
         while let Some(batch) = stop.run_until_cancelled(batches.next()).await {

@@ -181,6 +181,7 @@ proptest! {
         let settings = Settings { mode, ..Settings::default() };
         let (mut index, mut table) = (Index::default(), Table::default());
         let publisher = Publisher::new(history);
+        publisher.complete();
         let (mut always, mut seldom) = (Reader::default(), Reader::default());
         let (mut reader, mut lazy) = (publisher.subscribe(None), publisher.subscribe(None));
         let mut touched = Touched::new();

@@ -54,7 +54,6 @@ fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Ar
     match judge_remote(service, facts.services(), inner.mode) {
         None => {
             inner.cache.lock().forget(name);
-            inner.prober.forget(name);
             None
         }
         Some(Judgement::Settled(verdict)) => {

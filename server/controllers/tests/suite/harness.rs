@@ -185,6 +185,7 @@ impl Backend {
         let spawner = tasks.clone();
         tasks.spawn_until_cancelled("backend", async move {
             while let Ok((stream, _)) = listener.accept().await {
+                stream.set_nodelay(true).unwrap();
                 let acceptor = acceptor.clone();
                 spawner.spawn_until_cancelled("backend-connection", async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };

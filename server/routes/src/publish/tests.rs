@@ -49,6 +49,7 @@ fn a_new_reader_gets_a_snapshot_and_then_what_changes() {
 fn a_reader_resumes_after_its_version_and_misses_nothing_that_came_late() {
     let publisher = Publisher::new(100);
     publisher.publish(5, vec![route("a", 5)]);
+    publisher.complete();
     publisher.publish(8, vec![route("b", 8)]);
     // An event of revision 7 that another stream delivered late.
     publisher.publish(7, vec![route("c", 7)]);
@@ -56,7 +57,7 @@ fn a_reader_resumes_after_its_version_and_misses_nothing_that_came_late() {
     assert_eq!(keys(&reader.try_next().unwrap()), (false, 8, vec!["b".into(), "c".into()]));
     let mut reader = publisher.subscribe(Some(6));
     assert_eq!(keys(&reader.try_next().unwrap()), (false, 8, vec!["b".into(), "c".into()]));
-    for unknown in [3, 9] {
+    for unknown in [3, 5, 9] {
         let mut reader = publisher.subscribe(Some(unknown));
         assert!(keys(&reader.try_next().unwrap()).0, "{unknown} gets a snapshot");
     }
@@ -65,6 +66,7 @@ fn a_reader_resumes_after_its_version_and_misses_nothing_that_came_late() {
 #[test]
 fn a_reader_that_is_too_far_behind_gets_a_snapshot_and_never_a_gap() {
     let publisher = Publisher::new(3);
+    publisher.complete();
     publisher.publish(1, vec![route("a", 1)]);
     let mut slow = publisher.subscribe(None);
     slow.try_next();
@@ -75,4 +77,20 @@ fn a_reader_that_is_too_far_behind_gets_a_snapshot_and_never_a_gap() {
     assert!(keys(&publisher.subscribe(Some(6)).try_next().unwrap()).0);
     assert!(keys(&publisher.subscribe(Some(7)).try_next().unwrap()).0, "the oldest label may be incomplete");
     assert!(!keys(&publisher.subscribe(Some(8)).try_next().unwrap()).0);
+}
+
+#[test]
+fn a_version_of_an_earlier_process_gets_a_snapshot() {
+    let publisher = Publisher::new(100);
+    publisher.publish(0, vec![route("installed", 0)]);
+    publisher.publish(40, vec![route("a", 12)]);
+    // What was deleted between 30 and 40 while nobody looked has no tombstone here.
+    assert!(keys(&publisher.subscribe(Some(30)).try_next().unwrap()).0);
+    publisher.complete();
+    for earlier in [30, 40] {
+        assert!(keys(&publisher.subscribe(Some(earlier)).try_next().unwrap()).0, "{earlier}");
+    }
+    publisher.publish(41, vec![route("a", 41)]);
+    publisher.publish(42, vec![gone("a")]);
+    assert_eq!(keys(&publisher.subscribe(Some(42)).try_next().unwrap()), (false, 42, vec!["-a".into()]));
 }

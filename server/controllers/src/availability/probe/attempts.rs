@@ -27,8 +27,6 @@ pub trait Prober: Send + Sync + 'static {
         plan: &ProbePlan,
         attempt: usize,
     ) -> impl Future<Output = Result<(), ProbeFailure>> + Send;
-    /// The APIService is gone: what was kept for it may go.
-    fn forget(&self, name: &str);
 }
 
 /// Probes until the first success, or until all attempts have failed. The failure told is the first attempt's, so that
@@ -95,8 +93,6 @@ mod tests {
             let message = format!("failure {attempt}");
             if ok { Ok(()) } else { Err(ProbeFailure { stage: ProbeStage::Http, timed_out: false, message }) }
         }
-
-        fn forget(&self, _: &str) {}
     }
 
     async fn run(script: [(u64, bool); ATTEMPTS]) -> (String, u128, usize) {

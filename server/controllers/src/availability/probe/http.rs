@@ -47,16 +47,18 @@ struct TlsKey {
     http2: bool,
 }
 
-/// TLS settings per APIService, so that kept connections are found again, over shared ones.
+/// TLS settings per server name over shared ones. Probes of APIServices that name the same backend alike find each
+/// other's kept connections.
 #[derive(Default)]
 struct TlsCache {
     client_cert: Option<CertPair>,
     shared: HashMap<TlsKey, ClientTls>,
-    by_name: HashMap<Arc<str>, (TlsKey, String, ClientTls)>,
+    named: HashMap<(TlsKey, String), ClientTls>,
 }
 
-/// More shared settings than this are not kept: they are built again.
+/// More than this is forgotten and built again.
 const SHARED: usize = 1024;
+const NAMED: usize = 16 * 1024;
 
 /// Probes over the network. Cheap to clone.
 #[derive(Clone)]
@@ -118,10 +120,6 @@ impl Prober for HttpProber {
         self.fetcher.forget(&to);
         Err(result)
     }
-
-    fn forget(&self, name: &str) {
-        self.tls.lock().by_name.remove(name);
-    }
 }
 
 impl TlsCache {
@@ -129,36 +127,35 @@ impl TlsCache {
         let bundle = plan.bundle.as_ref().filter(|_| !plan.insecure);
         let key =
             TlsKey { bundle: bundle.map(|b| b.hash.clone()), insecure: plan.insecure, http2: plan.http2 };
-        if let Some((known, server_name, tls)) = self.by_name.get(&plan.name)
-            && *known == key
-            && *server_name == plan.server_name
-        {
+        let named = (key, plan.server_name.clone());
+        if let Some(tls) = self.named.get(&named) {
             return Ok(tls.clone());
         }
-        let shared = match self.shared.get(&key) {
-            Some(shared) => shared.clone(),
-            None => {
-                let roots = match (bundle, plan.insecure) {
-                    (_, true) => Roots::Insecure,
-                    (Some(bundle), false) => Roots::bundle("spec.caBundle", &bundle.pem),
-                    (None, false) => Roots::System,
-                };
-                let alpn = if plan.http2 { Alpn::Both } else { Alpn::Http1 };
-                let built = ClientTls::builder()
-                    .roots(roots)
-                    .alpn(alpn)
-                    .client_cert(self.client_cert.clone())
-                    .build()?;
-                if self.shared.len() >= SHARED {
-                    self.shared.clear();
-                }
-                self.shared.insert(key.clone(), built.clone());
-                built
-            }
-        };
-        let tls = shared.with_server_name(&plan.server_name)?;
-        self.by_name.insert(plan.name.clone(), (key, plan.server_name.clone(), tls.clone()));
+        let tls = self.shared(&named.0, plan)?.with_server_name(&plan.server_name)?;
+        if self.named.len() >= NAMED {
+            self.named.clear();
+        }
+        self.named.insert(named, tls.clone());
         Ok(tls)
+    }
+
+    fn shared(&mut self, key: &TlsKey, plan: &ProbePlan) -> Result<ClientTls, TlsError> {
+        if let Some(shared) = self.shared.get(key) {
+            return Ok(shared.clone());
+        }
+        let roots = match (&plan.bundle, plan.insecure) {
+            (_, true) => Roots::Insecure,
+            (Some(bundle), false) => Roots::bundle("spec.caBundle", &bundle.pem),
+            (None, false) => Roots::System,
+        };
+        let alpn = if plan.http2 { Alpn::Both } else { Alpn::Http1 };
+        let built =
+            ClientTls::builder().roots(roots).alpn(alpn).client_cert(self.client_cert.clone()).build()?;
+        if self.shared.len() >= SHARED {
+            self.shared.clear();
+        }
+        self.shared.insert(key.clone(), built.clone());
+        Ok(built)
     }
 }
 

@@ -188,15 +188,16 @@ async fn one_live_target_of_two_is_enough_and_messages_do_not_name_the_one_that_
 }
 
 #[tokio::test]
-async fn thousands_of_names_under_one_ca_share_their_settings_and_each_keeps_its_connection() {
+async fn api_services_with_the_same_backend_share_its_kept_connection() {
     let authority = Authority::create("ca").unwrap();
     let backend = Backend::start(pair(&authority, NAME), OK).await;
     let (plan, prober) = (backend.plan(&authority), prober(HOUR));
     let other = ProbePlan { name: "v1.other".into(), ..plan.clone() };
-    for plan in [&plan, &other, &plan, &other] {
+    let insecure = ProbePlan { insecure: true, ..plan.clone() };
+    for plan in [&plan, &other, &plan, &insecure, &other] {
         prober.probe(plan, 0).await.unwrap();
     }
-    assert_eq!(*backend.connections.lock(), 2);
+    assert_eq!(*backend.connections.lock(), 2, "but not one that trusts differently");
     prober.set_client_cert(None);
     prober.probe(&plan, 0).await.unwrap();
     assert_eq!(*backend.connections.lock(), 3, "settings were built again");

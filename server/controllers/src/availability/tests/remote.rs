@@ -40,8 +40,6 @@ impl Prober for Backends {
             }
         }
     }
-
-    fn forget(&self, _: &str) {}
 }
 
 struct Setup {
