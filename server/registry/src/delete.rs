@@ -60,7 +60,7 @@ impl Inner {
                 return Ok(Some(Deleted { stored: Stored::new(current.clone()), removed: false }));
             }
             Outcome::Remove => {
-                (Txn::delete(key, current.revision, current.value.clone()), true, current.clone())
+                (self.removal(served, current, current.value.clone()).await?, true, current.clone())
             }
             Outcome::Mark(mut object) => {
                 served.stored_info().schema.normalise(&mut object);

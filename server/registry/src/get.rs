@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use portico_machinery::Status;
-use portico_store::{Key, Record, Snapshot, Txn, TxnError};
+use portico_machinery::{GroupResource, Status};
+use portico_store::{Change, Expect, Key, Operation, Record, Snapshot, Txn, TxnError, Value};
 
 use crate::Result;
 use crate::failure;
@@ -38,7 +38,24 @@ impl Inner {
         self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))
     }
 
-    /// Writes one transaction of one operation and gives back what it wrote.
+    /// A removal, with what goes together with it.
+    pub(crate) async fn removal(&self, served: &Served, current: &Record, last: Value) -> Result<Txn> {
+        let mut txn = Txn::delete(current.key.clone(), current.revision, last);
+        let companion = served
+            .strategy
+            .companion()
+            .and_then(|(group, resource)| self.served(&GroupResource::new(group, resource)).ok());
+        if let Some(companion) = companion {
+            let (namespace, name) = (current.key.namespace(), current.key.name());
+            if let Some(record) = self.read(&companion, namespace, name).await? {
+                let change = Change::Delete(record.value.clone());
+                txn.operations.push(Operation { key: record.key.clone(), expect: Expect::Any, change });
+            }
+        }
+        Ok(txn)
+    }
+
+    /// Writes a transaction and gives back what its first operation wrote.
     pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
         let result = self.store.commit(vec![txn]).await.pop().unwrap_or(Err(TxnError::Closed))?;
         result.record().cloned().ok_or(TxnError::Closed)

@@ -18,7 +18,7 @@ impl Selection {
     /// 400 for a field that the kind does not offer.
     pub(crate) fn new(served: &Served, labels: &LabelSelector, fields: &FieldSelector) -> Result<Self> {
         let offered = &served.info.selectable;
-        if let Some(term) = fields.terms().iter().find(|t| !offered.iter().any(|f| *f == t.field)) {
+        if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
             return Err(Box::new(unknown_field(offered, &term.field)));
         }
         Ok(Self { labels: labels.clone(), fields: fields.clone() })

@@ -79,6 +79,11 @@ pub(crate) trait Strategy: Send + Sync {
         true
     }
 
+    /// A resource whose object of the same name goes in the same transaction when this one is removed.
+    fn companion(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
     /// A refusal before anything of a delete is looked at.
     fn check_delete(&self, _resource: &GroupResource, _name: &str) -> Option<Status> {
         None

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Attributes, Object, Status, field};
 use portico_schema::same_content;
-use portico_store::{Record, Txn, TxnError, Value};
+use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
 use crate::failure::{self, MODIFIED};
@@ -135,7 +135,11 @@ impl Inner {
         if terms.dry_run {
             return Ok(done(submitted(value)));
         }
-        let (txn, removed) = transaction(current, value, remove);
+        let (txn, removed) = if remove {
+            (self.removal(served, current, value.clone()).await?, Some(value))
+        } else {
+            (Txn::update(current.key.clone(), current.revision, value), None)
+        };
         match self.commit(txn).await {
             Ok(record) => Ok(done(removed.map_or(record, submitted))),
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
@@ -143,15 +147,6 @@ impl Inner {
             }
             Err(error) => Err(failure::of_txn(error, &served.resource, place.name)),
         }
-    }
-}
-
-/// The write; for a removal also the value to answer with.
-fn transaction(current: &Record, value: Value, remove: bool) -> (Txn, Option<Value>) {
-    if remove {
-        (Txn::delete(current.key.clone(), current.revision, value.clone()), Some(value))
-    } else {
-        (Txn::update(current.key.clone(), current.revision, value), None)
     }
 }
 

@@ -39,6 +39,10 @@ impl Strategy for Service {
         validate::status(new, errors);
     }
 
+    fn companion(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "endpoints"))
+    }
+
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
         warnings(new)
     }

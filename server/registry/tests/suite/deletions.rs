@@ -101,10 +101,15 @@ async fn a_collection_goes_by_its_selector_and_finalizers_hold() {
 }
 
 #[tokio::test]
-async fn a_services_deletion_answers_the_service() {
+async fn a_services_deletion_answers_the_service_and_takes_its_endpoints_along() {
     let door = Door::open().await;
     let services = "/api/v1/namespaces/default/services";
     door.post(services, &object("Service", "s", r#","spec":{"ports":[{"port":80}]}"#)).await;
+    let endpoints = "/api/v1/namespaces/default/endpoints";
+    for name in ["s", "other"] {
+        door.post(endpoints, &object("Endpoints", name, "")).await;
+    }
     let gone = door.delete(&format!("{services}/s")).await;
+    assert_eq!(door.get(endpoints).await.names(), ["other"]);
     assert_eq!((gone.code, gone.at("kind").as_str()), (200, "Service"));
 }

@@ -50,7 +50,7 @@ async fn media_types_that_nobody_speaks_are_406_and_415() {
 #[tokio::test]
 async fn yaml_is_decoded_and_announced() {
     let door = Door::open().await;
-    let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata: {a: \"1\"}\n";
+    let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: \"1\"}\n";
     let answer = door.answer("POST", MAPS, "application/yaml", "application/yaml", body).await;
     assert_eq!((answer.code, answer.media_type()), (201, "application/yaml"), "{answer:?}");
     let missing = door.answer("GET", &format!("{MAPS}/none"), "application/yaml", "", "").await;
