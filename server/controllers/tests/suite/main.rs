@@ -1,9 +1,12 @@
 //! The controllers and the route compiler over a real registry, a real database and real TLS backends.
 
+#![cfg(test)]
+
 mod harness;
 
 use std::time::{Duration, Instant};
 
+use futures::StreamExt;
 use harness::{Backend, House, api_service, object};
 use portico_machinery::{GroupResource, Object};
 use portico_routes::{Entry, EntryKey, Update};
@@ -109,6 +112,33 @@ async fn from_a_create_to_an_available_route_takes_milliseconds() {
     took.sort();
     // An unoptimized build on a busy machine: the figure itself is the benchmark's.
     assert!(took[10] < Duration::from_millis(200), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_creations_and_deletions_ends_with_every_condition_written() {
+    let house = House::open().await;
+    let backend = Backend::start("live.wardle.svc").await;
+    let group = |i: usize| format!("s{i}.example.com");
+    let storm = futures::stream::iter(0..600).for_each_concurrent(64, |i| {
+        let (house, object) = (&house, api_service(&group(i), "missing", &backend));
+        async move {
+            house.create(&groups(), object).await;
+            if i % 3 == 0 {
+                house.delete(&groups(), "", &format!("v1.{}", group(i))).await;
+            }
+        }
+    });
+    storm.await;
+    for i in (0..600).filter(|i| i % 3 != 0) {
+        house.until(&format!("v1.{}", group(i)), "False ServiceNotFound").await;
+    }
+    let left = || house.routes.list().into_iter().filter(|c| c.route.name.starts_with("v1.s")).count();
+    let gone = async {
+        while left() != 400 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
 }
 
 fn by_url(mut api_service: Object, backend: &Backend) -> Object {
