@@ -149,21 +149,20 @@ impl Proxy {
         answer: Answer,
         deadline: Option<Instant>,
     ) -> Result<Response<ProxyBody>, Refusal> {
-        let Answer { response, carrier, target } = answer;
-        let (mut parts, incoming) = response.into_parts();
-        check_status(parts.status, &parts.headers, self.shared.limits.reject_redirects)?;
-        headers::clean_response(&mut parts.headers, permit.transport().authority(target));
-        parts.version = Version::HTTP_11;
+        let Answer { mut head, carrier, target } = answer;
+        check_status(head.status, &head.headers, self.shared.limits.reject_redirects)?;
+        headers::clean_response(&mut head.headers, permit.transport().authority(target));
+        head.version = Version::HTTP_11;
         let mut body = match carrier {
-            Carrier::Http1(connection) => {
-                ProxyBody::http1(Http1Body::new(incoming, connection, permit, Some(target)))
+            Carrier::Http1(decoder, connection) => {
+                ProxyBody::http1(Http1Body::new(decoder, connection, permit, Some(target)))
             }
-            Carrier::Http2(stream) => ProxyBody::http2(Http2Body::new(incoming, stream, permit)),
+            Carrier::Http2(incoming, stream) => ProxyBody::http2(Http2Body::new(incoming, stream, permit)),
         };
         if let Some(deadline) = deadline {
             body = body.until(deadline);
         }
-        Ok(Response::from_parts(parts, body))
+        Ok(Response::from_parts(head, body))
     }
 }
 

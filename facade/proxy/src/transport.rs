@@ -13,8 +13,8 @@ mod trust;
 
 pub use registry::{Transport, TransportError};
 
-pub(crate) use exchange::{Answer, Carrier, SendError, http_error};
-pub(crate) use http1::{Http1, Http1Body, Http1Error, Switched};
+pub(crate) use exchange::{Answer, Carrier, SendError};
+pub(crate) use http1::{Answered, Http1Body, Http1Error, Switched};
 pub(crate) use http2::Http2Body;
 pub(crate) use registry::{Permit, Shared, Transports};
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{ProxyBody, RequestBody};
 use crate::headers::{clean_response, set_target};
 use crate::refusal::{Refusal, Stage};
-use crate::transport::{Http1, Http1Body, Http1Error, Permit, Shared, Switched, http_error};
+use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched};
 
 /// How a WebSocket client says a bearer token; it is a credential and stays here.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
@@ -38,36 +38,31 @@ pub(crate) async fn upgrade(
     parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     parts.headers.insert(UPGRADE, protocol.clone());
     let ask = ask(&permit, Request::from_parts(parts, body));
-    let (connection, response, authority) = match deadline {
+    let (answered, authority) = match deadline {
         Some(at) => timeout_at(at, ask).await.map_err(|_| Refusal::Deadline { discovery: false })??,
         None => ask.await?,
     };
-    match response.status() {
-        StatusCode::SWITCHING_PROTOCOLS => {
-            switched(shared, permit, client, connection, response, &protocol, &authority).await
-        }
+    match answered.1.status() {
+        StatusCode::SWITCHING_PROTOCOLS => switched(shared, permit, client, answered, &protocol, &authority),
         status if status.as_u16() < 400 => Err(Refusal::NotUpgraded(status.as_u16())),
-        _ => Ok(refused(shared, permit, connection, response, &authority)),
+        _ => Ok(refused(shared, permit, answered, &authority)),
     }
 }
 
-type Asked = (Box<Http1>, Response<hyper::body::Incoming>, HeaderValue);
-
-async fn ask(permit: &Permit, mut request: Request<RequestBody>) -> Result<Asked, Refusal> {
+async fn ask(permit: &Permit, mut request: Request<RequestBody>) -> Result<(Answered, HeaderValue), Refusal> {
     let (connection, target) = permit.transport().dedicated().await?;
     set_target(request.headers_mut(), &target.authority, true);
     match connection.send(request).await {
-        Ok((connection, response)) => Ok((connection, response, target.authority.clone())),
+        Ok(answered) => Ok((answered, target.authority.clone())),
         Err(Http1Error::Unsent(_, error) | Http1Error::Broken(error)) => Err(error.into()),
     }
 }
 
-async fn switched(
+fn switched(
     shared: &Shared,
     permit: Permit,
     client: OnUpgrade,
-    connection: Box<Http1>,
-    response: Response<hyper::body::Incoming>,
+    (connection, response): Answered,
     protocol: &HeaderValue,
     authority: &HeaderValue,
 ) -> Result<Response<ProxyBody>, Refusal> {
@@ -75,7 +70,7 @@ async fn switched(
     let agreed = parts.headers.get(UPGRADE).cloned();
     let agreed = agreed.filter(|agreed| agreed.as_bytes().eq_ignore_ascii_case(protocol.as_bytes()));
     let Some(agreed) = agreed else { return Err(Refusal::NotUpgraded(101)) };
-    let backend = connection.switch().await.map_err(|error| Refusal::from(http_error(&error)))?;
+    let backend = connection.switch();
     clean_response(&mut parts.headers, authority);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     parts.headers.insert(UPGRADE, agreed);
@@ -131,15 +126,14 @@ async fn tunnel(client: OnUpgrade, backend: Switched) -> Result<(), TunnelError>
 fn refused(
     shared: &Shared,
     permit: Permit,
-    connection: Box<Http1>,
-    response: Response<hyper::body::Incoming>,
+    (connection, response): Answered,
     authority: &HeaderValue,
 ) -> Response<ProxyBody> {
-    let (mut parts, incoming) = response.into_parts();
+    let (mut parts, decoder) = response.into_parts();
     clean_response(&mut parts.headers, authority);
     parts.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     parts.extensions.clear();
-    let body = ProxyBody::http1(Http1Body::new(incoming, connection, permit, None));
+    let body = ProxyBody::http1(Http1Body::new(decoder, connection, permit, None));
     Response::from_parts(parts, body.until(Instant::now() + shared.limits.refused_upgrade_deadline))
 }
 

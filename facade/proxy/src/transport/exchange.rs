@@ -4,15 +4,16 @@
 
 use std::sync::atomic::Ordering;
 
+use http::response::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Request, Response, Version};
+use http::{Request, Version};
 use hyper::body::Incoming;
 use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
 use portico_kit::tls::Alpn;
 use portico_machinery::Status;
 use tokio::time::{Instant, timeout_at};
 
-use super::http1::{Http1, Http1Error};
+use super::http1::{Answered, Decoder, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
 use super::target::Target;
@@ -25,15 +26,22 @@ const TELLING_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// An answer's head, and what carries its body.
 pub(crate) struct Answer {
-    pub(crate) response: Response<Incoming>,
+    pub(crate) head: Parts,
     pub(crate) carrier: Carrier,
     /// The number of the target that gave it.
     pub(crate) target: usize,
 }
 
+impl Answer {
+    fn http1((connection, response): Answered, target: usize) -> Self {
+        let (head, decoder) = response.into_parts();
+        Self { head, carrier: Carrier::Http1(decoder, connection), target }
+    }
+}
+
 pub(crate) enum Carrier {
-    Http1(Box<Http1>),
-    Http2(Stream),
+    Http1(Decoder, Box<Http1>),
+    Http2(Incoming, Stream),
 }
 
 /// Why there is no answer.
@@ -91,10 +99,7 @@ impl Transport {
         for step in 0..self.targets.len() {
             let target = &self.targets[first.wrapping_add(step) % self.targets.len()];
             match self.dial(target, Some(Alpn::Http1), &mut dials).await {
-                Ok((io, generation)) => {
-                    let opened = Http1::open(io, generation).await;
-                    return opened.map(|connection| (connection, target)).map_err(|error| http_error(&error));
-                }
+                Ok((io, generation)) => return Ok((Http1::new(io, generation), target)),
                 Err(error) => failed = Some(prefer(failed, error)),
             }
         }
@@ -112,9 +117,7 @@ impl Transport {
         set_target(request.headers_mut(), &target.authority, true);
         while let Some(connection) = target.take(self.shared.generation()) {
             match connection.send(request).await {
-                Ok((connection, response)) => {
-                    return Ok(Answer { response, carrier: Carrier::Http1(connection), target: index });
-                }
+                Ok(answered) => return Ok(Answer::http1(answered, index)),
                 Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
                 Err(Http1Error::Unsent(back, _)) => {
                     self.shared.metrics.retries.inc();
@@ -134,14 +137,8 @@ impl Transport {
         target: usize,
         request: Request<RequestBody>,
     ) -> Result<Answer, Attempt> {
-        let connection = match Http1::open(io, generation).await {
-            Ok(connection) => connection,
-            Err(error) => return Err(Attempt::Unsent(Box::new(request), http_error(&error))),
-        };
-        match connection.send(request).await {
-            Ok((connection, response)) => {
-                Ok(Answer { response, carrier: Carrier::Http1(connection), target })
-            }
+        match Http1::new(io, generation).send(request).await {
+            Ok(answered) => Ok(Answer::http1(answered, target)),
             Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
             Err(Http1Error::Unsent(back, error)) => Err(Attempt::Unsent(back, error)),
         }
@@ -167,8 +164,10 @@ impl Transport {
             address(&mut request, target);
             match stream.send(request).await {
                 Ok(response) => {
-                    return Ok(Answer { response, carrier: Carrier::Http2(stream), target: index });
+                    let (head, incoming) = response.into_parts();
+                    return Ok(Answer { head, carrier: Carrier::Http2(incoming, stream), target: index });
                 }
+
                 Err(Http2Error::Broken(error)) => return Err(Attempt::Failed(error)),
                 Err(Http2Error::Unsent(back)) => {
                     self.shared.metrics.retries.inc();
@@ -333,21 +332,29 @@ fn unaddress(request: &mut Request<RequestBody>) {
     *request.version_mut() = Version::HTTP_11;
 }
 
-pub(crate) fn http_error(error: &hyper::Error) -> SendError {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    let mut words = String::new();
+/// A filter of ours breaks a body off with a Status; anything else is the client's end.
+pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(status) = error.downcast_ref::<Status>() {
             return SendError::Body(Box::new(status.clone()));
         }
-        if !words.is_empty() {
-            words.push_str(": ");
-        }
-        words.push_str(&error.to_string());
         cause = error.source();
     }
-    if error.is_incomplete_message() {
-        words = "EOF: the backend closed the connection before it answered".to_owned();
+    SendError::Http(format!("the request's body broke off: {error}"))
+}
+
+/// Of HTTP/2.
+pub(super) fn http_error(error: &hyper::Error) -> SendError {
+    if error.is_user() {
+        return body_error(error);
+    }
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        words.push_str(": ");
+        words.push_str(&error.to_string());
+        cause = error.source();
     }
     SendError::Http(words)
 }

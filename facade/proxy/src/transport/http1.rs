@@ -1,71 +1,60 @@
 //! One HTTP/1.1 connection to a backend, driven by the request that uses it.
 //!
-//! No task stands between a request and its connection: whoever awaits the answer, or reads its body, polls the
-//! connection itself. That saves two wake-ups of other tasks per request. The end of an idle connection is noticed
-//! by the sweeper, or by the next request, which then goes elsewhere.
+//! No task and no channel stands between a request and its connection: whoever awaits the answer, or reads its body,
+//! reads and writes the socket. The head and small bodies are copied out of one buffer that the connection keeps,
+//! so that an exchange allocates next to nothing. The end of an idle connection is noticed by the sweeper, or by the
+//! next request, which then goes elsewhere.
 
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+mod body;
+mod decode;
+mod encode;
 
-use bytes::Bytes;
-use futures::task::AtomicWaker;
-use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+pub(crate) use body::Http1Body;
+pub(crate) use decode::Decoder;
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::BytesMut;
+use http::{Method, Request, Response};
+use http_body::Body;
 use portico_kit::dial::Connection;
+use tokio::io::AsyncWrite;
 use tokio::time::Instant;
+use tokio_util::io::poll_read_buf;
 
-use super::exchange::{SendError, http_error};
+use super::exchange::{SendError, body_error};
 use super::registry::Permit;
-use crate::body::{BoxError, RequestBody};
+use crate::body::RequestBody;
+use encode::Framing;
 
-/// Headers that a backend's answer may have, in bytes. In number it is hyper's 100.
-const MAX_HEADER_BYTES: usize = 1 << 20;
+/// Space for reading.
+const READ: usize = 8 * 1024;
+/// A body waits while this much of it is not written yet.
+const WRITE: usize = 64 * 1024;
 
 pub(crate) struct Http1 {
-    sender: http1::SendRequest<RequestBody>,
-    connection: http1::Connection<TokioIo<Connection>, RequestBody>,
-    bell: Arc<Bell>,
-    /// Rings the bell.
-    waker: Waker,
+    io: Connection,
+    /// Read, and not yet decoded.
+    read: BytesMut,
+    /// Encoded, and written up to `written`.
+    write: Vec<u8>,
+    written: usize,
+    flushed: bool,
+    upload: Option<Upload>,
+    keep_alive: bool,
+    /// Whether anything of the present request has left.
+    sent: bool,
     /// The client certificate's generation that it was opened under.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
 }
 
-/// The connection's waker. What happens inside our own polling need not wake the task that is running already, so
-/// the bell is muted then: without that, each answer would poll its task once more for nothing.
-#[derive(Default)]
-struct Bell {
-    task: AtomicWaker,
-    muted: AtomicBool,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.muted.load(Ordering::SeqCst) {
-            self.task.wake();
-        }
-    }
-}
-
-impl Bell {
-    /// Runs what may ring without need. A ring from elsewhere that falls into this moment is lost, so the connection
-    /// must be polled afterwards.
-    fn muted<T>(&self, run: impl FnOnce() -> T) -> T {
-        self.muted.store(true, Ordering::SeqCst);
-        let value = run();
-        self.muted.store(false, Ordering::SeqCst);
-        value
-    }
+/// A request's body on its way.
+struct Upload {
+    body: RequestBody,
+    framing: Framing,
 }
 
 /// Why no answer came.
@@ -80,175 +69,188 @@ pub(crate) enum Http1Error {
 pub(crate) struct Switched {
     pub(crate) io: Connection,
     /// What the backend sent already in the new protocol.
-    pub(crate) early: Bytes,
+    pub(crate) early: BytesMut,
 }
 
+/// A connection with an answer's head, and what tells the end of its body.
+pub(crate) type Answered = (Box<Http1>, Response<Decoder>);
+
 impl Http1 {
-    pub(crate) async fn open(io: Connection, generation: u64) -> Result<Box<Self>, hyper::Error> {
-        let (sender, connection) =
-            http1::Builder::new().max_buf_size(MAX_HEADER_BYTES).handshake(TokioIo::new(io)).await?;
-        let bell = Arc::<Bell>::default();
-        let waker = Waker::from(bell.clone());
-        Ok(Box::new(Self { sender, connection, bell, waker, generation, idle_since: Instant::now() }))
+    pub(crate) fn new(io: Connection, generation: u64) -> Box<Self> {
+        Box::new(Self {
+            io,
+            read: BytesMut::new(),
+            write: Vec::new(),
+            written: 0,
+            flushed: true,
+            upload: None,
+            keep_alive: true,
+            sent: false,
+            generation,
+            idle_since: Instant::now(),
+        })
     }
 
-    /// Whether it can take a request: the peer has not closed it and the last exchange is over.
-    pub(super) fn is_usable(&mut self) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        Pin::new(&mut self.connection).poll(&mut cx).is_pending() && self.sender.is_ready()
+    /// After an exchange: nothing is left over on either side.
+    fn is_reusable(&self) -> bool {
+        self.keep_alive
+            && self.read.is_empty()
+            && self.upload.is_none()
+            && self.write.is_empty()
+            && self.flushed
     }
 
-    /// Lets the connection work, in the name of the task of `cx`.
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<hyper::Result<()>> {
-        self.bell.task.register(cx.waker());
-        Pin::new(&mut self.connection).poll(&mut Context::from_waker(&self.waker))
+    /// Whether the peer has said nothing, not even that it goes.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.poll_fill(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     /// Sends a request and waits for the answer's head. Dropping the future cancels it, with the connection.
     pub(crate) async fn send(
         mut self: Box<Self>,
         request: Request<RequestBody>,
-    ) -> Result<(Box<Self>, Response<Incoming>), Http1Error> {
-        let sender = &mut self.sender;
-        let answer = self.bell.muted(|| sender.try_send_request(request));
-        // Only our own polling of the connection completes the answer, so it wakes nobody; and without the
-        // cooperative budget, whose end would have to wake somebody.
-        let mut answer = pin!(tokio::task::unconstrained(answer));
-        let mut outcome = std::future::poll_fn(|cx| {
-            let ended = self.poll(cx);
-            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Pending if ended.is_ready() => Poll::Ready(Poll::Pending),
-                Poll::Pending => Poll::Pending,
-                answer => Poll::Ready(answer),
+    ) -> Result<Answered, Http1Error> {
+        // What an idle connection says is either its end or not meant for us. A silent one costs nothing.
+        if !self.is_quiet() {
+            return Err(Http1Error::Unsent(
+                Box::new(request),
+                SendError::Http("the connection had ended".to_owned()),
+            ));
+        }
+        let (parts, body) = request.into_parts();
+        let framing = encode::framing(&parts.headers, body.is_end_stream(), body.size_hint().exact());
+        encode::head(&mut self.write, &parts, framing);
+        self.sent = false;
+        if framing != Framing::None {
+            self.upload = Some(Upload { body, framing });
+        }
+        let to_head = parts.method == Method::HEAD;
+        match std::future::poll_fn(|cx| self.poll_answer(cx, to_head)).await {
+            Ok(response) => Ok((self, response)),
+            // A body that has been read from cannot be sent again.
+            Err(error) if !self.sent && framing == Framing::None => {
+                Err(Http1Error::Unsent(Box::new(Request::from_parts(parts, RequestBody::empty())), error))
             }
-        })
-        .await;
-        if let Poll::Ready(Ok(response)) = outcome {
-            return Ok((self, response));
+            Err(error) => Err(Http1Error::Broken(error)),
         }
-        // An idle connection that had ended gives the request back when it is dropped.
-        drop(self);
-        if outcome.is_pending() {
-            outcome = answer.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        }
-        let Poll::Ready(Err(mut error)) = outcome else {
-            return Err(Http1Error::Broken(SendError::Http("the connection ended".to_owned())));
-        };
-        Err(match error.take_message() {
-            Some(request) => Http1Error::Unsent(Box::new(request), http_error(&error.into_error())),
-            None => Http1Error::Broken(http_error(&error.into_error())),
-        })
     }
 
     /// After a 101: lets go of the connection.
-    pub(crate) async fn switch(mut self: Box<Self>) -> Result<Switched, hyper::Error> {
-        std::future::poll_fn(|cx| self.connection.poll_without_shutdown(cx)).await?;
-        let parts = self.connection.into_parts();
-        Ok(Switched { io: parts.io.into_inner(), early: parts.read_buf })
-    }
-}
-
-/// An answer's body with the connection that it comes from.
-pub(crate) struct Http1Body {
-    incoming: Incoming,
-    lease: Option<Lease>,
-    failure: Option<BoxError>,
-}
-
-/// A connection in use. It goes back to its target when the answer is complete, and is closed otherwise.
-struct Lease {
-    connection: Box<Http1>,
-    permit: Permit,
-    /// The target's number, or nothing for a connection that is used once.
-    target: Option<usize>,
-}
-
-impl Http1Body {
-    /// A body over this connection; without a target, the connection is closed after it.
-    pub(crate) fn new(
-        incoming: Incoming,
-        connection: Box<Http1>,
-        permit: Permit,
-        target: Option<usize>,
-    ) -> Self {
-        let mut body = Self { incoming, lease: Some(Lease { connection, permit, target }), failure: None };
-        body.release_at_end();
-        body
+    pub(crate) fn switch(self: Box<Self>) -> Switched {
+        Switched { io: self.io, early: self.read }
     }
 
-    pub(crate) fn poll_frame(
+    fn poll_answer(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(failure) = self.failure.take() {
-            return Poll::Ready(Some(Err(failure)));
-        }
-        match self.poll_driven(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(None) => {
-                self.release();
-                Poll::Ready(None)
-            }
-            Poll::Ready(Some(Ok(frame))) => {
-                self.release_at_end();
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(failure))) => {
-                // Told at the next poll: our listener throws away what it has not flushed when a body fails, and
-                // the client should get what there was.
-                self.lease = None;
-                self.failure = Some(failure);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-        }
-    }
-
-    /// The next frame; while there is none, the connection is driven.
-    fn poll_driven(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let mut quiet = Context::from_waker(Waker::noop());
-        let Self { incoming, lease: Some(Lease { connection, .. }), .. } = self else {
-            return Pin::new(&mut self.incoming)
-                .poll_frame(&mut quiet)
-                .map(|frame| frame.map(|frame| frame.map_err(Into::into)));
+        to_head: bool,
+    ) -> Poll<Result<Response<Decoder>, SendError>> {
+        let failure = match self.poll_upload(cx) {
+            Poll::Ready(Err(error @ SendError::Body(_))) => return Poll::Ready(Err(error)),
+            // The backend may have said why it takes no more before it closed.
+            Poll::Ready(Err(error)) => Some(error),
+            _ => None,
         };
-        let mut frame = connection.bell.muted(|| Pin::new(&mut *incoming).poll_frame(&mut quiet));
-        if frame.is_pending() {
-            // Whatever the connection reads while it is polled here is in the body's channel afterwards.
-            let ended = connection.poll(cx);
-            frame = Pin::new(incoming).poll_frame(&mut quiet);
-            if frame.is_pending() && ended.is_ready() {
-                return Poll::Ready(Some(Err("the backend's connection ended".into())));
+        loop {
+            match decode::head(&mut self.read, to_head) {
+                Err(error) => return Poll::Ready(Err(SendError::Http(error.to_string()))),
+                Ok(Some(head)) => {
+                    self.keep_alive = head.keep_alive && failure.is_none();
+                    return Poll::Ready(Ok(head.response.map(|()| head.body)));
+                }
+                Ok(None) => {}
+            }
+            let words = match ready!(self.poll_fill(cx)) {
+                Ok(0) => "EOF: the backend closed the connection before it answered".to_owned(),
+                Ok(_) => continue,
+                Err(error) => error.to_string(),
+            };
+            return Poll::Ready(Err(failure.unwrap_or(SendError::Http(words))));
+        }
+    }
+
+    /// Writes what there is to write; ready when the whole request has left.
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        loop {
+            let pulled = self.pull(cx)?;
+            while self.written < self.write.len() {
+                let rest = &self.write[self.written..];
+                match ready!(Pin::new(&mut self.io).poll_write(cx, rest)) {
+                    Ok(0) => return Poll::Ready(Err(self.give_up(&io::ErrorKind::WriteZero.into()))),
+                    Ok(written) => {
+                        self.written += written;
+                        (self.sent, self.flushed) = (true, false);
+                    }
+                    Err(error) => return Poll::Ready(Err(self.give_up(&error))),
+                }
+            }
+            self.rewind();
+            if !self.flushed {
+                if let Err(error) = ready!(Pin::new(&mut self.io).poll_flush(cx)) {
+                    return Poll::Ready(Err(self.give_up(&error)));
+                }
+                self.flushed = true;
+            }
+            match (&self.upload, pulled) {
+                (None, _) => return Poll::Ready(Ok(())),
+                (Some(_), Poll::Pending) => return Poll::Pending,
+                (Some(_), Poll::Ready(())) => {}
             }
         }
-        frame.map(|frame| frame.map(|frame| frame.map_err(Into::into)))
     }
 
-    pub(crate) fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+    /// Encodes what the body has now, up to [`WRITE`] bytes. Pending when the body has nothing more at present.
+    fn pull(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, SendError> {
+        let broken = |why: &str| SendError::Http(why.to_owned());
+        while let Some(upload) = &mut self.upload {
+            if self.write.len() - self.written >= WRITE {
+                break;
+            }
+            let Poll::Ready(frame) = Pin::new(&mut upload.body).poll_frame(cx) else {
+                return Ok(Poll::Pending);
+            };
+            let ended = match frame {
+                None => Some(encode::end(&mut self.write, upload.framing, None)),
+                Some(Err(error)) => return Err(body_error(error.as_ref())),
+                Some(Ok(frame)) => match (frame.data_ref(), frame.trailers_ref()) {
+                    (Some(data), _) => {
+                        encode::data(&mut self.write, &mut upload.framing, data).map_err(broken)?;
+                        let ended = upload.body.is_end_stream();
+                        ended.then(|| encode::end(&mut self.write, upload.framing, None))
+                    }
+                    (_, trailers) => Some(encode::end(&mut self.write, upload.framing, trailers)),
+                },
+            };
+            if let Some(ended) = ended {
+                ended.map_err(broken)?;
+                self.upload = None;
+            }
+        }
+        Ok(Poll::Ready(()))
     }
 
-    pub(crate) fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
-    }
-
-    fn release_at_end(&mut self) {
-        if self.incoming.is_end_stream() {
-            self.release();
+    /// All is written: the buffer is used again, unless a big body has made it big.
+    fn rewind(&mut self) {
+        self.written = 0;
+        if self.upload.is_none() && self.write.capacity() > 2 * READ {
+            self.write = Vec::new();
+        } else {
+            self.write.clear();
         }
     }
 
-    fn release(&mut self) {
-        if let Some(Lease { mut connection, permit, target: Some(target) }) = self.lease.take()
-            && (connection.sender.is_ready() || connection.is_usable())
-        {
-            permit.transport().put(target, connection);
-        }
+    /// Nothing more is written on this connection.
+    fn give_up(&mut self, error: &io::Error) -> SendError {
+        (self.upload, self.keep_alive) = (None, false);
+        self.rewind();
+        SendError::Http(format!("the connection broke while the request was sent: {error}"))
     }
-}
 
-impl std::fmt::Debug for Http1Body {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Http1Body").field("leased", &self.lease.is_some()).finish_non_exhaustive()
+    /// Reads more; 0 is the end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.read.capacity() - self.read.len() < READ / 2 {
+            self.read.reserve(READ);
+        }
+        poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read)
     }
 }

@@ -82,7 +82,7 @@ impl Target {
             .into_iter()
             .filter_map(|mut connection| {
                 let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
-                (young && connection.generation == generation && connection.is_usable()).then_some(connection)
+                (young && connection.generation == generation && connection.is_quiet()).then_some(connection)
             })
             .collect();
         self.shared.lock().retain(|connection| {

@@ -1,0 +1,132 @@
+//! An answer from bytes: its head and its body's framing, by RFC 9112. Pure.
+//!
+//! What comes is foreign: anything ambiguous about where an answer ends is an error, because the rest would be
+//! taken for the next caller's answer.
+
+mod body;
+
+pub(super) use body::Decoded;
+pub(crate) use body::Decoder;
+
+use std::mem::MaybeUninit;
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
+use http::{Response, StatusCode};
+
+/// Bytes of a head, or of trailers; more is an error.
+pub(super) const MAX_HEAD: usize = 1 << 20;
+const MAX_HEADERS: usize = 100;
+
+/// What came is not HTTP/1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Malformed {
+    #[error("the answer is not HTTP/1: {0}")]
+    Head(#[from] httparse::Error),
+    #[error("the answer's head is larger than {MAX_HEAD} bytes")]
+    TooLarge,
+    #[error("the answer's {0} is not valid")]
+    Header(&'static str),
+    #[error("the answer's body is not chunked as it should be")]
+    Chunk,
+}
+
+/// A head, how its body ends, and whether the connection may be used again.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) response: Response<()>,
+    pub(super) body: Decoder,
+    pub(super) keep_alive: bool,
+}
+
+/// Takes a head off the buffer's front; nothing while it is incomplete. Informational answers are skipped.
+pub(super) fn head(buffer: &mut BytesMut, to_head: bool) -> Result<Option<Head>, Malformed> {
+    while !buffer.is_empty() {
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let httparse::Status::Complete(length) =
+            config.parse_response_with_uninit_headers(&mut parsed, buffer, &mut storage)?
+        else {
+            return if buffer.len() > MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(None) };
+        };
+        let status =
+            StatusCode::from_u16(parsed.code.unwrap_or_default()).map_err(|_| Malformed::Header("status"))?;
+        if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+            buffer.advance(length);
+            continue;
+        }
+        let old = parsed.version == Some(0);
+        let headers = header_map(buffer, length, parsed.headers)?;
+        buffer.advance(length);
+        let body = framing(status, &headers, to_head, old)?;
+        let keep_alive = keeps_alive(&headers, old) && !matches!(body, Decoder::UntilClose);
+        let mut response = Response::new(());
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        return Ok(Some(Head { response, body, keep_alive }));
+    }
+    Ok(None)
+}
+
+/// The values share one copy of the head, so that the buffer itself can be used again.
+fn header_map(buffer: &[u8], length: usize, parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
+    let raw = Bytes::copy_from_slice(&buffer[..length]);
+    let start = buffer.as_ptr() as usize;
+    let mut headers = HeaderMap::with_capacity(parsed.len());
+    for header in parsed {
+        let name =
+            HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Header("header name"))?;
+        let at = header.value.as_ptr() as usize - start;
+        let value = raw.slice(at..at + header.value.len());
+        let value = HeaderValue::from_maybe_shared(value).map_err(|_| Malformed::Header("header value"))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// RFC 9112, 6.3. `Transfer-Encoding` beats `Content-Length`, and both together come from nobody honest.
+fn framing(status: StatusCode, headers: &HeaderMap, to_head: bool, old: bool) -> Result<Decoder, Malformed> {
+    let without = matches!(status.as_u16(), 101 | 204 | 304);
+    if to_head || without {
+        return Ok(Decoder::Length(0));
+    }
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        let chunked = codings.next().is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+        if old || !chunked || codings.next().is_some() || headers.contains_key(CONTENT_LENGTH) {
+            return Err(Malformed::Header("transfer-encoding"));
+        }
+        return Ok(Decoder::chunked());
+    }
+    let mut length = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let this = digits(value.as_bytes()).ok_or(Malformed::Header("content-length"))?;
+        if length.is_some_and(|length| length != this) {
+            return Err(Malformed::Header("content-length"));
+        }
+        length = Some(this);
+    }
+    Ok(length.map_or(Decoder::UntilClose, Decoder::Length))
+}
+
+/// Digits and nothing else: no sign, no space, no list.
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn keeps_alive(headers: &HeaderMap, old: bool) -> bool {
+    let values = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    let mut says = [false, false];
+    for token in values.flat_map(|value| value.split(',')).map(str::trim) {
+        says[0] |= token.eq_ignore_ascii_case("close");
+        says[1] |= token.eq_ignore_ascii_case("keep-alive");
+    }
+    !says[0] && (!old || says[1])
+}
+
+#[cfg(test)]
+mod tests;
