@@ -8,7 +8,7 @@ use crate::options::{FieldValidation, PatchOptions};
 use crate::registry::{Context, Inner, Patch, Place, Written};
 use crate::served::Served;
 use crate::stored;
-use crate::update::{Attempt, Terms, UidRule};
+use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
 impl Inner {
     pub(crate) async fn patch(
@@ -27,6 +27,7 @@ impl Inner {
             check_identity(served, &new, place)?;
             served.info.schema.default(&mut new);
             served.to_storage(&mut new);
+            forget_zero_version(&mut new);
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.
             let terms = Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable };

@@ -91,4 +91,20 @@ mod tests {
         }
         assert_eq!(Token::decode("!!").unwrap_err().code, 400);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_decoder_panic(text in ".*") {
+            let _ = Token::decode(&text);
+            let _ = Token::decode(&URL_SAFE_NO_PAD.encode(&text));
+        }
+
+        #[test]
+        fn every_name_comes_back(after in "[a-z0-9.-]{1,40}(/[a-zA-Z0-9_:-]{1,40})?", revision in 1..i64::MAX) {
+            let token = Token { revision: Some(revision), after };
+            if !token.after.split('/').any(|p| matches!(p, "." | "..")) {
+                proptest::prop_assert_eq!(Token::decode(&token.encode()).unwrap(), token);
+            }
+        }
+    }
 }

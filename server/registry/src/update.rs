@@ -58,6 +58,7 @@ impl Inner {
         system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         served.info.schema.default(&mut new);
         served.to_storage(&mut new);
+        forget_zero_version(&mut new);
         loop {
             let Some(current) = self.read(served, place.namespace, place.name).await? else {
                 return self.create_on_update(context, served, place, new, options).await;
@@ -147,6 +148,13 @@ impl Inner {
             }
             Err(error) => Err(failure::of_txn(error, &served.resource, place.name)),
         }
+    }
+}
+
+/// Upstream reads revision 0 as none.
+pub(crate) fn forget_zero_version(object: &mut Object) {
+    if object.resource_version() == "0" {
+        object.remove(&["metadata", "resourceVersion"]);
     }
 }
 

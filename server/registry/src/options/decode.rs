@@ -253,4 +253,19 @@ mod tests {
             .contains("forbidden for watch unless sendInitialEvents is provided")
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_query_makes_the_decoders_panic(raw in ".*", label in ".*", field in ".*") {
+            let encoded: String = form_urlencoded::Serializer::new(String::new())
+                .append_pair("labelSelector", &label)
+                .append_pair("fieldSelector", &field)
+                .finish();
+            for text in [&raw, &encoded] {
+                let query = Query::parse(text);
+                let _ = (query.list_options(true), query.list_options(false), query.delete_options());
+                let _ = (query.create_options(), query.patch_options());
+            }
+        }
+    }
 }

@@ -103,6 +103,8 @@ async fn an_update_that_changes_nothing_writes_nothing() {
     let created = door.post(MAPS, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
     let same = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"v"}"#)).await;
     assert_eq!((same.code, same.text), (200, created.text.clone()));
+    let zero = r#"{"metadata":{"name":"a","resourceVersion":"0"},"data":{"k":"v"}}"#;
+    assert_eq!(door.put(&url, zero).await.text, created.text, "revision 0 is none");
     let other = door.put(&url, &object("ConfigMap", "a", r#","data":{"k":"w"}"#)).await;
     assert_ne!(other.at("metadata.resourceVersion"), created.at("metadata.resourceVersion"));
     assert_eq!(other.at("metadata.uid"), created.at("metadata.uid"));
