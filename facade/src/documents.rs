@@ -106,8 +106,8 @@ pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>
     let mut changed = configuration.subscribe();
     while changed.changed().await.is_ok() {
         let mut complete = bundles(&configuration, &documents).await;
+        // A change from here on begins another round.
         tokio::time::sleep(PAUSE).await;
-        changed.borrow_and_update();
         let wanted = configuration.catalog.documents();
         documents.retain(&wanted);
         if documents.keep_all {

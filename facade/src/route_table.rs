@@ -50,7 +50,7 @@ impl RouteTable {
     pub fn new(endpoints: &[Endpoint]) -> Result<Self, MuxError> {
         let mut table = Self::default();
         for Endpoint { path, prefix, listing, target } in endpoints {
-            let target = Target::Fixed(target.clone());
+            let target = Target::Fixed(*target);
             if *prefix {
                 table.mux.handle_prefix(path, *listing, target)?;
             } else {

@@ -1,6 +1,7 @@
 //! The facade through its real door: HTTPS on port 0, a scripted control service behind the generated traits, and a
 //! TLS backend.
 
+#[cfg(test)]
 mod facade {
     pub mod backend;
     pub mod client;

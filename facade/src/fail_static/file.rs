@@ -89,7 +89,7 @@ impl SavedState {
         }
         let mut content = Bytes::copy_from_slice(&bytes[end + 1..]);
         let lengths = header.documents.iter().map(|(_, n)| *n).chain([header.entries]);
-        let total = lengths.fold(Some(0usize), |sum, n| sum?.checked_add(n));
+        let total = lengths.into_iter().try_fold(0usize, usize::checked_add);
         if total != Some(content.len()) || sha256_hex(&content) != header.sha256 {
             return Err(StateError::Checksum);
         }

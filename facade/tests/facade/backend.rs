@@ -49,10 +49,14 @@ impl Backend {
         let set = tasks.clone();
         tasks.spawn(
             "backend",
-            listener.serve(set, watch, |accepted| async move {
-                let io = TokioIo::new(accepted.io);
-                let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                let _ = builder.serve_connection(io, service_fn(echo)).await;
+            listener.serve(set.clone(), watch, move |accepted| {
+                let upgraded = set.clone();
+                async move {
+                    let io = TokioIo::new(accepted.io);
+                    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    let service = service_fn(move |request| echo(request, upgraded.clone()));
+                    let _ = builder.serve_connection_with_upgrades(io, service).await;
+                }
             }),
         );
         Self { addr, ca, _drain: signal, _tasks: tasks }
@@ -60,7 +64,7 @@ impl Backend {
 }
 
 /// Method, path and the caller, as headers and text.
-async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn echo(request: Request<Incoming>, tasks: TaskSet) -> Result<Response<Full<Bytes>>, Infallible> {
     let header = |name: &str| request.headers().get(name).map_or("", |v| v.to_str().unwrap()).to_owned();
     let text = format!(
         "{} {} user={} authorization={:?}",
@@ -69,6 +73,18 @@ async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infal
         header("x-remote-user"),
         header("authorization")
     );
+    if let Some(protocol) = request.headers().get("upgrade").cloned() {
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
+        response.headers_mut().insert("connection", http::HeaderValue::from_static("upgrade"));
+        response.headers_mut().insert("upgrade", protocol);
+        tasks.spawn("echo", async move {
+            let io = hyper::upgrade::on(request).await.unwrap();
+            let (mut read, mut write) = tokio::io::split(TokioIo::new(io));
+            let _ = tokio::io::copy(&mut read, &mut write).await;
+        });
+        return Ok(response);
+    }
     if request.uri().path().ends_with("/hang") {
         std::future::pending::<()>().await;
     }

@@ -52,3 +52,19 @@ async fn a_deadline_ends_a_request_to_a_backend_that_does_not_answer() {
     let got = rig.client.get("/apis/g.example/v1/things/hang?timeout=200ms").await;
     assert_eq!(got.code, 504, "{}", got.text);
 }
+
+#[tokio::test]
+async fn an_upgrade_passes_through_as_raw_bytes() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let backend = Backend::start("svc.ns.svc");
+    let rig = Rig::start(route("v1.g.example", &backend)).await.configured().await;
+    let headers = [("connection", "Upgrade"), ("upgrade", "SPDY/3.1")];
+    let path = "/apis/g.example/v1/namespaces/n/things/x/exec";
+    let response = rig.client.open(http::Method::POST, path, &headers, "").await.unwrap();
+    assert_eq!(response.status(), 101);
+    let mut io = hyper_util::rt::TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    io.write_all(b"raw bytes").await.unwrap();
+    let mut back = [0; 9];
+    io.read_exact(&mut back).await.unwrap();
+    assert_eq!(&back, b"raw bytes");
+}

@@ -20,7 +20,8 @@ pub struct Rig {
     pub control: Scripted,
     pub client: Client,
     pub ca: Vec<u8>,
-    _keep: (watch::Sender<portico_kit::tls::CertPair>, tempfile::NamedTempFile),
+    pub certificate: watch::Sender<portico_kit::tls::CertPair>,
+    pub tokens: tempfile::NamedTempFile,
 }
 
 impl Rig {
@@ -40,7 +41,7 @@ impl Rig {
         set(&mut settings);
         let facade = Facade::start(settings, Process::default(), control.transport()).unwrap();
         let client = Client::new(facade.addr(), &ca, Version::HTTP_11);
-        Self { facade, control, client, ca, _keep: (sender, tokens) }
+        Self { facade, control, client, ca, certificate: sender, tokens }
     }
 
     pub async fn configured(self) -> Self {

@@ -4,6 +4,8 @@ use http::Method;
 use portico_proto::convert::PayloadKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::backend::issued;
+use super::client::Client;
 use super::control::Scripted;
 use super::rig::{Rig, check, eventually, gone, served};
 
@@ -102,6 +104,27 @@ async fn a_request_head_that_does_not_end_and_an_idle_connection_are_closed() {
         let read = tokio::time::timeout(std::time::Duration::from_secs(10), io.read_to_end(&mut rest)).await;
         assert!(read.is_ok(), "the connection stays open after {begin:?}");
     }
+}
+
+#[tokio::test]
+async fn a_reload_puts_new_tokens_and_certificates_in_force_and_keeps_the_old_when_they_are_bad() {
+    let rig = Rig::start(Vec::new()).await.configured().await;
+    let renewed = rig.client.with_token("renewed");
+    assert_eq!(renewed.get("/version").await.code, 401);
+    std::fs::write(rig.tokens.path(), "renewed,root,1,system:masters\n").unwrap();
+    assert!(rig.facade.reload().await.is_empty());
+    eventually(|| async { (renewed.get("/version").await.code == 200).then_some(()) }).await;
+    assert_eq!(rig.client.get("/version").await.code, 401);
+    std::fs::write(rig.tokens.path(), "only-a-token\n").unwrap();
+    assert_eq!(rig.facade.reload().await.len(), 1);
+    assert_eq!(renewed.get("/version").await.code, 200);
+
+    let (ca, pair) = issued("localhost");
+    rig.certificate.send(pair).unwrap();
+    let client = Client::new(rig.facade.addr(), &ca, http::Version::HTTP_11).with_token("renewed");
+    let answered =
+        || async { client.open(Method::GET, "/version", &[], "").await.ok().map(|r| r.status().as_u16()) };
+    assert_eq!(eventually(answered).await, 200);
 }
 
 #[tokio::test]
