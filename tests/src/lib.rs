@@ -1,1 +1,24 @@
-//! Behaviour, through the doors that users use.
+//! The harness: the real binary in real processes, clients for its doors, and backends that misbehave on request.
+//!
+//! It must not know the inside of the system: everything goes through HTTPS, gRPC, files and signals. It panics with what
+//! it saw, for it has nobody to tell but the test.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a harness fails by panicking")]
+
+pub mod backend;
+pub mod binary;
+pub mod doors;
+pub mod http;
+pub mod objects;
+pub mod pki;
+pub mod process;
+pub mod wait;
+
+pub use backend::{Backend, Mood};
+pub use process::{Launch, Portico};
+pub use wait::{eventually, until};
+
+/// Makes rustls use the one provider of the tree, for clients that ask for the process's default.
+pub fn install_provider() {
+    // An error means that it is there already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}

@@ -1,1 +1,15 @@
-//! suite
+//! Behaviour of the whole system, a module per topic; every test starts real processes on ports 0.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod availability;
+mod command_line;
+mod control_doors;
+mod control_service;
+mod durability;
+mod endpoints;
+mod http_api;
+mod kubectl;
+mod load;
+mod malformed;
+mod proxying;
+mod split;

@@ -1,0 +1,336 @@
+//! An aggregated API server that behaves, or misbehaves, as a test says: real sockets, real TLS, its own CA.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use portico_kit::tasks::TaskSet;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
+use tokio_rustls::TlsAcceptor;
+
+use crate::objects;
+use crate::pki::Authority;
+
+/// The name that the proxy verifies for Service `default/backend`.
+pub const SERVER_NAME: &str = "backend.default.svc";
+
+/// How a backend answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// Discovery, and an Echo of anything else.
+    Well,
+    /// This status for everything, with a short text.
+    Code(u16),
+    /// A redirect for everything.
+    Redirect,
+    /// As [`Mood::Well`], after a while.
+    Slow(Duration),
+    /// Reads the request and says nothing, for ever.
+    Hang,
+    /// Resets every connection at once.
+    Reset,
+    /// Accepts connections and never speaks TLS.
+    HalfOpen,
+    /// Closes the connection when the request has arrived.
+    Drop,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The method.
+    pub method: Method,
+    /// Path and query as sent.
+    pub target: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Seen {
+    /// Every value of a header.
+    pub fn all(&self, name: &str) -> Vec<String> {
+        self.headers
+            .get_all(name)
+            .iter()
+            .map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+            .collect()
+    }
+}
+
+struct Shared {
+    group: String,
+    mood: Mutex<Mood>,
+    seen: Mutex<Vec<Seen>>,
+    pieces: broadcast::Sender<String>,
+}
+
+/// A running backend. Dropping it stops it.
+pub struct Backend {
+    /// Where it listens; stays the same over [`Backend::stop`] and [`Backend::resume`].
+    pub address: SocketAddr,
+    /// PEM of the CA that signed its certificate.
+    pub ca: String,
+    shared: Arc<Shared>,
+    acceptor: TlsAcceptor,
+    tasks: TaskSet,
+}
+
+impl Backend {
+    /// Serves `<group>/v1`, resource flunders, with a certificate for [`SERVER_NAME`].
+    pub async fn start(group: &str) -> Self {
+        Self::with_names(group, &[SERVER_NAME]).await
+    }
+
+    /// The same with a certificate for these names.
+    pub async fn with_names(group: &str, names: &[&str]) -> Self {
+        crate::install_provider();
+        let authority = Authority::new("backend-ca");
+        let (chain, key) = authority.server(names).der();
+        let mut tls =
+            rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let shared = Arc::new(Shared {
+            group: group.to_owned(),
+            mood: Mutex::new(Mood::Well),
+            seen: Mutex::default(),
+            pieces: broadcast::channel(64).0,
+        });
+        let mut backend = Self {
+            address: listener.local_addr().unwrap(),
+            ca: authority.pem,
+            shared,
+            acceptor: TlsAcceptor::from(Arc::new(tls)),
+            tasks: TaskSet::new(),
+        };
+        backend.serve(listener);
+        backend
+    }
+
+    fn serve(&mut self, listener: TcpListener) {
+        self.tasks = TaskSet::new();
+        let (set, shared, acceptor) = (self.tasks.clone(), self.shared.clone(), self.acceptor.clone());
+        self.tasks.spawn_until_cancelled("backend", async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let connection = connection(stream, shared.clone(), acceptor.clone(), set.clone());
+                set.spawn_until_cancelled("backend-connection", connection);
+            }
+        });
+    }
+
+    /// Goes: nothing listens any longer, every connection is closed.
+    pub async fn stop(&mut self) {
+        self.tasks.cancel();
+        let tasks = self.tasks.clone();
+        crate::until("the backend is gone", 5, || std::future::ready(tasks.running().is_empty())).await;
+    }
+
+    /// Comes back at the same address.
+    pub async fn resume(&mut self) {
+        let address = self.address;
+        let bind = || async move { TcpListener::bind(address).await };
+        let listener = crate::eventually("the backend's address is free", 5, bind).await;
+        self.serve(listener);
+    }
+
+    /// From now on.
+    pub fn behave(&self, mood: Mood) {
+        *self.shared.mood.lock().unwrap() = mood;
+    }
+
+    /// What has arrived, but for discovery, OpenAPI and probes.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// The newest of them.
+    pub fn last(&self) -> Seen {
+        self.seen().pop().expect("a request arrived")
+    }
+
+    /// Sends a piece to everybody who reads `…/stream`.
+    pub fn push(&self, piece: &str) -> bool {
+        self.shared.pieces.send(piece.to_owned()).is_ok()
+    }
+
+    /// `https://address`, for `portico.dev/backend-urls`.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The APIService that leads here, by address.
+    pub fn api_service(&self) -> Value {
+        objects::at(&self.shared.group, &self.ca, &self.url())
+    }
+
+    /// A path of its API.
+    pub fn path(&self, rest: &str) -> String {
+        format!("/apis/{}/v1{rest}", self.shared.group)
+    }
+
+    /// The name of its APIService.
+    pub fn name(&self) -> String {
+        format!("v1.{}", self.shared.group)
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAcceptor, tasks: TaskSet) {
+    let mood = *shared.mood.lock().unwrap();
+    match mood {
+        Mood::Reset => {
+            // A linger of nothing makes the close a reset.
+            let _ = socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        Mood::HalfOpen => return std::future::pending().await,
+        _ => {}
+    }
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let service = service_fn(move |request| answer(request, shared.clone(), tasks.clone()));
+    let server = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .half_close(false)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that goes away is its own business.
+    let _ = server.with_upgrades().await;
+}
+
+/// An answer that never comes because the connection is to be closed.
+#[derive(Debug)]
+struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the backend closes the connection")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+fn reply(status: StatusCode, media_type: &str, body: impl Into<Bytes>) -> Reply {
+    let body = Full::new(body.into()).boxed_unsync();
+    Response::builder().status(status).header("content-type", media_type).body(body).unwrap()
+}
+
+fn json_reply(value: &Value) -> Reply {
+    reply(StatusCode::OK, "application/json", value.to_string())
+}
+
+async fn answer(
+    mut request: Request<Incoming>,
+    shared: Arc<Shared>,
+    tasks: TaskSet,
+) -> Result<Reply, Closed> {
+    let upgrade = request.headers().contains_key("upgrade").then(|| hyper::upgrade::on(&mut request));
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|_| Closed)?.to_bytes();
+    let target = parts.uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string);
+    let path = parts.uri.path().to_owned();
+    let seen = Seen { method: parts.method, target, headers: parts.headers, body };
+    let discovery = discovery(&shared.group, &path);
+    if discovery.is_none() && !path.starts_with("/openapi") {
+        shared.seen.lock().unwrap().push(seen.clone());
+    }
+    let mood = *shared.mood.lock().unwrap();
+    match mood {
+        Mood::Code(code) => {
+            let code = StatusCode::from_u16(code).unwrap();
+            return Ok(reply(code, "text/plain", format!("the backend says {code}")));
+        }
+        Mood::Redirect => {
+            let mut redirect = reply(StatusCode::FOUND, "text/plain", "");
+            redirect.headers_mut().insert("location", "https://192.0.2.1/elsewhere".parse().unwrap());
+            return Ok(redirect);
+        }
+        Mood::Slow(time) => crate::process::a_while(time).await,
+        Mood::Hang => return std::future::pending().await,
+        Mood::Drop => return Err(Closed),
+        Mood::Well | Mood::Reset | Mood::HalfOpen => {}
+    }
+    if let Some(upgrade) = upgrade {
+        return Ok(echo_bytes(upgrade, &seen, &tasks));
+    }
+    Ok(match discovery {
+        Some(document) => json_reply(&document),
+        None if path.starts_with("/openapi") => reply(StatusCode::NOT_FOUND, "text/plain", "no documents"),
+        None if path.ends_with("/stream") => streamed(&shared),
+        None if path.ends_with("/big") => {
+            reply(StatusCode::OK, "application/octet-stream", vec![b'x'; 8 << 20])
+        }
+        None => json_reply(&echo(&seen)),
+    })
+}
+
+fn echo(seen: &Seen) -> Value {
+    let headers: serde_json::Map<String, Value> =
+        seen.headers.keys().map(|name| (name.to_string(), seen.all(name.as_str()).into())).collect();
+    let body = String::from_utf8_lossy(&seen.body);
+    json!({"kind": "Echo", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body})
+}
+
+/// Pieces as the test pushes them, for ever.
+fn streamed(shared: &Shared) -> Reply {
+    let pieces = stream::unfold(shared.pieces.subscribe(), |mut pieces| async {
+        let piece = pieces.recv().await.ok()?;
+        Some((Ok(Frame::data(Bytes::from(piece))), pieces))
+    });
+    // The head leaves at once, with a first line that says who answers.
+    let first = stream::once(std::future::ready(Ok(Frame::data(Bytes::from_static(b"{\"ready\":true}\n")))));
+    let body = StreamBody::new(first.chain(pieces)).boxed_unsync();
+    Response::builder().header("content-type", "application/json").body(body).unwrap()
+}
+
+/// 101, and then every byte back.
+fn echo_bytes(upgrade: hyper::upgrade::OnUpgrade, seen: &Seen, tasks: &TaskSet) -> Reply {
+    tasks.spawn_until_cancelled("backend-upgraded", async move {
+        let Ok(upgraded) = upgrade.await else { return };
+        let (mut read, mut write) = tokio::io::split(TokioIo::new(upgraded));
+        let _ = tokio::io::copy(&mut read, &mut write).await;
+    });
+    let protocol = seen.headers["upgrade"].clone();
+    let mut reply = reply(StatusCode::SWITCHING_PROTOCOLS, "text/plain", "");
+    reply.headers_mut().clear();
+    reply.headers_mut().insert("connection", "Upgrade".parse().unwrap());
+    reply.headers_mut().insert("upgrade", protocol);
+    reply
+}
+
+/// The documents below `/apis`; nothing for other paths.
+fn discovery(group: &str, path: &str) -> Option<Value> {
+    let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
+    let api_group = json!({"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": [version], "preferredVersion": version});
+    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    if path == "/apis" {
+        return Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [api_group]}));
+    }
+    match path.strip_prefix("/apis/")?.strip_prefix(group)? {
+        "" | "/" => Some(api_group),
+        "/v1" | "/v1/" => {
+            Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{group}/v1"),
+            "resources": [{"name": "flunders", "singularName": "flunder", "namespaced": true, "kind": "Flunder", "verbs": verbs, "shortNames": ["fl"]}]}))
+        }
+        _ => None,
+    }
+}

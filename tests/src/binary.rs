@@ -1,0 +1,38 @@
+//! The `portico` binary: built once per test process, beside the tests, by the cargo that runs them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The top of the repository.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The binary under test: `$PORTICO_BIN`, or a fresh build.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| std::env::var_os("PORTICO_BIN").map_or_else(build, PathBuf::from))
+}
+
+/// `target/<profile>/portico`, of the profile and target folder of the running test.
+///
+/// The same selection as `cargo test --workspace`, so that dependencies have the same features and nothing is compiled a
+/// second time.
+fn build() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap();
+    let (target, profile) = (folder.parent().unwrap(), folder.file_name().unwrap());
+    let profile = if profile == "debug" { "dev".as_ref() } else { profile };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .current_dir(repository())
+        .args(["build", "--quiet", "--workspace", "--bin", "portico", "--test", "house", "--target-dir"])
+        .arg(target)
+        .arg("--profile")
+        .arg(profile)
+        .status()
+        .expect("cargo can be run");
+    assert!(status.success(), "the portico binary does not build");
+    folder.join("portico")
+}

@@ -1,0 +1,265 @@
+//! An HTTP client that does what it is told, odd things too: HTTP/1.1 over rustls, one connection per request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use portico_kit::tasks::TaskSet;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::ServerName;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::pki::{Pair, certificates};
+
+/// How long an answer may take before the test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client of one address, as one user.
+#[derive(Clone)]
+pub struct Http {
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    token: Option<String>,
+    tasks: TaskSet,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The body as JSON; null when it is not.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// A header's text.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+
+    /// The body, which must be a Status of this code and reason.
+    pub fn status_body(&self, code: u16, reason: &str) -> Value {
+        let body = self.json();
+        assert_eq!(self.status.as_u16(), code, "{}", self.text());
+        assert_eq!(body["kind"], "Status", "{}", self.text());
+        assert_eq!(body["code"], code, "{}", self.text());
+        assert_eq!(body["reason"], reason, "{}", self.text());
+        body
+    }
+}
+
+/// A connection that could not be made, or broke: for tests that expect so.
+pub type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+impl Http {
+    /// A client that trusts this CA and presents nothing.
+    pub fn new(address: SocketAddr, ca: &[u8]) -> Self {
+        Self::with_certificate(address, ca, None)
+    }
+
+    /// A client that trusts this CA and presents this certificate.
+    pub fn with_certificate(address: SocketAddr, ca: &[u8], pair: Option<&Pair>) -> Self {
+        crate::install_provider();
+        let mut roots = RootCertStore::empty();
+        certificates(ca).into_iter().for_each(|cert| roots.add(cert).unwrap());
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let mut tls = match pair.map(Pair::der) {
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
+            None => builder.with_no_client_auth(),
+        };
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self { address, tls: Arc::new(tls), token: None, tasks: TaskSet::new() }
+    }
+
+    /// The same as another user of the harness's token file.
+    #[must_use]
+    pub fn as_user(&self, user: &str) -> Self {
+        self.with_token(&format!("{user}-token"))
+    }
+
+    /// The same with this bearer token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// A TLS connection, for bytes that no HTTP library would send.
+    pub async fn dial(&self) -> Result<TlsStream<TcpStream>, Broken> {
+        let tcp = TcpStream::connect(self.address).await?;
+        tcp.set_nodelay(true)?;
+        let name = ServerName::from(self.address.ip());
+        Ok(TlsConnector::from(self.tls.clone()).connect(name, tcp).await?)
+    }
+
+    /// Sends these bytes and reads until the server closes or has been silent for a second.
+    pub async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = self.dial().await.unwrap();
+        // The server may refuse before it has read all.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.flush().await;
+        let mut read = Vec::new();
+        let mut piece = [0; 4096];
+        while let Ok(Ok(n @ 1..)) =
+            tokio::time::timeout(Duration::from_secs(1), stream.read(&mut piece)).await
+        {
+            read.extend_from_slice(&piece[..n]);
+        }
+        String::from_utf8_lossy(&read).into_owned()
+    }
+
+    /// A kept connection.
+    pub async fn connect(&self) -> Result<Connection, Broken> {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.dial().await?)).await?;
+        let connection = connection.with_upgrades();
+        self.tasks.spawn_until_cancelled("http-client", async move {
+            // The request that fails says why.
+            let _ = connection.await;
+        });
+        Ok(Connection { sender, host: self.address.to_string(), token: self.token.clone() })
+    }
+
+    /// Sends a request; the body of the answer is left to be read.
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
+        self.connect().await?.send(request).await
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn fetch(&self, request: Request<Full<Bytes>>) -> Result<Answer, Broken> {
+        let answer = tokio::time::timeout(PATIENCE, async { collect(self.send(request).await?).await });
+        answer.await.map_err(|_| "no answer in time")?
+    }
+
+    /// GET; panics when there is no answer.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.request(Method::GET, path, "", Vec::new()).await
+    }
+
+    /// GET with an Accept header.
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        let request = Request::get(path).header("accept", accept).body(Full::default()).unwrap();
+        self.fetch(request).await.unwrap_or_else(|e| panic!("GET {path}: {e}"))
+    }
+
+    /// Any method with a body; panics when there is no answer.
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        media_type: &str,
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method.clone()).uri(path);
+        if !media_type.is_empty() {
+            request = request.header("content-type", media_type);
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        self.fetch(request).await.unwrap_or_else(|e| panic!("{method} {path}: {e}"))
+    }
+
+    /// POST of JSON.
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.request(Method::POST, path, "application/json", body.to_string()).await
+    }
+
+    /// PUT of JSON.
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.request(Method::PUT, path, "application/json", body.to_string()).await
+    }
+
+    /// JSON merge patch.
+    pub async fn merge(&self, path: &str, body: &Value) -> Answer {
+        self.request(Method::PATCH, path, "application/merge-patch+json", body.to_string()).await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.request(Method::DELETE, path, "", Vec::new()).await
+    }
+}
+
+/// A connection that is used for one request after another.
+pub struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    host: String,
+    token: Option<String>,
+}
+
+impl Connection {
+    /// Sends a request with Host and, unless it has one, the user's token.
+    pub async fn send(&mut self, mut request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Broken> {
+        let headers = request.headers_mut();
+        if !headers.contains_key("host") {
+            headers.insert("host", self.host.parse()?);
+        }
+        if let Some(token) = self.token.as_ref().filter(|_| !headers.contains_key("authorization")) {
+            headers.insert("authorization", format!("Bearer {token}").parse()?);
+        }
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?)
+    }
+
+    /// GET, the whole answer.
+    pub async fn get(&mut self, path: &str) -> Result<Answer, Broken> {
+        let request = Request::get(path).body(Full::default())?;
+        collect(self.send(request).await?).await
+    }
+}
+
+/// Reads the body.
+pub async fn collect(response: Response<Incoming>) -> Result<Answer, Broken> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await?.to_bytes();
+    Ok(Answer { status: parts.status, headers: parts.headers, body })
+}
+
+/// Reads a stream of JSON lines one by one.
+pub struct Lines {
+    body: Incoming,
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Of this body.
+    pub fn new(body: Incoming) -> Self {
+        Self { body, rest: Vec::new() }
+    }
+
+    /// The next line; nothing at the end. Panics when none comes in time.
+    pub async fn next(&mut self) -> Option<Value> {
+        tokio::time::timeout(PATIENCE, self.read()).await.expect("no line in time")
+    }
+
+    async fn read(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = self.body.frame().await?.ok()?;
+            self.rest.extend_from_slice(&frame.into_data().unwrap_or_default());
+        }
+    }
+}

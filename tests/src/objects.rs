@@ -1,0 +1,41 @@
+//! Objects that tests write, as JSON.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+/// Where APIServices live.
+pub const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
+/// An APIService of version v1 of this group that nothing serves: local, so Available at once.
+pub fn local(group: &str) -> Value {
+    json!({
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": format!("v1.{group}")},
+        "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10},
+    })
+}
+
+/// The same behind a Service `default/backend` on this port.
+pub fn remote(group: &str, ca: &str, port: u16) -> Value {
+    let mut object = local(group);
+    object["spec"]["service"] = json!({"namespace": "default", "name": "backend", "port": port});
+    object["spec"]["caBundle"] = STANDARD.encode(ca).into();
+    object
+}
+
+/// The same with the addresses of its backends said outright.
+pub fn at(group: &str, ca: &str, urls: &str) -> Value {
+    let mut object = remote(group, ca, 443);
+    object["metadata"]["annotations"] = json!({"portico.dev/backend-urls": urls});
+    object
+}
+
+/// The Available condition of an APIService: status, reason, message.
+pub fn available(object: &Value) -> (String, String, String) {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let condition = conditions.iter().find(|c| c["type"] == "Available").cloned().unwrap_or_default();
+    let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), text("message"))
+}

@@ -1,0 +1,72 @@
+//! Certificates for tests: authorities of their own, made with rcgen directly, so that the system's own are not what
+//! they are checked with.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate authority.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    /// Its certificate.
+    pub pem: String,
+}
+
+/// A certificate and its key.
+#[derive(Clone)]
+pub struct Pair {
+    /// The certificate.
+    pub cert: String,
+    /// The key.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new one.
+    pub fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// For a server under these names or addresses.
+    pub fn server(&self, names: &[&str]) -> Pair {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        self.sign(params, "server")
+    }
+
+    /// For a client: its user name and groups.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Pair {
+        let mut params = CertificateParams::default();
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+        for group in groups {
+            params.distinguished_name.push(DnType::OrganizationName, *group);
+        }
+        self.sign(params, user)
+    }
+
+    fn sign(&self, mut params: CertificateParams, name: &str) -> Pair {
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &self.issuer).unwrap();
+        Pair { cert: cert.pem(), key: key.serialize_pem() }
+    }
+}
+
+impl Pair {
+    /// For rustls.
+    pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        let certs = CertificateDer::pem_slice_iter(self.cert.as_bytes()).map(Result::unwrap).collect();
+        (certs, PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap())
+    }
+}
+
+/// The certificates of a PEM text.
+pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).map(Result::unwrap).collect()
+}

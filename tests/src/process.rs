@@ -1,0 +1,328 @@
+//! Processes of the system: start, wait until ready, signal, restart on the same data folder.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::binary::{binary, repository};
+use crate::wait::eventually;
+
+/// Users of every process that the harness starts: token, name, uid, groups.
+const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
+    alice-token,alice,uid-alice,\"dev\"\n\
+    bob-token,bob,uid-bob,\"dev,ops\"\n\
+    carol-token,carol,uid-carol\n";
+
+/// How long a process may take to become ready, or to end: far beyond what it takes, for busy machines.
+const PATIENCE: u64 = 20;
+
+/// What is started.
+#[derive(Clone, Default)]
+pub struct Launch {
+    role: Option<&'static str>,
+    folder: Option<(Arc<TempDir>, PathBuf)>,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Launch {
+    /// All in one, in a folder of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The control service alone.
+    pub fn server() -> Self {
+        Self { role: Some("server"), ..Self::default() }
+    }
+
+    /// A facade of this server.
+    pub fn facade(server: &Portico) -> Self {
+        let kubeconfig = server.data().join("facade.kubeconfig");
+        Self { role: Some("facade"), ..Self::default() }
+            .arg("--control-kubeconfig")
+            .arg(&kubeconfig.to_string_lossy())
+    }
+
+    /// With this argument, too.
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    /// With these arguments, too.
+    pub fn args(mut self, args: &[&str]) -> Self {
+        self.args.extend(args.iter().map(ToString::to_string));
+        self
+    }
+
+    /// With this environment variable, too.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// On the data folder of another process (which should not run any longer).
+    pub fn on_data_of(mut self, other: &Portico) -> Self {
+        self.folder = other.launch.folder.clone();
+        self
+    }
+
+    /// In this folder, without starting anything: files can be put there first.
+    pub fn prepared(mut self) -> (Self, PathBuf) {
+        let folder = self.folder().to_owned();
+        (self, folder)
+    }
+
+    fn folder(&mut self) -> &Path {
+        let (_, path) = self.folder.get_or_insert_with(|| {
+            let folder = tempfile::Builder::new().prefix("portico-test-").tempdir().unwrap();
+            let path = folder.path().to_owned();
+            std::fs::write(path.join("tokens.csv"), TOKENS).unwrap();
+            (Arc::new(folder), path)
+        });
+        path
+    }
+
+    /// The command line, ports 0 unless said otherwise.
+    pub fn command(&mut self) -> Command {
+        let folder = self.folder().to_owned();
+        let mut command = Command::new(binary());
+        command.current_dir(&folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.args(self.role);
+        for (flag, value) in [
+            ("--data-dir", folder.join("data").to_string_lossy().into_owned()),
+            ("--addresses-file", folder.join("addresses.json").to_string_lossy().into_owned()),
+            ("--token-auth-file", folder.join("tokens.csv").to_string_lossy().into_owned()),
+            ("--secure-port", "0".to_owned()),
+            ("--control-address", "127.0.0.1:0".to_owned()),
+        ] {
+            let set = self.args.iter().any(|arg| arg == flag || arg.starts_with(&format!("{flag}=")));
+            let variable = format!("PORTICO_{}", flag[2..].to_uppercase().replace('-', "_"));
+            if !set && !self.env.iter().any(|(name, _)| *name == variable) {
+                command.arg(flag).arg(value);
+            }
+        }
+        command.args(&self.args).envs(self.env.iter().map(|(n, v)| (n, v)));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Starts it and waits until it is ready.
+    pub async fn start(self) -> Portico {
+        let mut portico = self.spawn();
+        portico.ready().await;
+        portico
+    }
+
+    /// Starts it without waiting.
+    pub fn spawn(mut self) -> Portico {
+        crate::install_provider();
+        let log = self.folder().join("log");
+        let log = File::options().create(true).append(true).open(log).unwrap();
+        let mut command = self.command();
+        let child =
+            command.stdout(log.try_clone().unwrap()).stderr(log).spawn().expect("the binary can be run");
+        Portico { child, launch: self, https: None, grpc: None, ca: Vec::new() }
+    }
+
+    /// Runs it to its end, as a user at a terminal would see it: exit code, standard output, standard error.
+    pub fn run(mut self) -> (Option<i32>, String, String) {
+        let output = self.command().output().expect("the binary can be run");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+}
+
+/// A running process. Dropping it kills it.
+pub struct Portico {
+    child: Child,
+    launch: Launch,
+    https: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
+    ca: Vec<u8>,
+}
+
+impl Portico {
+    /// All in one, with default settings on ports 0.
+    pub async fn start() -> Self {
+        Launch::new().start().await
+    }
+
+    /// Waits for the addresses file.
+    pub async fn ready(&mut self) {
+        let path = self.addresses_file();
+        let pid = u64::from(self.child.id());
+        let addresses: Value = eventually("the process is ready", PATIENCE, || {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("the process ended with {status}:\n{}", self.log());
+            }
+            let read = std::fs::read(&path).map_err(|e| format!("{e}; log:\n{}", self.log()));
+            std::future::ready(read.and_then(|bytes| {
+                let value: Value = serde_json::from_slice(&bytes).unwrap();
+                if value["pid"] == pid {
+                    Ok(value)
+                } else {
+                    Err(format!("the file of another process: {value}"))
+                }
+            }))
+        })
+        .await;
+        let address =
+            |key: &str| Some(addresses[key].as_str()?.trim_start_matches("https://").parse().unwrap());
+        (self.https, self.grpc) = (address("https"), address("grpc"));
+        self.ca = self.read_ca();
+    }
+
+    /// The internal CA: it signs what both halves serve with. A facade's own process has it from its kubeconfig.
+    fn read_ca(&self) -> Vec<u8> {
+        let given = self.launch.args.iter().position(|a| a == "--control-kubeconfig");
+        let path = given.map_or_else(
+            || self.data().join("admin.kubeconfig"),
+            |at| self.launch.args[at + 1].clone().into(),
+        );
+        let kubeconfig = kube::config::Kubeconfig::read_from(&path).expect("the kubeconfig can be read");
+        let cluster = kubeconfig.clusters.into_iter().find_map(|c| c.cluster).unwrap();
+        let data = cluster.certificate_authority_data.unwrap();
+        base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data).unwrap()
+    }
+
+    /// Where the facade listens.
+    pub fn https(&self) -> SocketAddr {
+        self.https.expect("this process has a facade")
+    }
+
+    /// Where the control service listens.
+    pub fn grpc(&self) -> SocketAddr {
+        self.grpc.expect("this process has a control service")
+    }
+
+    /// Whether the process bound an HTTPS and a gRPC address.
+    pub fn halves(&self) -> (bool, bool) {
+        (self.https.is_some(), self.grpc.is_some())
+    }
+
+    /// The CA of what it serves, PEM.
+    pub fn ca(&self) -> &[u8] {
+        &self.ca
+    }
+
+    /// The data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder().join("data")
+    }
+
+    /// The folder of everything: data, tokens, log.
+    pub fn folder(&self) -> &Path {
+        &self.launch.folder.as_ref().unwrap().1
+    }
+
+    /// The file of addresses.
+    pub fn addresses_file(&self) -> PathBuf {
+        self.folder().join("addresses.json")
+    }
+
+    /// What it has written so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder().join("log")).unwrap_or_default()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let status =
+            Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// SIGTERM, and waits for the end.
+    pub async fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.ended().await
+    }
+
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> ExitStatus {
+        eventually("the process ends", PATIENCE, || {
+            let ended = self.child.try_wait().unwrap().ok_or_else(|| self.log());
+            std::future::ready(ended)
+        })
+        .await
+    }
+
+    /// Starts again on the same data folder and the same ports; the process must have ended.
+    pub async fn restart(&mut self) {
+        assert!(!self.runs(), "stop it first");
+        let _ = std::fs::remove_file(self.addresses_file());
+        let mut launch = self.launch.clone();
+        if let Some(https) = self.https {
+            launch = launch.without("--secure-port").args(&["--secure-port", &https.port().to_string()]);
+        }
+        if let Some(grpc) = self.grpc {
+            launch = launch.without("--control-address").args(&["--control-address", &grpc.to_string()]);
+        }
+        let mut next = launch.spawn();
+        next.ready().await;
+        *self = next;
+    }
+}
+
+impl Launch {
+    fn without(mut self, flag: &str) -> Self {
+        if let Some(at) = self.args.iter().position(|arg| arg == flag) {
+            self.args.drain(at..=at + 1);
+        }
+        self
+    }
+}
+
+impl Drop for Portico {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            // The test's own output is where its reader looks.
+            let _ = std::io::Write::write_all(
+                &mut std::io::stderr(),
+                format!("--- log of {:?}\n{}\n", self.launch.role.unwrap_or("portico"), tail.join("\n"))
+                    .as_bytes(),
+            );
+        }
+    }
+}
+
+/// A short pause for what has no event to wait for: the absence of something.
+pub async fn a_while(time: Duration) {
+    let mut ticks = tokio::time::interval(time);
+    ticks.tick().await;
+    ticks.tick().await;
+}
+
+/// The repository's example of a flag file, for tests that need any existing file.
+pub fn any_file() -> PathBuf {
+    repository().join("Cargo.toml")
+}

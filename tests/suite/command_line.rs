@@ -1,0 +1,205 @@
+//! The command line: what is wrong is said in one line before anything binds; who wins; how it ends.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::Instant;
+
+use portico_tests::process::any_file;
+use portico_tests::{Launch, Portico, eventually};
+
+#[test]
+fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
+    let file = any_file();
+    let file = file.to_str().unwrap();
+    for (args, setting) in [
+        (&["--secure-port", "x"][..], "--secure-port"),
+        (&["--secure-port", "70000"], "--secure-port"),
+        (&["--bind-address", "nowhere"], "--bind-address"),
+        (&["--control-address", "127.0.0.1"], "--control-address"),
+        (&["--authorization-mode", "Sometimes"], "--authorization-mode"),
+        (&["--request-timeout", "soon"], "--request-timeout"),
+        (&["--goaway-chance", "0.5"], "--goaway-chance"),
+        (&["--controllers", "no-such-controller"], "--controllers"),
+        (&["--service-cluster-ip-range", "10.0.0.0/99"], "--service-cluster-ip-range"),
+        (&["--tls-cert-file", file], "--tls-private-key-file"),
+        (&["--client-ca-file", "/does/not/exist"], "--client-ca-file"),
+        (&["--client-ca-file", file], "--client-ca-file"),
+        (&["--token-auth-file", "/does/not/exist"], "--token-auth-file"),
+        (&["--proxy-client-cert-file", file], "--proxy-client-key-file"),
+        (&["--egress-selector-config-file", "/does/not/exist"], "--egress-selector-config-file"),
+        (&["--config", "/does/not/exist"], "--config"),
+        (&["--config", file], "--config"),
+        (&["--cors-allowed-origins", "("], "--cors-allowed-origins"),
+        (&["--no-such-flag"], "--no-such-flag"),
+    ] {
+        let (launch, folder) = Launch::new().args(args).prepared();
+        let (code, out, err) = launch.run();
+        assert_eq!(code, Some(2), "{args:?}: {out}{err}");
+        let lines: Vec<&str> = err.lines().collect();
+        assert_eq!(lines.len(), 1, "{args:?}: {err}");
+        assert!(err.contains(setting), "{args:?}: {err}");
+        assert!(!folder.join("data").exists(), "{args:?}: it had begun already");
+    }
+}
+
+#[test]
+fn a_facade_needs_to_know_its_control_service() {
+    let (code, _, err) = Launch::new().arg("facade").run();
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("--control-kubeconfig"), "{err}");
+}
+
+#[test]
+fn variables_and_files_are_checked_like_flags() {
+    let (code, _, err) = Launch::new().env("PORTICO_SECURE_PORT", "x").run();
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("secure-port") || err.contains("PORTICO_SECURE_PORT"), "{err}");
+    for text in ["no-such-key: 1\n", "secure-port: x\n", "- a\n", "secure-port: [1\n"] {
+        let (launch, folder) = Launch::new().prepared();
+        let file = folder.join("config.yaml");
+        std::fs::write(&file, text).unwrap();
+        let (code, _, err) = launch.args(&["--config", file.to_str().unwrap()]).run();
+        assert_eq!(code, Some(2), "{text}: {err}");
+        assert_eq!(err.lines().count(), 1, "{text}: {err}");
+    }
+}
+
+#[test]
+fn version_and_help_end_well() {
+    let (code, out, _) = Launch::new().arg("version").run();
+    assert_eq!(code, Some(0));
+    assert!(out.contains(env!("CARGO_PKG_VERSION")), "{out}");
+    let (code, out, _) = Launch::new().arg("--help").run();
+    assert_eq!(code, Some(0));
+    for flag in
+        ["--data-dir", "--secure-port", "--control-address", "--addresses-file", "--authorization-mode"]
+    {
+        assert!(out.contains(flag), "{flag} is not in --help");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
+    let (launch, folder) = Launch::new().prepared();
+    let file = folder.join("config.yaml");
+    // The token file decides who is let in: who is shows which one was read.
+    let tokens = |name: &str| {
+        let path = folder.join(format!("{name}.csv"));
+        std::fs::write(&path, format!("{name}-token,{name},1,system:masters\n")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (flag, variable, in_file) = (tokens("flag"), tokens("variable"), tokens("file"));
+    std::fs::write(&file, format!("token-auth-file: {in_file}\nrequest-timeout: 50s\n")).unwrap();
+    let config = file.to_str().unwrap();
+    let launch = launch.args(&["--config", config]).env("PORTICO_TOKEN_AUTH_FILE", &variable);
+    let from_variable = launch.clone().start().await;
+    assert_eq!(from_variable.anyone().as_user("variable").get("/apis").await.status, 200);
+    assert_eq!(from_variable.anyone().as_user("file").get("/apis").await.status, 401);
+    drop(from_variable);
+    let from_flag = launch.args(&["--token-auth-file", &flag]).start().await;
+    assert_eq!(from_flag.anyone().as_user("flag").get("/apis").await.status, 200);
+    assert_eq!(from_flag.anyone().as_user("variable").get("/apis").await.status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_addresses_file_tells_what_is_bound_and_goes_on_a_clean_exit() {
+    let mut portico = Portico::start().await;
+    let text = std::fs::read_to_string(portico.addresses_file()).unwrap();
+    for part in
+        ["\"https\"", "\"grpc\"", "\"pid\"", &portico.https().to_string(), &portico.grpc().to_string()]
+    {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let begun = Instant::now();
+    let status = portico.stop().await;
+    assert_eq!(status.code(), Some(0));
+    assert!(begun.elapsed().as_secs() < 10, "an idle process ends at once");
+    assert!(!portico.addresses_file().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_on_the_same_data_is_refused() {
+    let first = Portico::start().await;
+    let second = Launch::new().on_data_of(&first).args(&["--addresses-file", "second.json"]);
+    let (code, _, err) = second.run();
+    assert!(code.is_some_and(|code| code != 0), "{err}");
+    assert!(err.contains("data"), "it says why: {err}");
+    assert_eq!(first.admin().get("/readyz").await.status, 200, "the first one goes on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_port_is_said() {
+    let first = Portico::start().await;
+    let port = first.https().port().to_string();
+    let (code, _, err) = Launch::new().args(&["--secure-port", &port]).run();
+    assert!(code.is_some_and(|code| code != 0), "{err}");
+    assert!(err.contains(&port), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_for_their_owner_alone() {
+    let portico = Portico::start().await;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(&portico.data()), 0o700);
+    for name in ["admin.kubeconfig", "facade.kubeconfig"] {
+        assert_eq!(mode(&portico.data().join(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_data_survives_a_restart_and_so_do_certificates() {
+    let mut portico = Portico::start().await;
+    let object = portico_tests::objects::local("stays.example.com");
+    let uid =
+        portico.admin().post(portico_tests::objects::API_SERVICES, &object).await.json()["metadata"]["uid"]
+            .clone();
+    let ca = portico.ca().to_vec();
+    assert!(portico.stop().await.success());
+    portico.restart().await;
+    let path = format!("{}/v1.stays.example.com", portico_tests::objects::API_SERVICES);
+    assert_eq!(portico.admin().get(&path).await.json()["metadata"]["uid"], uid);
+    assert_eq!(portico.ca(), ca);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_are_read_again_when_their_file_changes() {
+    let portico = Portico::start().await;
+    let file = portico.folder().join("tokens.csv");
+    let dora = portico.anyone().as_user("dora");
+    assert_eq!(dora.get("/apis").await.status, 401);
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("dora-token,dora,uid-dora\n");
+    std::fs::write(&file, text).unwrap();
+    portico.signal("HUP");
+    eventually("the new token is known at both doors", 10, || async {
+        let http = dora.get("/apis").await.status;
+        let list = portico_proto::apiregistration::ListRequest::default();
+        let grpc = portico.control_as("dora").api_services().list(list).await.err().map(|e| e.code());
+        if http == 200 && grpc == Some(tonic::Code::PermissionDenied) { Ok(()) } else { Err((http, grpc)) }
+    })
+    .await;
+    // A file that cannot be used changes nothing.
+    std::fs::write(&file, "\"broken").unwrap();
+    portico.signal("HUP");
+    portico_tests::process::a_while(std::time::Duration::from_millis(500)).await;
+    assert_eq!(dora.get("/apis").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_allowed_only_when_said_so() {
+    let portico = Launch::new().args(&["--authorization-mode", "AlwaysAllow"]).start().await;
+    let alice = portico.anyone().as_user("alice");
+    assert_eq!(alice.get(portico_tests::objects::API_SERVICES).await.status, 200);
+    assert_eq!(portico.anyone().get("/apis").await.status, 401, "nobody in particular is not let in then");
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_written_is_said() {
+    let (launch, folder) = Launch::new().prepared();
+    let file = folder.join("a-file");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let (code, _, err) = launch.args(&["--data-dir", file.join("data").to_str().unwrap()]).run();
+    assert!(code.is_some_and(|code| code != 0), "{err}");
+    assert!(err.contains("a-file"), "{err}");
+}

@@ -1,0 +1,119 @@
+//! An acknowledged write is on disk: `kill -9` in the middle of a storm, and everything that was acknowledged is there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use portico_kit::tasks::TaskSet;
+use portico_proto::apiregistration::{ApiService, ApiServiceSpec, CreateRequest, ListRequest, ObjectMeta};
+use portico_proto::client::Client;
+use portico_tests::{Portico, until};
+
+/// Rounds of storm and kill; the same server grows on.
+const ROUNDS: usize = 4;
+const WRITERS: usize = 16;
+
+/// Names that were acknowledged, with the uid that was told.
+type Acknowledged = Arc<Mutex<BTreeMap<String, String>>>;
+
+fn object(name: &str) -> ApiService {
+    let spec = ApiServiceSpec {
+        group: name.into(),
+        version: "v1".into(),
+        group_priority_minimum: 100,
+        version_priority: 10,
+        ..Default::default()
+    };
+    let metadata = ObjectMeta { name: format!("v1.{name}"), ..Default::default() };
+    ApiService { metadata: Some(metadata), spec: Some(spec), status: None }
+}
+
+async fn write_until_refused(client: Client, prefix: String, acknowledged: Acknowledged) {
+    for n in 0.. {
+        let name = format!("{prefix}-{n}.storm.example.com");
+        let request = CreateRequest { api_service: Some(object(&name)), dry_run: false };
+        let Ok(created) = client.api_services().create(request).await else { return };
+        let metadata = created.into_inner().metadata.unwrap();
+        acknowledged.lock().unwrap().insert(metadata.name, metadata.uid);
+    }
+}
+
+async fn everything(portico: &Portico) -> Vec<(String, String)> {
+    let mut parts = portico.control().api_services().list(ListRequest::default()).await.unwrap().into_inner();
+    let mut all = Vec::new();
+    while let Some(part) = parts.message().await.unwrap() {
+        all.extend(part.items.into_iter().filter_map(|item| item.metadata).map(|meta| (meta.name, meta.uid)));
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_in_a_write_storm_it_keeps_every_acknowledged_write_once() {
+    let mut portico = Portico::start().await;
+    let acknowledged = Acknowledged::default();
+    for round in 0..ROUNDS {
+        let storm = TaskSet::new();
+        for writer in 0..WRITERS {
+            let (client, acknowledged) = (portico.control(), acknowledged.clone());
+            let prefix = format!("r{round}-w{writer}");
+            storm.spawn("writer", write_until_refused(client, prefix, acknowledged));
+        }
+        let before = acknowledged.lock().unwrap().len();
+        until("the storm rages", 20, || {
+            let enough = acknowledged.lock().unwrap().len() > before + 150;
+            std::future::ready(enough)
+        })
+        .await;
+        portico.kill();
+        until("every writer has heard of it", 20, || std::future::ready(storm.running().is_empty())).await;
+        portico.restart().await;
+        let there = everything(&portico).await;
+        let unique: BTreeMap<String, String> = there.iter().cloned().collect();
+        assert_eq!(unique.len(), there.len(), "an object is there twice");
+        for (name, uid) in acknowledged.lock().unwrap().iter() {
+            assert_eq!(unique.get(name), Some(uid), "round {round}: {name} was acknowledged");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revisions_go_on_after_a_kill() {
+    let mut portico = Portico::start().await;
+    let revision = async |portico: &Portico, name: &str| -> u64 {
+        let request = CreateRequest { api_service: Some(object(name)), dry_run: false };
+        let created = portico.control().api_services().create(request).await.unwrap().into_inner();
+        created.metadata.unwrap().resource_version.parse().unwrap()
+    };
+    let mut last = revision(&portico, "first.example.com").await;
+    for n in 0..3 {
+        portico.kill();
+        portico.restart().await;
+        let next = revision(&portico, &format!("n{n}.example.com")).await;
+        assert!(next > last, "{next} does not follow {last}");
+        last = next;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_stop_answers_what_was_begun() {
+    let mut portico = Portico::start().await;
+    let acknowledged = Acknowledged::default();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let storm = TaskSet::new();
+    for writer in 0..4 {
+        let (client, acknowledged, refused) = (portico.control(), acknowledged.clone(), refused.clone());
+        storm.spawn("writer", async move {
+            write_until_refused(client, format!("stop-w{writer}"), acknowledged).await;
+            refused.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    until("writes are under way", 20, || std::future::ready(acknowledged.lock().unwrap().len() > 50)).await;
+    let status = portico.stop().await;
+    assert!(status.success(), "{status}");
+    until("the writers end", 20, || std::future::ready(refused.load(Ordering::SeqCst) == 4)).await;
+    portico.restart().await;
+    let unique: BTreeMap<String, String> = everything(&portico).await.into_iter().collect();
+    for (name, uid) in acknowledged.lock().unwrap().iter() {
+        assert_eq!(unique.get(name), Some(uid));
+    }
+}

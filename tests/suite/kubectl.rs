@@ -1,0 +1,170 @@
+//! kubectl and grpcurl, unmodified, where they are installed; where they are not, the tests say so and pass.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+use portico_tests::{Backend, Portico};
+
+use crate::proxying::routed;
+
+/// Whether the tool can be run; says so when it cannot.
+fn there_is(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        // Not captured: a skipped test must be seen.
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            format!("SKIPPED: no {tool} on the PATH\n").as_bytes(),
+        );
+    }
+    found
+}
+
+fn kubectl(portico: &Portico) -> Command {
+    let mut command = Command::new("kubectl");
+    command.arg("--kubeconfig").arg(portico.data().join("admin.kubeconfig"));
+    command.arg("--cache-dir").arg(portico.folder().join("kubectl-cache")).env("HOME", portico.folder());
+    command
+}
+
+fn run(portico: &Portico, args: &[&str]) -> Output {
+    kubectl(portico).args(args).output().unwrap()
+}
+
+/// What it prints; it must succeed.
+fn prints(portico: &Portico, args: &[&str]) -> String {
+    let output = run(portico, args);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "kubectl {args:?}: {out}{err}");
+    out.into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_finds_its_way() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let backend = Backend::start("kubectl.example.com").await;
+    let portico = routed(&backend).await;
+    let versions = prints(&portico, &["api-versions"]);
+    for version in ["apiregistration.k8s.io/v1", "kubectl.example.com/v1", "v1\n"] {
+        assert!(versions.contains(version), "{version} is not in:\n{versions}");
+    }
+    let resources = prints(&portico, &["api-resources"]);
+    for resource in ["apiservices", "configmaps", "flunders"] {
+        assert!(resources.contains(resource), "{resource} is not in:\n{resources}");
+    }
+    let table = prints(&portico, &["get", "apiservices"]);
+    assert!(
+        table.contains("AVAILABLE")
+            && table.contains("v1.kubectl.example.com")
+            && table.contains("default/backend"),
+        "{table}"
+    );
+    assert!(prints(&portico, &["get", "--raw", &backend.path("/flunders")]).contains("\"Echo\""));
+    assert!(prints(&portico, &["version", "-o", "json"]).contains("serverVersion"));
+    let explained = prints(&portico, &["explain", "apiservice.spec"]);
+    assert!(explained.contains("groupPriorityMinimum"), "{explained}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_creates_applies_waits_and_deletes() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let portico = Portico::start().await;
+    let file = portico.folder().join("object.yaml");
+    let manifest = |priority: u32| {
+        format!(
+            "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata:\n  name: v1.applied.example.com\nspec:\n  \
+             group: applied.example.com\n  version: v1\n  groupPriorityMinimum: {priority}\n  versionPriority: 10\n"
+        )
+    };
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, manifest(100)).unwrap();
+    assert!(prints(&portico, &["apply", "-f", path]).contains("created"));
+    assert!(prints(&portico, &["apply", "-f", path]).contains("unchanged"));
+    std::fs::write(&file, manifest(200)).unwrap();
+    assert!(prints(&portico, &["apply", "-f", path]).contains("configured"));
+    let json = prints(
+        &portico,
+        &["get", "apiservice", "v1.applied.example.com", "-o", "jsonpath={.spec.groupPriorityMinimum}"],
+    );
+    assert_eq!(json, "200");
+    prints(
+        &portico,
+        &["wait", "--for=condition=Available", "apiservice/v1.applied.example.com", "--timeout=10s"],
+    );
+    prints(&portico, &["label", "apiservice", "v1.applied.example.com", "a=b"]);
+    assert!(
+        prints(&portico, &["get", "apiservice", "-l", "a=b", "-o", "name"])
+            .contains("v1.applied.example.com")
+    );
+    assert!(prints(&portico, &["describe", "apiservice", "v1.applied.example.com"]).contains("Local"));
+    prints(&portico, &["create", "configmap", "c", "--from-literal=a=b"]);
+    assert!(prints(&portico, &["get", "configmap", "c", "-o", "yaml"]).contains("a: b"));
+    prints(&portico, &["delete", "configmap", "c"]);
+    assert!(prints(&portico, &["delete", "-f", path]).contains("deleted"));
+    let gone = run(&portico, &["get", "apiservice", "v1.applied.example.com"]);
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("NotFound"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_watches() {
+    if !there_is("kubectl") {
+        return;
+    }
+    let portico = Portico::start().await;
+    let mut watch = kubectl(&portico)
+        .args(["get", "configmaps", "-w", "--no-headers", "-o", "name"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    prints(&portico, &["create", "configmap", "watched"]);
+    let seen = lines.by_ref().map_while(Result::ok).find(|line| line.contains("watched"));
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert_eq!(seen.as_deref(), Some("configmap/watched"));
+}
+
+fn grpcurl(portico: &Portico, args: &[&str], method: &[&str]) -> (bool, String) {
+    let ca = portico.folder().join("ca.crt");
+    std::fs::write(&ca, portico.ca()).unwrap();
+    let output = Command::new("grpcurl")
+        .arg("-cacert")
+        .arg(&ca)
+        .args(["-H", "authorization: Bearer admin-token"])
+        .args(args)
+        .arg(portico.grpc().to_string())
+        .args(method)
+        .output()
+        .unwrap();
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.success(), text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpcurl_lists_describes_creates_and_explains() {
+    if !there_is("grpcurl") {
+        return;
+    }
+    let portico = Portico::start().await;
+    let (ok, services) = grpcurl(&portico, &[], &["list"]);
+    assert!(ok && services.contains("portico.apiregistration.v1.APIServices"), "{services}");
+    let (ok, described) = grpcurl(&portico, &[], &["describe", "portico.apiregistration.v1.APIServices"]);
+    assert!(ok && described.contains("rpc Explain"), "{described}");
+    let request = r#"{"api_service": {"metadata": {"name": "v1.grpcurl.example.com"}, "spec": {"group": "grpcurl.example.com",
+        "version": "v1", "group_priority_minimum": 100, "version_priority": 10}}}"#;
+    let (ok, created) =
+        grpcurl(&portico, &["-d", request], &["portico.apiregistration.v1.APIServices/Create"]);
+    assert!(ok && created.contains("resourceVersion"), "{created}");
+    let (ok, refused) =
+        grpcurl(&portico, &["-d", request], &["portico.apiregistration.v1.APIServices/Create"]);
+    assert!(!ok && refused.contains("AlreadyExists") && refused.contains("already exists"), "{refused}");
+    let explain = ["portico.routes.v1.Routes/Explain"];
+    let (ok, explained) = grpcurl(&portico, &["-d", r#"{"subject": "grpcurl.example.com/v1"}"#], &explain);
+    assert!(ok && explained.contains("registered"), "{explained}");
+}

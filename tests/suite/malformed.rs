@@ -1,0 +1,196 @@
+//! What nobody should send: every refusal is clear, nothing falls over, the next request is served.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::Full;
+use portico_tests::objects::API_SERVICES;
+use portico_tests::{Launch, Portico};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// It still serves.
+async fn lives(portico: &mut Portico) {
+    assert!(portico.runs(), "the process is gone");
+    assert_eq!(portico.admin().get("/readyz").await.text(), "ok");
+    assert!(!portico.log().contains("panicked"), "{}", portico.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_no_http_are_refused() {
+    let mut portico = Portico::start().await;
+    for bytes in [
+        &b"\x00\x01\x02\x03\r\n\r\n"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+        b"POST /apis HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nAuthorization: Bearer admin-token\r\n\r\nzz\r\n",
+        b"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        let answer = portico.anyone().raw(bytes).await;
+        let refused = answer.is_empty() || ["400", "403", "404", "411", "413", "501", "505"].iter().any(|code| answer.contains(&format!("HTTP/1.1 {code}")) || answer.contains(&format!("HTTP/1.0 {code}")));
+        assert!(refused, "{:?}: {answer}", String::from_utf8_lossy(bytes));
+    }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_http_on_the_tls_port_ends_soon_and_hurts_nobody() {
+    let mut portico = Portico::start().await;
+    for address in [portico.https(), portico.grpc()] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut rest = Vec::new();
+        let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+        assert!(end.is_ok(), "the connection stays open");
+    }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_are_closed() {
+    let mut portico = Launch::new()
+        .args(&["--tls-handshake-timeout", "300ms", "--request-header-timeout", "300ms"])
+        .start()
+        .await;
+    let mut silent = TcpStream::connect(portico.https()).await.unwrap();
+    let mut slow = portico.anyone().dial().await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ").await.unwrap();
+    let mut rest = Vec::new();
+    let wait = Duration::from_secs(5);
+    assert!(tokio::time::timeout(wait, silent.read_to_end(&mut rest)).await.is_ok(), "no handshake");
+    assert!(tokio::time::timeout(wait, slow.read_to_end(&mut rest)).await.is_ok(), "half a head");
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_beyond_the_limit_are_refused() {
+    let mut portico = Portico::start().await;
+    let request =
+        Request::get("/apis").header("x-large", "a".repeat(100 << 10)).body(Full::default()).unwrap();
+    if let Ok(answer) = portico.admin().fetch(request).await {
+        assert_eq!(answer.status, 431);
+    }
+    let many: String = (0..2000).map(|n| format!("X-{n}: a\r\n")).collect();
+    let answer =
+        portico.anyone().raw(format!("GET /apis HTTP/1.1\r\nHost: a\r\n{many}\r\n").as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    let long = format!("/apis/{}", "a".repeat(100 << 10));
+    let answer = portico.anyone().raw(format!("GET {long} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_one_byte_too_long_is_413() {
+    let mut portico = Portico::start().await;
+    let admin = portico.admin();
+    let limit = 3 << 20;
+    let config_map = |bytes: usize| {
+        let object = json!({"kind": "ConfigMap", "metadata": {"name": "big"}, "data": {"a": ""}}).to_string();
+        let fill = bytes - object.len();
+        object.replace("\"a\":\"\"", &format!("\"a\":\"{}\"", "x".repeat(fill)))
+    };
+    let path = "/api/v1/namespaces/default/configmaps";
+    let body = config_map(limit + 1);
+    assert_eq!(body.len(), limit + 1);
+    let refused = admin.request(Method::POST, path, "application/json", body).await;
+    refused.status_body(413, "RequestEntityTooLarge");
+    // As long as allowed: judged for what it says (a ConfigMap holds 1 MiB).
+    let judged = admin.request(Method::POST, path, "application/json", config_map(limit)).await;
+    judged.status_body(422, "Invalid");
+    // Without a length, too.
+    let chunk = "x".repeat(1 << 16);
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin-token\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    let chunks = format!("10000\r\n{chunk}\r\n").repeat(50);
+    let answer = admin.raw(format!("{head}{chunks}0\r\n\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{}", answer.chars().take(300).collect::<String>());
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
+    let mut portico = Portico::start().await;
+    let admin = portico.admin();
+    let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
+    let deep_object =
+        format!("{{\"kind\":\"APIService\",\"apiVersion\":\"apiregistration.k8s.io/v1\",\"spec\":{deep}}}");
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
+    for (media_type, body, codes) in [
+        ("application/json", "", &[400][..]),
+        ("application/json", "{", &[400]),
+        ("application/json", "[]", &[400]),
+        ("application/json", "null", &[400]),
+        ("application/json", "\"text\"", &[400]),
+        ("application/json", "{\"kind\":\"Pod\",\"apiVersion\":\"v1\"}", &[400]),
+        (
+            "application/json",
+            "{\"kind\":\"APIService\",\"apiVersion\":\"apiregistration.k8s.io/v1\",\"spec\":{\"group\":1}}",
+            &[400],
+        ),
+        ("application/json", "{\"metadata\":{\"name\":\"\\ud800\"}}", &[400, 422]),
+        ("application/json", deep_object.as_str(), &[400]),
+        ("application/yaml", ": :\n - [", &[400]),
+        ("application/yaml", bomb, &[400]),
+        ("application/vnd.kubernetes.protobuf", "k8s\0garbage", &[400, 415]),
+        ("text/strange", "x", &[415]),
+    ] {
+        let answer = admin.request(Method::POST, API_SERVICES, media_type, body.to_owned()).await;
+        let code = answer.status.as_u16();
+        let shown: String = body.chars().take(60).collect();
+        assert!(codes.contains(&code), "{media_type} {shown}: {code} {}", answer.text());
+        assert_eq!(answer.json()["kind"], "Status", "{media_type} {shown}: {}", answer.text());
+    }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_queries_are_refused_with_a_status() {
+    let mut portico = Portico::start().await;
+    let admin = portico.admin();
+    for query in [
+        "labelSelector=a%20in",
+        "labelSelector=%3D%3D%3D",
+        "fieldSelector=nothing",
+        "fieldSelector=spec.x%3Dy",
+        "limit=x",
+        "continue=%3F",
+        "resourceVersion=x",
+        "watch=1&resourceVersion=x",
+        "resourceVersionMatch=Exact",
+        "timeoutSeconds=x",
+        "sendInitialEvents=true",
+    ] {
+        let answer = admin.get(&format!("{API_SERVICES}?{query}")).await;
+        let code = answer.status.as_u16();
+        assert!([400, 422].contains(&code), "{query}: {code} {}", answer.text());
+        assert_eq!(answer.json()["kind"], "Status", "{query}: {}", answer.text());
+    }
+    lives(&mut portico).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_that_is_none_is_refused() {
+    let mut portico = Portico::start().await;
+    let control = portico_tests::http::Http::new(portico.grpc(), portico.ca());
+    // Only HTTP/2 is spoken there; whatever else comes ends the connection, with an answer or without.
+    for bytes in [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage that is no frame at all"[..],
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    ] {
+        if let Ok(mut stream) = control.dial().await {
+            let _ = stream.write_all(bytes).await;
+            let mut rest = Vec::new();
+            let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
+            assert!(end.is_ok(), "the connection stays open");
+        }
+    }
+    lives(&mut portico).await;
+}

@@ -1,0 +1,269 @@
+//! Requests that reach a backend: whose they are said to be, how they stream, what comes back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use portico_tests::http::{Answer, Lines};
+use portico_tests::objects::{API_SERVICES, available, remote};
+use portico_tests::{Backend, Launch, Mood, Portico, eventually, pki};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A process that routes to this backend, available.
+pub async fn routed(backend: &Backend) -> Portico {
+    let portico = Portico::start().await;
+    register(&portico, backend).await;
+    portico
+}
+
+/// Registers the backend and waits until it is available.
+pub async fn register(portico: &Portico, backend: &Backend) {
+    let created = portico.admin().post(API_SERVICES, &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    wait_for(portico, backend, "True").await;
+    eventually("the backend answers", 10, || async {
+        let answer = portico.admin().get(&backend.path("")).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+/// Waits for the condition's status and returns its reason and message.
+pub async fn wait_for(portico: &Portico, backend: &Backend, status: &str) -> (String, String) {
+    let path = format!("{API_SERVICES}/{}", backend.name());
+    eventually(&format!("{} is Available={status}", backend.name()), 20, || async {
+        let (is, reason, message) = available(&portico.admin().get(&path).await.json());
+        if is == status { Ok((reason, message)) } else { Err((is, reason, message)) }
+    })
+    .await
+}
+
+async fn get(portico: &Portico, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut request = Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    portico.anyone().as_user("admin").fetch(request.body(Full::default()).unwrap()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_arrives_as_it_was_sent_with_the_callers_identity() {
+    let backend = Backend::start("echo.example.com").await;
+    let portico = routed(&backend).await;
+    let path = backend.path("/namespaces/x/flunders?b=1&a=2");
+    let answer = portico.admin().request(Method::POST, &path, "application/json", "{\"a\":1}").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = backend.last();
+    assert_eq!(seen.method, Method::POST);
+    assert_eq!(seen.body, Bytes::from_static(b"{\"a\":1}"));
+    assert!(seen.target.starts_with(&backend.path("/namespaces/x/flunders?")), "{}", seen.target);
+    assert_eq!(seen.all("x-remote-user"), ["admin"]);
+    assert_eq!(seen.all("x-remote-uid"), ["uid-admin"]);
+    assert_eq!(seen.all("x-remote-group"), ["system:masters", "system:authenticated"]);
+    assert_eq!(seen.all("authorization"), Vec::<String>::new());
+    assert_eq!(seen.all("x-forwarded-for"), ["127.0.0.1"]);
+    assert_eq!(seen.all("x-forwarded-uri"), [backend.path("/namespaces/x/flunders")]);
+    assert_eq!(seen.all("host"), [backend.address.to_string()]);
+    assert_eq!(seen.all("audit-id").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_lends_themselves_another_identity() {
+    let backend = Backend::start("spoof.example.com").await;
+    let portico = routed(&backend).await;
+    let spoofs = [
+        ("x-remote-user", "root"),
+        ("X-Remote-Group", "everyone"),
+        ("X-REMOTE-UID", "0"),
+        ("X-Remote-Extra-Foo", "bar"),
+        ("connection", "x-remote-user, x-remote-group, x-spoof"),
+        ("x-spoof", "hop"),
+        ("te", "gzip"),
+    ];
+    let answer = get(&portico, &backend.path("/flunders"), &spoofs).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = backend.last();
+    assert_eq!(seen.all("x-remote-user"), ["admin"]);
+    assert_eq!(seen.all("x-remote-group"), ["system:masters", "system:authenticated"]);
+    assert_eq!(seen.all("x-remote-uid"), ["uid-admin"]);
+    assert!(
+        seen.headers.keys().all(|name| !name.as_str().starts_with("x-remote-extra")),
+        "{:?}",
+        seen.headers
+    );
+    assert!(seen.all("x-spoof").is_empty() && seen.all("te").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_impersonated_request_is_the_impersonated_users() {
+    let backend = Backend::start("impersonated.example.com").await;
+    let portico = routed(&backend).await;
+    let headers = [
+        ("impersonate-user", "dora"),
+        ("impersonate-group", "system:masters"),
+        ("impersonate-extra-Team", "red"),
+    ];
+    let answer = get(&portico, &backend.path("/flunders"), &headers).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let seen = backend.last();
+    assert_eq!(seen.all("x-remote-user"), ["dora"]);
+    assert_eq!(seen.all("x-remote-extra-team"), ["red"]);
+    assert!(seen.headers.keys().all(|name| !name.as_str().starts_with("impersonate")), "{:?}", seen.headers);
+    assert!(seen.all("x-remote-uid").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn permission_is_asked_before_the_backend_is() {
+    let backend = Backend::start("asked.example.com").await;
+    let portico = routed(&backend).await;
+    let alice = portico.anyone().as_user("alice");
+    alice.get(&backend.path("/flunders")).await.status_body(403, "Forbidden");
+    assert!(backend.seen().is_empty());
+    assert_eq!(alice.get(&backend.path("")).await.status, 200, "discovery is for everybody who is somebody");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_certificate_names_the_user() {
+    let backend = Backend::start("cert.example.com").await;
+    let (launch, folder) = Launch::new().prepared();
+    let authority = pki::Authority::new("clients");
+    let ca = folder.join("clients.crt");
+    std::fs::write(&ca, &authority.pem).unwrap();
+    let portico = launch.args(&["--client-ca-file", ca.to_str().unwrap()]).start().await;
+    register(&portico, &backend).await;
+    let eve = portico.with_certificate(&authority.client("eve", &["system:masters"]));
+    assert_eq!(eve.get(&backend.path("/flunders")).await.status, 200);
+    let seen = backend.last();
+    assert_eq!(seen.all("x-remote-user"), ["eve"]);
+    let rogue = portico.with_certificate(&pki::Authority::new("clients").client("eve", &["system:masters"]));
+    rogue.get(&backend.path("/flunders")).await.status_body(401, "Unauthorized");
+    let token_wins = rogue.as_user("admin").get(&backend.path("/flunders")).await;
+    assert_eq!(token_wins.status, 200, "a bad certificate beside a good token is the token's user");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_arrives_piece_by_piece() {
+    let backend = Backend::start("stream.example.com").await;
+    let portico = routed(&backend).await;
+    let request = Request::get(backend.path("/flunders/stream?watch=1")).body(Full::default()).unwrap();
+    let answer = portico.admin().send(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut lines = Lines::new(answer.into_body());
+    assert_eq!(lines.next().await, Some(json!({"ready": true})));
+    for n in 0..3 {
+        assert!(backend.push(&format!("{{\"n\":{n}}}\n")));
+        // The next piece is sent only when this one has arrived.
+        assert_eq!(lines.next().await, Some(json!({"n": n})));
+    }
+    drop(lines);
+    eventually("the backend hears that the client is gone", 10, || async {
+        if backend.push("{}\n") { Err("somebody still reads") } else { Ok(()) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_pass_whole_in_both_directions() {
+    let backend = Backend::start("large.example.com").await;
+    let portico = routed(&backend).await;
+    let big = portico.admin().get(&backend.path("/flunders/big")).await;
+    assert_eq!(big.body.len(), 8 << 20);
+    let body = vec![b'y'; 5 << 20];
+    let answer = portico.admin().request(Method::POST, &backend.path("/flunders"), "text/plain", body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(backend.last().body.len(), 5 << 20, "the limit on bodies is for local objects");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgraded_connection_carries_bytes_both_ways_and_the_identity() {
+    let backend = Backend::start("upgrade.example.com").await;
+    let portico = routed(&backend).await;
+    let mut stream = portico.anyone().dial().await.unwrap();
+    let head = format!(
+        "GET {} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\nX-Remote-User: root\r\n\
+         Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        backend.path("/namespaces/x/flunders/y/exec")
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        read.push(tokio::time::timeout(Duration::from_secs(10), stream.read_u8()).await.unwrap().unwrap());
+    }
+    let answer = String::from_utf8(read).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
+    for message in ["hello", "again"] {
+        stream.write_all(message.as_bytes()).await.unwrap();
+        let mut echoed = [0; 5];
+        tokio::time::timeout(Duration::from_secs(10), stream.read_exact(&mut echoed)).await.unwrap().unwrap();
+        assert_eq!(echoed, message.as_bytes());
+    }
+    assert_eq!(backend.last().all("x-remote-user"), ["admin"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_backend_says_is_passed_on_but_for_redirects() {
+    let backend = Backend::start("says.example.com").await;
+    let portico = routed(&backend).await;
+    for code in [201, 404, 418, 500] {
+        backend.behave(Mood::Code(code));
+        let answer = portico.admin().get(&backend.path("/flunders")).await;
+        assert_eq!(answer.status.as_u16(), code);
+        assert!(answer.text().contains("the backend says"), "{}", answer.text());
+    }
+    backend.behave(Mood::Redirect);
+    let answer = portico.admin().get(&backend.path("/flunders")).await;
+    assert_eq!(answer.status, 502, "redirects are not followed and not passed on");
+    assert!(answer.header("location").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_external_name_service_leads_to_its_host() {
+    let backend = Backend::start("named.example.com").await;
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    admin.post(API_SERVICES, &remote("named.example.com", &backend.ca, backend.address.port())).await;
+    let (reason, _) = wait_for(&portico, &backend, "False").await;
+    assert_eq!(reason, "ServiceNotFound");
+    let service = json!({"kind": "Service", "metadata": {"name": "backend"}, "spec": {"type": "ExternalName", "externalName": "localhost"}});
+    let created = admin.post("/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let (reason, _) = wait_for(&portico, &backend, "True").await;
+    assert_eq!(reason, "Passed");
+    let answer = admin.get(&backend.path("/flunders")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_are_dialled_and_followed_with_aggregator_routing() {
+    let backend = Backend::start("slices.example.com").await;
+    let portico = Launch::new().arg("--enable-aggregator-routing").start().await;
+    let admin = portico.admin();
+    admin.post(API_SERVICES, &remote("slices.example.com", &backend.ca, 443)).await;
+    let service = json!({"kind": "Service", "metadata": {"name": "backend"}, "spec": {"ports": [{"port": 443, "name": "https"}]}});
+    let created = admin.post("/api/v1/namespaces/default/services", &service).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let (reason, _) = wait_for(&portico, &backend, "False").await;
+    assert!(["EndpointsNotFound", "ServiceNotFound"].contains(&reason.as_str()), "{reason}");
+    let slice = json!({"kind": "EndpointSlice", "metadata": {"name": "b", "labels": {"kubernetes.io/service-name": "backend"}},
+        "addressType": "IPv4", "endpoints": [{"addresses": ["127.0.0.1"]}],
+        "ports": [{"name": "https", "port": backend.address.port()}]});
+    let created = admin.post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    wait_for(&portico, &backend, "True").await;
+    assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_api_service_is_served_no_longer() {
+    let backend = Backend::start("deleted.example.com").await;
+    let portico = routed(&backend).await;
+    portico.admin().delete(&format!("{API_SERVICES}/{}", backend.name())).await;
+    eventually("the path is gone", 10, || async {
+        let answer = portico.admin().get(&backend.path("/flunders")).await;
+        if answer.status == 404 { Ok(()) } else { Err(answer.status) }
+    })
+    .await;
+}

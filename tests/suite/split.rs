@@ -1,0 +1,154 @@
+//! The control service and facades as processes of their own: what goes on while the control service is away.
+
+use std::time::Duration;
+
+use portico_tests::http::Http;
+use portico_tests::objects::{API_SERVICES, local};
+use portico_tests::{Backend, Launch, Portico, eventually};
+use serde_json::json;
+
+/// Registers over one facade and waits until every facade serves it.
+async fn served_by_all(facades: &[&Portico], backend: &Backend) {
+    let created = facades[0].admin().post(API_SERVICES, &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    for facade in facades {
+        eventually("the facade routes to the backend", 20, || async {
+            let answer = facade.admin().get(&backend.path("/flunders")).await;
+            if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+        })
+        .await;
+    }
+}
+
+async fn has_group(http: &Http, group: &str) -> Result<(), String> {
+    let text = http.get("/apis").await.text();
+    if text.contains(group) { Ok(()) } else { Err(text) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facades_outlive_the_control_service_and_hear_of_changes_when_it_is_back() {
+    let backend = Backend::start("split.example.com").await;
+    let mut server = Launch::server().start().await;
+    assert_eq!(server.halves(), (false, true), "a server has no HTTPS");
+    let first = Launch::facade(&server).start().await;
+    let second = Launch::facade(&server).start().await;
+    assert_eq!(first.halves(), (true, false), "a facade has no gRPC");
+    served_by_all(&[&first, &second], &backend).await;
+
+    server.kill();
+    for facade in [&first, &second] {
+        let admin = facade.admin();
+        for _ in 0..5 {
+            assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200, "routes stay");
+        }
+        has_group(&admin, "split.example.com").await.unwrap();
+        assert_eq!(admin.get(&backend.path("")).await.status, 200);
+        assert_eq!(admin.get("/openapi/v3").await.status, 200);
+        let refused = admin.get(API_SERVICES).await.status_body(503, "ServiceUnavailable");
+        assert!(refused.to_string().contains("ControlServiceUnavailable"), "{refused}");
+        let write = admin.post(API_SERVICES, &local("away.example.com")).await;
+        write.status_body(503, "ServiceUnavailable");
+        assert_eq!(admin.get("/readyz").await.status, 200, "a facade with a valid state is ready");
+    }
+
+    server.restart().await;
+    let created = eventually("the facade reaches the control service again", 20, || async {
+        let answer = first.admin().post(API_SERVICES, &local("back.example.com")).await;
+        if answer.status == 201 { Ok(()) } else { Err(answer.text()) }
+    });
+    created.await;
+    for facade in [&first, &second] {
+        let admin = facade.admin();
+        eventually("the change arrives", 10, || has_group(&admin, "back.example.com")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
+    let backend = Backend::start("static.example.com").await;
+    let mut server = Launch::server().start().await;
+    let mut facade = Launch::facade(&server).start().await;
+    served_by_all(&[&facade], &backend).await;
+    // The state is written behind the answers.
+    let state = facade.data().join("facade-state");
+    eventually("the state is on disk", 10, || {
+        std::future::ready(
+            std::fs::read_dir(&state)
+                .map_err(|e| e.to_string())
+                .and_then(|mut d| d.next().ok_or_else(|| "empty".to_owned()))
+                .map(drop),
+        )
+    })
+    .await;
+    // Long enough for the write that follows the last change.
+    portico_tests::process::a_while(Duration::from_millis(1500)).await;
+    server.kill();
+    facade.kill();
+    facade.restart().await;
+    let admin = facade.admin();
+    assert_eq!(admin.get(&backend.path("/flunders")).await.status, 200, "it routes from its state");
+    has_group(&admin, "static.example.com").await.unwrap();
+    assert_eq!(admin.get("/readyz").await.status, 200);
+    let verbose = admin.get("/readyz?verbose").await.text();
+    assert!(verbose.contains("stale") || verbose.contains("control service"), "it says so: {verbose}");
+    server.restart().await;
+    eventually("it follows again", 20, || async {
+        let answer = admin.get(API_SERVICES).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_facade_without_state_is_not_ready_and_asks_for_patience() {
+    let mut server = Launch::server().start().await;
+    let facade = Launch::facade(&server);
+    server.kill();
+    let (facade, folder) = facade.args(&["--secure-port", "0"]).prepared();
+    let mut facade = facade.spawn();
+    portico_tests::process::a_while(Duration::from_secs(1)).await;
+    assert!(facade.runs(), "it waits: {}", facade.log());
+    assert!(!folder.join("addresses.json").exists(), "it is not ready");
+    server.restart().await;
+    facade.ready().await;
+    assert_eq!(facade.admin().get(API_SERVICES).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_control_service_knows_its_facades() {
+    let server = Launch::server().start().await;
+    let facade = Launch::facade(&server).start().await;
+    let control = server.control();
+    let listed = eventually("the facade is listed and current", 10, || async {
+        let request = portico_proto::config::FacadesRequest::default();
+        let answer = control.config().facades(request).await.map_err(|e| e.to_string())?.into_inner();
+        if answer.facades.len() == 1 { Ok(answer) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+    assert!(!listed.facades[0].name.is_empty());
+    drop(facade);
+    eventually("a facade that is gone is listed no longer", 15, || async {
+        let request = portico_proto::config::FacadesRequest::default();
+        let answer = control.config().facades(request).await.map_err(|e| e.to_string())?.into_inner();
+        if answer.facades.is_empty() { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_of_a_facade_are_themselves_at_the_control_service() {
+    let server = Launch::server().start().await;
+    let facade = Launch::facade(&server).start().await;
+    let alice = facade.anyone().as_user("alice");
+    let refused = alice.get(API_SERVICES).await.status_body(403, "Forbidden");
+    assert!(refused["message"].as_str().unwrap().contains("\"alice\""), "{refused}");
+    let path = "/api/v1/namespaces/default/configmaps";
+    let made = facade
+        .admin()
+        .post(path, &json!({"kind": "ConfigMap", "metadata": {"name": "over-two-processes"}}))
+        .await;
+    assert_eq!(made.status, 201, "{}", made.text());
+    let list = portico_proto::apiregistration::ListRequest::default();
+    let refused = server.control_as("alice").api_services().list(list).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+}
