@@ -198,7 +198,9 @@ async fn read_request(stream: &mut TlsStream<TcpStream>, buffer: &mut Vec<u8>) -
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
     let first: HashMap<&str, &str> = headers.iter().rev().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    let body = if first.get("transfer-encoding") == Some(&"chunked") {
+    let body = if first.contains_key("expect-early") {
+        Vec::new()
+    } else if first.get("transfer-encoding") == Some(&"chunked") {
         while !buffer.windows(5).any(|window| window == b"0\r\n\r\n") && !ends_with_trailers(buffer) {
             fill(stream, buffer).await?;
         }

@@ -41,6 +41,7 @@ pub struct Setup {
     /// Time that the chain gives each request.
     pub deadline: Option<Duration>,
     pub registry: Registry,
+    pub connector: Connector,
 }
 
 impl Setup {
@@ -82,6 +83,7 @@ impl Setup {
             client_cert: None,
             deadline: None,
             registry,
+            connector: Connector::new(ConnectorOptions::default()),
         }
     }
 
@@ -90,9 +92,8 @@ impl Setup {
     }
 
     pub async fn start(self) -> Front {
-        let Self { route, bundle, user, limits, client_cert, deadline, registry } = self;
+        let Self { route, bundle, user, limits, client_cert, deadline, registry, connector } = self;
         let tasks = TaskSet::new();
-        let connector = Connector::new(ConnectorOptions::default());
         let settings = ProxySettings { connector, client_cert, tasks: tasks.clone(), limits };
         let proxy = Proxy::new(settings, ProxyMetrics::new(&registry));
         let upstream =

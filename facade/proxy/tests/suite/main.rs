@@ -5,6 +5,7 @@
 mod backend;
 mod circuit;
 mod decisions;
+mod egress;
 mod front;
 mod http2;
 mod identity;
@@ -12,3 +13,4 @@ mod pool;
 mod responses;
 mod tls;
 mod upgrades;
+mod uploads;

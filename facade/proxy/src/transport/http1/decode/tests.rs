@@ -4,8 +4,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Feeds pieces one after another; gives status, body, trailers, whether it ended, and what is left over.
-fn fed(pieces: &[&[u8]], to_head: bool) -> Result<(u16, Vec<u8>, HeaderMap, bool, Vec<u8>), Malformed> {
+/// Status, body, trailers, whether it ended, and what is left over.
+type Fed = (u16, Vec<u8>, HeaderMap, bool, Vec<u8>);
+
+/// Feeds pieces one after another.
+fn fed(pieces: &[&[u8]], to_head: bool) -> Result<Fed, Malformed> {
     let mut buffer = BytesMut::new();
     let (mut found, mut body, mut trailers, mut ended) = (None, Vec::new(), HeaderMap::new(), false);
     for piece in pieces {
