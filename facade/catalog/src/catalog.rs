@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 
@@ -27,6 +27,7 @@ pub struct Catalog {
     pub(crate) settings: Settings,
     pub(crate) documents: Arc<dyn DocumentSource>,
     pub(crate) compressed: Compressed,
+    server_address: ArcSwap<String>,
     state: Mutex<State>,
     /// Nothing after a change: the next request makes the next snapshot.
     current: ArcSwapOption<Snapshot>,
@@ -37,12 +38,22 @@ impl Catalog {
     #[must_use]
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
         Self {
+            server_address: ArcSwap::from_pointee(settings.server_address.clone()),
             settings,
             documents,
             compressed: Compressed::default(),
             state: Mutex::new(State::default()),
             current: ArcSwapOption::empty(),
         }
+    }
+
+    /// Tells the address that `/api` names, once it is bound.
+    pub fn set_server_address(&self, address: impl Into<String>) {
+        self.server_address.store(Arc::new(address.into()));
+    }
+
+    pub(crate) fn server_address(&self) -> Arc<String> {
+        self.server_address.load_full()
     }
 
     /// Applies changes of the stream. Cheap: documents are made when they are asked for.
@@ -59,11 +70,11 @@ impl Catalog {
 
     /// Replaces everything by a snapshot of the stream.
     pub fn reset(&self, entries: impl IntoIterator<Item = Change>) {
+        let mut state = self.state.lock();
         let mut next = State::default();
         for entry in entries {
-            next.apply(entry);
+            next.apply_over(&state, entry);
         }
-        let mut state = self.state.lock();
         if next.routes != state.routes || next.served != state.served {
             *state = next;
             self.current.store(None);

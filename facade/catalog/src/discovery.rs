@@ -31,7 +31,7 @@ pub(crate) async fn core(catalog: &Catalog, snapshot: &Snapshot, request: &Reque
         let document = aggregated::core(catalog, snapshot).await;
         return aggregated_reply(&document, wanted, request);
     }
-    strict(request, || legacy::versions(&catalog.settings.server_address))
+    strict(request, || legacy::versions(&catalog.server_address()))
 }
 
 /// `/apis`: aggregated or the list of groups; any method.

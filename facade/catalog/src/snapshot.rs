@@ -97,11 +97,11 @@ impl Snapshot {
         builtin.map(|s| s.group.as_str()).collect()
     }
 
-    /// Priority of the group (of this version of it) and of the version.
+    /// Priority of the group (of this version of it) and of the version, as the aggregated document sees them.
     pub fn priority(&self, gv: &GroupVersion) -> (i32, i32) {
         let own = if gv.group == OWN_GROUP { i32::MAX } else { 0 };
         match self.registered.get(gv) {
-            Some(r) => (r.group_priority.max(own), r.version_priority),
+            Some(r) => (r.first_priorities.0.max(own), r.first_priorities.1),
             None => (own, 0),
         }
     }

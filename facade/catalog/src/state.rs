@@ -33,12 +33,18 @@ pub(crate) struct Registered {
     pub group_version: GroupVersion,
     pub group_priority: i32,
     pub version_priority: i32,
+    /// What the aggregated document orders by: the priorities that the group version first came with. Upstream does
+    /// not look at later ones until it has been gone.
+    pub first_priorities: (i32, i32),
     pub local: bool,
 }
 
-impl From<&Route> for Registered {
-    fn from(route: &Route) -> Self {
+impl Registered {
+    fn new(route: &Route, before: Option<&Self>) -> Self {
+        let now = (route.group_priority_minimum, route.version_priority);
+        let before = before.filter(|b| b.group_version == route.group_version);
         Self {
+            first_priorities: before.map_or(now, |b| b.first_priorities),
             name: route.name.clone(),
             group_version: route.group_version.clone(),
             group_priority: route.group_priority_minimum,
@@ -56,11 +62,27 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Applies one change to a state that takes the place of an older one, which knows how group versions first came.
+    pub fn apply_over(&mut self, older: &Self, change: Change) {
+        match change {
+            Change::Route { key, route } => {
+                let before = older.routes.get(&key);
+                let registered = route.map(|r| Arc::new(Registered::new(&r, before.map(|b| &**b))));
+                set(&mut self.routes, key, registered);
+            }
+            Change::Served { key, served } => {
+                set(&mut self.served, key, served);
+            }
+        }
+    }
+
     /// Applies one change; whether anything that shows is different now.
     pub fn apply(&mut self, change: Change) -> bool {
         match change {
             Change::Route { key, route } => {
-                set(&mut self.routes, key, route.map(|r| Arc::new(Registered::from(&*r))))
+                let before = self.routes.get(&key).cloned();
+                let registered = route.map(|r| Arc::new(Registered::new(&r, before.as_deref())));
+                set(&mut self.routes, key, registered)
             }
             Change::Served { key, served } => set(&mut self.served, key, served),
         }

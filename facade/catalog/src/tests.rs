@@ -186,6 +186,31 @@ async fn tied_groups_order_by_service_name_in_one_document_and_by_group_in_the_o
 }
 
 #[tokio::test]
+async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
+    let w = world();
+    let versions = |json: String| {
+        json.split(r#"{"version":""#).skip(1).map(|t| t[..2].to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    w.catalog.update([route("back/v1", (10, 10), true), route("back/v2", (10, 10), true)]);
+    w.catalog.update([route("back/v1", (10, 50), true)]);
+    assert!(w.json("/apis/back", "").await.contains(r#""versions":[{"groupVersion":"back/v1""#));
+    assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
+    // A new snapshot of the stream is no new beginning; a version that was gone is.
+    w.catalog.reset([route("back/v1", (10, 50), true), route("back/v2", (10, 10), true)]);
+    assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
+    w.catalog.update([Change::Route { key: "v1.back".into(), route: None }]);
+    w.catalog.update([route("back/v1", (10, 50), true)]);
+    assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v1 v2");
+}
+
+#[tokio::test]
+async fn the_address_can_be_told_once_it_is_bound() {
+    let w = world();
+    w.catalog.set_server_address("10.0.0.2:7000");
+    assert!(w.json("/api", "").await.contains(r#""serverAddress":"10.0.0.2:7000""#));
+}
+
+#[tokio::test]
 async fn the_form_follows_the_accept_header() {
     let w = world();
     w.catalog.update([route("apps/v1", (1, 1), false)]);
