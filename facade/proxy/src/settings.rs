@@ -41,7 +41,7 @@ pub struct Limits {
     pub circuit_failures: u32,
     /// How long a circuit stays open at first; doubled for each failed probe up to `circuit_open_max`.
     pub circuit_open: Duration,
-    /// The longest time between two probes of a dead target.
+    /// The longest time between two probes of a dead target. A changed route is a probe at once.
     pub circuit_open_max: Duration,
     /// A backend that answers an upgrade with an error must send its body within this time.
     pub refused_upgrade_deadline: Duration,
@@ -64,7 +64,7 @@ impl Default for Limits {
             reject_redirects: true,
             circuit_failures: 3,
             circuit_open: Duration::from_millis(250),
-            circuit_open_max: Duration::from_secs(5),
+            circuit_open_max: Duration::from_secs(2),
             refused_upgrade_deadline: Duration::from_secs(10),
             http2_ping_interval: Duration::from_secs(5),
             http2_ping_timeout: Duration::from_secs(5),

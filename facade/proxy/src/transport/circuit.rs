@@ -67,6 +67,11 @@ impl Circuit {
         *self.last.lock() = Some(Verdict { failed: Some((stage, message)), at_ms: unix_ms() });
     }
 
+    /// Lets the next caller probe: somebody has news of the target.
+    pub(super) fn probe_soon(&self) {
+        self.open_until.store(0, Ordering::Release);
+    }
+
     pub(super) fn failures(&self) -> u32 {
         self.failures.load(Ordering::Relaxed)
     }

@@ -278,6 +278,8 @@ impl Transports {
             http2: backend.http2,
         };
         if let Some(found) = self.known.lock().get(&key) {
+            // Asked for by a route that is new: the control service may know that the backend is back.
+            found.targets.iter().for_each(|target| target.circuit.probe_soon());
             return Ok(found.clone());
         }
         let made = Transport::new(shared.clone(), key.clone(), backend.service.clone(), ca.cloned())?;

@@ -1,8 +1,10 @@
 //! A dead backend costs nothing, is told about, and recovers by itself.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portico_proxy::Stage;
+use bytes::Bytes;
+use portico_proxy::{Stage, Upstream};
 
 use crate::backend::{Backend, ok};
 use crate::front::{FLUNDERS, Setup};
@@ -29,8 +31,13 @@ async fn a_dead_backend_is_dialled_now_and_then_only_and_recovers() {
     }
     assert!(before.elapsed() < Duration::from_secs(5));
     assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "2");
+    // A changed route is news: it is tried at once.
+    let ca = Bytes::copy_from_slice(backend.authority.cert_pem().as_bytes());
+    let changed = Upstream::new(Arc::new(front.upstream.route().clone()), &|_| Some(ca.clone()));
+    assert_eq!(front.direct(&changed).await, 503);
+    assert_eq!(front.metric("portico_proxy_dials_total{result=\"dial\"}"), "3");
     let seen = front.upstream.observation().unwrap();
-    assert_eq!((seen.failed, seen.failures, seen.target), (Some(Stage::Dial), 2, address.to_string()));
+    assert_eq!((seen.failed, seen.failures, seen.target), (Some(Stage::Dial), 3, address.to_string()));
     assert_eq!(front.proxy.observations().len(), 1);
 }
 
