@@ -95,15 +95,32 @@ impl Backend {
         Self::with_names(group, &[SERVER_NAME]).await
     }
 
+    /// The same at an address of this machine that is not loopback, which EndpointSlices refuse. Nothing, and a word
+    /// about it, when there is none.
+    pub async fn beyond_loopback(group: &str) -> Option<Self> {
+        // Connecting a UDP socket sends nothing; it only chooses the address to send from.
+        let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+        let address = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
+        let Some(ip) = address.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback()) else {
+            crate::skipped("this machine has no address but loopback");
+            return None;
+        };
+        Some(Self::bound((ip, 0).into(), group, &[SERVER_NAME]).await)
+    }
+
     /// The same with a certificate for these names.
     pub async fn with_names(group: &str, names: &[&str]) -> Self {
+        Self::bound(([127, 0, 0, 1], 0).into(), group, names).await
+    }
+
+    async fn bound(address: SocketAddr, group: &str, names: &[&str]) -> Self {
         crate::install_provider();
         let authority = Authority::new("backend-ca");
         let (chain, key) = authority.server(names).der();
         let mut tls =
             rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(address).await.unwrap();
         let shared = Arc::new(Shared {
             group: group.to_owned(),
             mood: Mutex::new(Mood::Well),
@@ -265,9 +282,9 @@ async fn answer(
             return Ok(redirect);
         }
         Mood::Slow(time) => crate::process::a_while(time).await,
-        Mood::Hang => return std::future::pending().await,
-        Mood::Drop => return Err(Closed),
-        Mood::Well | Mood::Reset | Mood::HalfOpen => {}
+        Mood::Hang | Mood::HalfOpen => return std::future::pending().await,
+        Mood::Drop | Mood::Reset => return Err(Closed),
+        Mood::Well => {}
     }
     if let Some(upgrade) = upgrade {
         return Ok(echo_bytes(upgrade, &seen, &tasks));

@@ -133,8 +133,10 @@ impl Launch {
     }
 
     /// Runs it to its end, as a user at a terminal would see it: exit code, standard output, standard error.
-    pub fn run(mut self) -> (Option<i32>, String, String) {
-        let output = self.command().output().expect("the binary can be run");
+    pub async fn run(mut self) -> (Option<i32>, String, String) {
+        let mut command = tokio::process::Command::from(self.command());
+        let ends = tokio::time::timeout(Duration::from_secs(PATIENCE), command.kill_on_drop(true).output());
+        let output = ends.await.expect("it ends by itself").expect("the binary can be run");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
@@ -301,7 +303,7 @@ impl Drop for Portico {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if std::thread::panicking() {
+        if std::thread::panicking() && std::env::var_os("PORTICO_LOG").is_some() {
             let log = self.log();
             let tail: Vec<&str> = log.lines().rev().take(40).collect();
             let tail: Vec<&str> = tail.into_iter().rev().collect();

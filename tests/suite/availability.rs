@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::proxying::{register, routed, wait_for};
 
 /// Makes the control service look again now.
-async fn look_again(portico: &Portico, backend: &Backend) {
-    let patch = json!({"metadata": {"labels": {"looked": format!("{}", backend.seen().len())}}});
+pub async fn look_again(portico: &Portico, backend: &Backend) {
+    let patch = json!({"metadata": {"labels": {"looked": format!("{:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos())}}});
     portico.admin().merge(&format!("{API_SERVICES}/{}", backend.name()), &patch).await;
 }
 

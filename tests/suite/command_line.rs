@@ -7,8 +7,8 @@ use std::time::Instant;
 use portico_tests::process::any_file;
 use portico_tests::{Launch, Portico, eventually};
 
-#[test]
-fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
     let file = any_file();
     let file = file.to_str().unwrap();
     for (args, setting) in [
@@ -33,7 +33,7 @@ fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
         (&["--no-such-flag"], "--no-such-flag"),
     ] {
         let (launch, folder) = Launch::new().args(args).prepared();
-        let (code, out, err) = launch.run();
+        let (code, out, err) = launch.run().await;
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");
         let lines: Vec<&str> = err.lines().collect();
         assert_eq!(lines.len(), 1, "{args:?}: {err}");
@@ -42,34 +42,34 @@ fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
     }
 }
 
-#[test]
-fn a_facade_needs_to_know_its_control_service() {
-    let (code, _, err) = Launch::new().arg("facade").run();
+#[tokio::test(flavor = "multi_thread")]
+async fn a_facade_needs_to_know_its_control_service() {
+    let (code, _, err) = Launch::new().arg("facade").run().await;
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("--control-kubeconfig"), "{err}");
 }
 
-#[test]
-fn variables_and_files_are_checked_like_flags() {
-    let (code, _, err) = Launch::new().env("PORTICO_SECURE_PORT", "x").run();
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_and_files_are_checked_like_flags() {
+    let (code, _, err) = Launch::new().env("PORTICO_SECURE_PORT", "x").run().await;
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("secure-port") || err.contains("PORTICO_SECURE_PORT"), "{err}");
-    for text in ["no-such-key: 1\n", "secure-port: x\n", "- a\n", "secure-port: [1\n"] {
+    for text in ["no-such-key: 1\n", "request-timeout: x\n", "- a\n", "request-timeout: [1\n"] {
         let (launch, folder) = Launch::new().prepared();
         let file = folder.join("config.yaml");
         std::fs::write(&file, text).unwrap();
-        let (code, _, err) = launch.args(&["--config", file.to_str().unwrap()]).run();
+        let (code, _, err) = launch.args(&["--config", file.to_str().unwrap()]).run().await;
         assert_eq!(code, Some(2), "{text}: {err}");
         assert_eq!(err.lines().count(), 1, "{text}: {err}");
     }
 }
 
-#[test]
-fn version_and_help_end_well() {
-    let (code, out, _) = Launch::new().arg("version").run();
+#[tokio::test(flavor = "multi_thread")]
+async fn version_and_help_end_well() {
+    let (code, out, _) = Launch::new().arg("version").run().await;
     assert_eq!(code, Some(0));
     assert!(out.contains(env!("CARGO_PKG_VERSION")), "{out}");
-    let (code, out, _) = Launch::new().arg("--help").run();
+    let (code, out, _) = Launch::new().arg("--help").run().await;
     assert_eq!(code, Some(0));
     for flag in
         ["--data-dir", "--secure-port", "--control-address", "--addresses-file", "--authorization-mode"]
@@ -121,7 +121,7 @@ async fn the_addresses_file_tells_what_is_bound_and_goes_on_a_clean_exit() {
 async fn a_second_process_on_the_same_data_is_refused() {
     let first = Portico::start().await;
     let second = Launch::new().on_data_of(&first).args(&["--addresses-file", "second.json"]);
-    let (code, _, err) = second.run();
+    let (code, _, err) = second.run().await;
     assert!(code.is_some_and(|code| code != 0), "{err}");
     assert!(err.contains("data"), "it says why: {err}");
     assert_eq!(first.admin().get("/readyz").await.status, 200, "the first one goes on");
@@ -131,7 +131,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
 async fn a_taken_port_is_said() {
     let first = Portico::start().await;
     let port = first.https().port().to_string();
-    let (code, _, err) = Launch::new().args(&["--secure-port", &port]).run();
+    let (code, _, err) = Launch::new().args(&["--secure-port", &port]).run().await;
     assert!(code.is_some_and(|code| code != 0), "{err}");
     assert!(err.contains(&port), "{err}");
 }
@@ -193,13 +193,13 @@ async fn everything_is_allowed_only_when_said_so() {
     assert_eq!(portico.anyone().get("/apis").await.status, 401, "nobody in particular is not let in then");
 }
 
-#[test]
-fn a_data_folder_that_cannot_be_written_is_said() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_that_cannot_be_written_is_said() {
     let (launch, folder) = Launch::new().prepared();
     let file = folder.join("a-file");
     std::fs::write(&file, "").unwrap();
     std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-    let (code, _, err) = launch.args(&["--data-dir", file.join("data").to_str().unwrap()]).run();
+    let (code, _, err) = launch.args(&["--data-dir", file.join("data").to_str().unwrap()]).run().await;
     assert!(code.is_some_and(|code| code != 0), "{err}");
     assert!(err.contains("a-file"), "{err}");
 }

@@ -215,9 +215,13 @@ async fn reflection_describes_every_service_in_both_versions() {
             names
         }};
     }
-    let names = listed!(v1);
-    assert_eq!(names, listed!(v1alpha));
-    for service in wanted {
-        assert!(names.contains(&service), "{service} is not among {names:?}");
+    for (own, names) in [("v1", listed!(v1)), ("v1alpha", listed!(v1alpha))] {
+        // Each version lists itself and not the other, as a client of one has no use for the other.
+        let listed = |service: &String| {
+            !service.starts_with("grpc.reflection.") || service.contains(&format!(".{own}."))
+        };
+        for service in wanted.iter().filter(|service| listed(service)) {
+            assert!(names.contains(service), "{own}: {service} is not among {names:?}");
+        }
     }
 }

@@ -3,17 +3,30 @@
 use http::{Method, Request};
 use http_body_util::Full;
 use portico_tests::objects::{API_SERVICES, local};
-use portico_tests::{Backend, Launch, Portico, eventually};
+use portico_tests::{Backend, Launch, Portico, eventually, pki};
 use serde_json::{Value, json};
 
-use crate::proxying::{register, routed};
+use crate::availability::look_again;
+use crate::proxying::routed;
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_is_open_and_its_parts_are_named() {
-    let portico = Portico::start().await;
+    let (launch, folder) = Launch::new().prepared();
+    let pair = pki::Authority::new("front-proxy-ca").client("front-proxy", &[]);
+    let (cert, key) = (folder.join("proxy.crt"), folder.join("proxy.key"));
+    std::fs::write(&cert, pair.cert).unwrap();
+    std::fs::write(&key, pair.key).unwrap();
+    // Its hook is there when there is something to reload.
+    let files = [
+        "--proxy-client-cert-file",
+        cert.to_str().unwrap(),
+        "--proxy-client-key-file",
+        key.to_str().unwrap(),
+    ];
+    let portico = launch.args(&files).start().await;
     let anyone = portico.anyone();
     for path in ["/healthz", "/livez", "/readyz"] {
         let answer = anyone.get(path).await;
@@ -135,8 +148,7 @@ async fn discovery_lists_local_groups_and_backends_in_both_forms() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_backends_last_answer_is_kept_and_marked_stale() {
     let mut backend = Backend::start("stale.example.com").await;
-    let portico = Launch::new().args(&["--backend-probe-period", "1s"]).start().await;
-    register(&portico, &backend).await;
+    let portico = routed(&backend).await;
     let admin = portico.admin();
     let freshness = |wanted: &'static str| {
         let admin = admin.clone();
@@ -156,6 +168,7 @@ async fn a_dead_backends_last_answer_is_kept_and_marked_stale() {
     };
     freshness("Current").await;
     backend.stop().await;
+    look_again(&portico, &backend).await;
     let version = freshness("Stale").await;
     assert_eq!(version["resources"][0]["resource"], "flunders", "the last good answer is kept");
     backend.resume().await;

@@ -111,7 +111,12 @@ async fn a_facade_without_state_is_not_ready_and_asks_for_patience() {
     assert!(!folder.join("addresses.json").exists(), "it is not ready");
     server.restart().await;
     facade.ready().await;
-    assert_eq!(facade.admin().get(API_SERVICES).await.status, 200);
+    let request = || http::Request::get(API_SERVICES).body(Default::default()).unwrap();
+    eventually("it serves with a certificate of the internal CA", 10, || async {
+        let answer = facade.admin().fetch(request()).await.map_err(|e| e.to_string())?;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text()) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
