@@ -9,13 +9,16 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt, copy, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
 
 use crate::body::{ProxyBody, RequestBody};
 use crate::headers::{clean_response, set_target};
 use crate::refusal::{Refusal, Stage};
 use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched};
+
+/// What is read at once from an upgraded connection: a TLS record.
+const PIECE: usize = 16 * 1024;
 
 /// How a WebSocket client says a bearer token; it is a credential and stays here.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
@@ -112,14 +115,30 @@ async fn tunnel(client: OnUpgrade, backend: Switched) -> Result<(), TunnelError>
         to_client.flush().await?;
     }
     let copied = tokio::select! {
-        copied = copy(&mut from_client, &mut to_backend) => copied,
-        copied = copy(&mut from_backend, &mut to_client) => copied,
+        copied = pump(&mut from_client, &mut to_backend) => copied,
+        copied = pump(&mut from_backend, &mut to_client) => copied,
     };
     // The side that ended may be gone already: what counts is that the other one learns of it.
     let (client, backend) = tokio::join!(to_client.shutdown(), to_backend.shutdown());
     copied?;
     client.and(backend)?;
     Ok(())
+}
+
+/// Bytes one way, each piece at once, until the reader ends.
+async fn pump(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+) -> std::io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = from.read(&mut piece).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&piece[..read]).await?;
+        to.flush().await?;
+    }
 }
 
 /// The backend says no: the client gets all of it, and then the end of its connection.

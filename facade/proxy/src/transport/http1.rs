@@ -29,8 +29,10 @@ use super::registry::Permit;
 use crate::body::RequestBody;
 use encode::Framing;
 
-/// Space for reading.
+/// Space for reading; an answer that fills it gets [`STREAM`].
 const READ: usize = 8 * 1024;
+/// Space for reading an answer that streams: two TLS records.
+const STREAM: usize = 32 * 1024;
 /// A body waits while this much of it is not written yet.
 const WRITE: usize = 64 * 1024;
 
@@ -38,6 +40,8 @@ pub(crate) struct Http1 {
     io: Connection,
     /// Read, and not yet decoded.
     read: BytesMut,
+    /// How much space to read into.
+    space: usize,
     /// Encoded, and written up to `written`.
     write: Vec<u8>,
     written: usize,
@@ -80,6 +84,7 @@ impl Http1 {
         Box::new(Self {
             io,
             read: BytesMut::new(),
+            space: READ,
             write: Vec::new(),
             written: 0,
             flushed: true,
@@ -91,8 +96,14 @@ impl Http1 {
         })
     }
 
-    /// After an exchange: nothing is left over on either side.
-    fn is_reusable(&self) -> bool {
+    /// After an exchange: nothing is left over on either side. Big buffers are let go.
+    fn is_reusable(&mut self) -> bool {
+        if self.space > READ {
+            self.space = READ;
+            if self.read.is_empty() {
+                self.read = BytesMut::new();
+            }
+        }
         self.keep_alive
             && self.read.is_empty()
             && self.upload.is_none()
@@ -249,8 +260,12 @@ impl Http1 {
     /// Reads more; 0 is the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read.capacity() - self.read.len() < READ / 2 {
-            self.read.reserve(READ);
+            self.read.reserve(self.space);
         }
-        poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read)
+        let read = ready!(poll_read_buf(Pin::new(&mut self.io), cx, &mut self.read))?;
+        if read >= READ {
+            self.space = STREAM;
+        }
+        Poll::Ready(Ok(read))
     }
 }

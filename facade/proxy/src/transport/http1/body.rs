@@ -95,7 +95,7 @@ impl Http1Body {
 
     fn release_at_end(&mut self) {
         if self.decoder.is_done()
-            && let Some(Lease { connection, permit, target: Some(target) }) = self.lease.take()
+            && let Some(Lease { mut connection, permit, target: Some(target) }) = self.lease.take()
             && connection.is_reusable()
         {
             permit.transport().put(target, connection);
