@@ -1,0 +1,152 @@
+//! The certificates of a run: one authority, and what it signed for proxies, backends and clients.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_kit::pki::{Authority, PemPair, Profile, parse_certs, root_store};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::{ResolvesServerCertUsingSni, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, ServerConfig, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+
+use crate::Failure;
+
+/// The name that proxies verify at the backend: Service `default/backend`.
+pub(crate) const BACKEND: &str = "backend.default.svc";
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The pairs of a run, and the files that proxies read them from.
+pub(crate) struct Certificates {
+    authority: Authority,
+    /// What the backend shows.
+    backend: PemPair,
+    /// What clients show to proxies: a member of system:masters.
+    admin: PemPair,
+    folder: PathBuf,
+}
+
+impl Certificates {
+    /// Issues all and writes the files.
+    pub(crate) fn make(folder: &Path) -> Result<Self, Failure> {
+        let authority = Authority::create("bench-ca")?;
+        let server = |name: &str| {
+            let names = [name.to_owned(), "localhost".to_owned(), "127.0.0.1".to_owned()];
+            authority.issue(&Profile::server(name, &names, DAY))
+        };
+        let (backend, front) = (server(BACKEND)?, server("front")?);
+        let proxy = authority.issue(&Profile::client("front-proxy", &[], DAY))?;
+        let admin = authority.issue(&Profile::client("admin", &["system:masters"], DAY))?;
+        for (name, pair) in [("front", &front), ("proxy", &proxy)] {
+            std::fs::write(folder.join(format!("{name}.crt")), &pair.cert_pem)?;
+            std::fs::write(folder.join(format!("{name}.key")), &pair.key_pem)?;
+        }
+        std::fs::write(folder.join("ca.crt"), authority.cert_pem())?;
+        Ok(Self { authority, backend, admin, folder: folder.to_owned() })
+    }
+
+    /// `ca.crt`; `front.crt`, `front.key`: what proxies show to clients; `proxy.crt`, `proxy.key`: to backends.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    /// The authority's certificate.
+    pub(crate) fn ca_pem(&self) -> &str {
+        self.authority.cert_pem()
+    }
+
+    /// A backend's TLS: clients must show a certificate of the authority. `others` are further names with pairs that
+    /// another authority signed.
+    pub(crate) fn backend_tls(&self, others: &[(String, PemPair)]) -> Result<ServerConfig, Failure> {
+        let roots = Arc::new(root_store("ca", self.ca_pem().as_bytes())?);
+        let clients = WebPkiClientVerifier::builder(roots).build()?;
+        let mut by_name = ResolvesServerCertUsingSni::new();
+        by_name.add(BACKEND, certified(&self.backend)?)?;
+        for (name, pair) in others {
+            by_name.add(name, certified(pair)?)?;
+        }
+        let mut tls =
+            ServerConfig::builder().with_client_cert_verifier(clients).with_cert_resolver(Arc::new(by_name));
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(tls)
+    }
+
+    /// A client of proxies: verifies them, shows the admin's certificate.
+    pub(crate) fn client_tls(&self) -> Result<Arc<ClientConfig>, Failure> {
+        let (chain, key) = der(&self.admin)?;
+        let roots = root_store("ca", self.ca_pem().as_bytes())?;
+        let mut tls =
+            ClientConfig::builder().with_root_certificates(roots).with_client_auth_cert(chain, key)?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(tls))
+    }
+}
+
+fn der(pair: &PemPair) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Failure> {
+    let chain = parse_certs("pair", pair.cert_pem.as_bytes())?;
+    Ok((chain, PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes())?))
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+fn certified(pair: &PemPair) -> Result<CertifiedKey, Failure> {
+    let (chain, key) = der(pair)?;
+    Ok(CertifiedKey::from_der(chain, key, &provider())?)
+}
+
+/// A new authority and the pair that it signed for a name.
+pub(crate) fn stranger(name: &str) -> Result<(String, PemPair), Failure> {
+    let authority = Authority::create(&format!("ca of {name}"))?;
+    let pair = authority.issue(&Profile::server(name, &[name.to_owned()], DAY))?;
+    Ok((authority.cert_pem().to_owned(), pair))
+}
+
+/// A client that believes any server: for a first start, whose certificates do not exist yet.
+pub(crate) fn credulous_tls() -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder().dangerous();
+    let verifier = Arc::new(Credulous(provider()));
+    Arc::new(builder.with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+#[derive(Debug)]
+struct Credulous(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,10 @@
+//! One room per bench: sets the scene, measures in interleaved rounds, says what was wanted.
+
+pub(crate) mod ca_memory;
+pub(crate) mod create;
+pub(crate) mod dead_backends;
+pub(crate) mod first_request;
+pub(crate) mod memory;
+pub(crate) mod proxy;
+pub(crate) mod split;
+pub(crate) mod startup;

@@ -1,0 +1,95 @@
+//! What 100 dead backends do to requests to a live one: half refuse connections, half accept and never answer.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use portico_kit::tasks::TaskSet;
+use portico_proto::client::Client;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::proxy::{CLIENTS, register};
+use crate::backend::Backend;
+use crate::https::Door;
+use crate::load::{Load, get};
+use crate::portico::Portico;
+use crate::process::free_address;
+use crate::registrations::{Registration, create, delete, wait_judged};
+use crate::report::{Goal, Report, note};
+use crate::statistics::median_of;
+use crate::{Failure, Setting};
+
+const NAME: &str = "dead-backends";
+const DEAD: usize = 100;
+const P99_RATIO: f64 = 1.25;
+/// Between two requests to dead backends, all the while: somebody keeps asking for them.
+const ASK_DEAD: Duration = Duration::from_millis(10);
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
+    let portico = Portico::start(setting).await?;
+    let live = register(setting, &portico, &backend).await?;
+    let (door, control) = (portico.door(setting)?, portico.control()?);
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let dead = graves(setting, &silent)?;
+    let time = Duration::from_secs(setting.options.seconds);
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for round in 1..=setting.options.rounds {
+        without.push(get(&door, &live.path(), CLIENTS, time).await?.clean("live")?);
+        with.push(beside_the_dead(&door, &control, &live.path(), &dead, time).await?);
+        for (name, loads) in [("alone", &without), ("beside 100 dead", &with)] {
+            let Some(load) = loads.last() else { continue };
+            let (rate, p50, p99) = (load.per_second, load.p50(), load.p99());
+            note(&format!("round {round}: {name:<16} {rate:>8.0}/s p50 {p50:>6.0} us p99 {p99:>6.0} us"));
+        }
+    }
+    let (alone, beside) = (median_of(&without, Load::p99), median_of(&with, Load::p99));
+    report.add(NAME, "p99 of a live backend, alone", alone, "us", Goal::None);
+    report.add(NAME, "p99 of a live backend beside 100 dead", beside, "us", Goal::None);
+    report.add(NAME, "p99 beside the dead, of p99 alone", beside / alone, "x", Goal::AtMost(P99_RATIO));
+    let rates = |loads: &[Load]| median_of(loads, |load| load.per_second);
+    report.add(NAME, "requests per second beside, of alone", rates(&with) / rates(&without), "x", Goal::None);
+    Ok(())
+}
+
+/// Registrations of backends that are not there.
+fn graves(setting: &Setting, silent: &TcpListener) -> Result<Vec<Registration>, Failure> {
+    let (silent, refusing) = (silent.local_addr()?, free_address()?);
+    let at = |at| {
+        let address = if at % 2 == 0 { silent } else { refusing };
+        let group = format!("dead{at}.example.com");
+        Registration::at(group, format!("https://{address}"), setting.certificates.ca_pem())
+    };
+    Ok((0..DEAD).map(at).collect())
+}
+
+async fn beside_the_dead(
+    door: &Door,
+    control: &Client,
+    live: &str,
+    dead: &[Registration],
+    time: Duration,
+) -> Result<Load, Failure> {
+    create(std::slice::from_ref(control), 4, dead.to_vec()).await?;
+    wait_judged(control, dead.len() + 1).await?;
+    let tasks = TaskSet::new();
+    let (other, paths) = (door.clone(), dead.iter().map(Registration::path).collect());
+    tasks.spawn_until_cancelled("ask-dead", async move {
+        // How it ends does not matter: what is measured is the others.
+        let _ = ask(&other, paths).await;
+    });
+    let load = get(door, live, CLIENTS, time).await?.clean("live beside dead")?;
+    tasks.cancel();
+    delete(control, dead.iter().map(Registration::name)).await?;
+    Ok(load)
+}
+
+async fn ask(door: &Door, paths: Vec<String>) -> Result<(), Failure> {
+    let mut client = door.client().await?;
+    let mut pace = interval(ASK_DEAD);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for path in paths.iter().cycle() {
+        pace.tick().await;
+        client.get(path).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Resident memory of the all-in-one with nothing to do.
+
+use std::time::Duration;
+
+use crate::kube::{Kube, WHY_NOT};
+use crate::portico::Portico;
+use crate::report::{Goal, Report};
+use crate::statistics::median;
+use crate::{Failure, Setting};
+
+const NAME: &str = "memory";
+const IDLE_MIB: f64 = 25.0;
+/// After the start, until what the start needed is given back.
+const SETTLE: Duration = Duration::from_secs(5);
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let (mut resident, mut anonymous) = (Vec::new(), Vec::new());
+    for _ in 0..setting.options.rounds.min(3) {
+        let portico = Portico::start(setting).await?;
+        tokio::time::sleep(SETTLE).await;
+        resident.push(portico.process.resident()?);
+        anonymous.push(portico.process.anonymous()?);
+    }
+    report.add(NAME, "idle, resident, median", median(&resident), "MiB", Goal::AtMost(IDLE_MIB));
+    report.add(NAME, "of it, not backed by a file", median(&anonymous), "MiB", Goal::None);
+    let Some(kube) = Kube::start(setting).await? else {
+        report.skip("memory of kube-apiserver and etcd", WHY_NOT);
+        return Ok(());
+    };
+    tokio::time::sleep(SETTLE).await;
+    let both = kube.server.resident()? + kube.etcd.resident()?;
+    report.add(NAME, "kube-apiserver and etcd, idle, resident", both, "MiB", Goal::None);
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! Proxied GETs of 1 KiB over TLS on both sides, beside nginx set up alike, and the backend without a proxy.
+
+use std::time::Duration;
+
+use http::Method;
+
+use crate::backend::Backend;
+use crate::certificates::BACKEND;
+use crate::https::Door;
+use crate::kube::{Kube, WHY_NOT};
+use crate::load::{Load, get};
+use crate::nginx::Nginx;
+use crate::portico::Portico;
+use crate::process::until;
+use crate::registrations::{self, Registration, create, wait_available};
+use crate::report::{Goal, Report, note};
+use crate::statistics::median_of;
+use crate::{Failure, Setting};
+
+const NAME: &str = "proxy";
+/// Connections of the loads.
+pub(crate) const CLIENTS: usize = 32;
+const OF_NGINX: f64 = 0.9;
+const P99_OF_NGINX: f64 = 1.25;
+const ADDED_MICROS: f64 = 40.0;
+const OF_KUBE: f64 = 6.0;
+
+/// Something to send requests to, and what came back from it, round by round.
+struct Contender {
+    name: &'static str,
+    door: Door,
+    many: Vec<Load>,
+    one: Vec<Load>,
+}
+
+impl Contender {
+    fn new(name: &'static str, door: Door) -> Self {
+        Self { name, door, many: Vec::new(), one: Vec::new() }
+    }
+
+    fn per_second(&self) -> f64 {
+        median_of(&self.many, |load| load.per_second)
+    }
+
+    fn p99(&self) -> f64 {
+        median_of(&self.many, Load::p99)
+    }
+
+    fn single_p50(&self) -> f64 {
+        median_of(&self.one, Load::p50)
+    }
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
+    let portico = Portico::start(setting).await?;
+    let registration = register(setting, &portico, &backend).await?;
+    let nginx = Nginx::start(setting, backend.address).await?;
+    let kube = kube(setting, &backend).await?;
+
+    let mut all = vec![Contender::new("portico", portico.door(setting)?)];
+    match &nginx {
+        Some(nginx) => all.push(Contender::new("nginx", nginx.door(setting)?)),
+        None => report.skip("nginx", "not on the PATH"),
+    }
+    match &kube {
+        Some(kube) => all.push(Contender::new("kube-apiserver", kube.door(setting)?)),
+        None => report.skip("proxying of kube-apiserver", WHY_NOT),
+    }
+    let tls = client_as_proxy(setting)?;
+    all.push(Contender::new("no proxy", Door { address: backend.address, name: BACKEND, tls }));
+
+    rounds(setting, &registration.path(), &mut all).await?;
+    say(report, &all);
+    report.add(NAME, "portico, resident after the load", portico.process.resident()?, "MiB", Goal::None);
+    Ok(())
+}
+
+/// Registers the backend and waits until requests reach it.
+pub(crate) async fn register(
+    setting: &Setting,
+    portico: &Portico,
+    backend: &Backend,
+) -> Result<Registration, Failure> {
+    let control = portico.control()?;
+    let ca = setting.certificates.ca_pem();
+    let registration = Registration::at("bench.example.com".to_owned(), backend.url(), ca);
+    create(std::slice::from_ref(&control), 1, vec![registration.clone()]).await?;
+    wait_available(&control, 1).await?;
+    Ok(registration)
+}
+
+/// The backend wants a certificate of the authority; the admin's is one.
+fn client_as_proxy(setting: &Setting) -> Result<std::sync::Arc<rustls::ClientConfig>, Failure> {
+    setting.certificates.client_tls()
+}
+
+async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Failure> {
+    let Some(kube) = Kube::start(setting).await? else { return Ok(None) };
+    let mut client = kube.door(setting)?.client().await?;
+    kube.lead_to(&mut client, backend.address).await?;
+    let body =
+        registrations::json("bench.example.com", setting.certificates.ca_pem(), backend.address.port(), None);
+    client.must(Method::POST, "/apis/apiregistration.k8s.io/v1/apiservices", body).await?;
+    until("kube-apiserver proxies", async || {
+        Ok(client.get("/apis/bench.example.com/v1").await?.is_success().then_some(()))
+    })
+    .await?;
+    Ok(Some(kube))
+}
+
+async fn rounds(setting: &Setting, path: &str, all: &mut [Contender]) -> Result<(), Failure> {
+    let time = Duration::from_secs(setting.options.seconds);
+    for round in 1..=setting.options.rounds {
+        for contender in all.iter_mut() {
+            let many = get(&contender.door, path, CLIENTS, time).await?.clean(contender.name)?;
+            let one = get(&contender.door, path, 1, time / 2).await?.clean(contender.name)?;
+            note(&format!(
+                "round {round}: {:<14} {:>8.0}/s p50 {:>6.0} us p99 {:>6.0} us; one client p50 {:>5.0} us",
+                contender.name,
+                many.per_second,
+                many.p50(),
+                many.p99(),
+                one.p50()
+            ));
+            contender.many.push(many);
+            contender.one.push(one);
+        }
+    }
+    Ok(())
+}
+
+fn say(report: &mut Report, all: &[Contender]) {
+    for contender in all {
+        let name = contender.name;
+        report.add(NAME, format!("{name}, 32 clients"), contender.per_second(), "/s", Goal::None);
+        report.add(
+            NAME,
+            format!("{name}, 32 clients, p50"),
+            median_of(&contender.many, Load::p50),
+            "us",
+            Goal::None,
+        );
+        report.add(NAME, format!("{name}, 32 clients, p99"), contender.p99(), "us", Goal::None);
+        report.add(NAME, format!("{name}, one client, p50"), contender.single_p50(), "us", Goal::None);
+    }
+    let find = |name: &str| all.iter().find(|contender| contender.name == name);
+    let (Some(portico), Some(direct)) = (find("portico"), find("no proxy")) else { return };
+    if let Some(nginx) = find("nginx") {
+        let ratio = portico.per_second() / nginx.per_second();
+        report.add(NAME, "requests per second, of nginx's", ratio, "x", Goal::AtLeast(OF_NGINX));
+        report.add(NAME, "p99, of nginx's", portico.p99() / nginx.p99(), "x", Goal::AtMost(P99_OF_NGINX));
+        let (added, allowed) =
+            (portico.single_p50(), nginx.single_p50() - direct.single_p50() + ADDED_MICROS);
+        let goal = Goal::AtMost(allowed);
+        report.add(
+            NAME,
+            "latency added at one client (nginx's + 40)",
+            added - direct.single_p50(),
+            "us",
+            goal,
+        );
+    }
+    if let Some(kube) = find("kube-apiserver") {
+        let ratio = portico.per_second() / kube.per_second();
+        report.add(NAME, "requests per second, of kube-apiserver's", ratio, "x", Goal::AtLeast(OF_KUBE));
+    }
+}

@@ -1,0 +1,77 @@
+//! Control service and facade as two processes, beside the all-in-one: proxied requests, and GETs of a local object.
+
+use std::time::Duration;
+
+use super::proxy::{CLIENTS, register};
+use crate::backend::Backend;
+use crate::https::Door;
+use crate::load::{Load, get};
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::statistics::median_of;
+use crate::{Failure, Setting};
+
+const NAME: &str = "split";
+/// "The same": what rounds differ by anyway.
+const PROXIED: f64 = 0.95;
+const LOCAL: f64 = 0.5;
+
+#[derive(Default)]
+struct Rounds {
+    proxied: Vec<Load>,
+    local: Vec<Load>,
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
+    let one = Portico::start(setting).await?;
+    let registration = register(setting, &one, &backend).await?;
+    let server = Portico::server(setting).await?;
+    let facade = Portico::facade(setting, &server).await?;
+    register(setting, &server, &backend).await?;
+
+    let (one_door, split_door) = (one.door(setting)?, facade.door(setting)?);
+    let local = format!("/apis/apiregistration.k8s.io/v1/apiservices/{}", registration.name());
+    let (mut together, mut apart) = (Rounds::default(), Rounds::default());
+    for round in 1..=setting.options.rounds {
+        for (name, door, rounds) in
+            [("all in one", &one_door, &mut together), ("split", &split_door, &mut apart)]
+        {
+            load(setting, door, &registration.path(), &local, rounds).await?;
+            let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
+            let (proxied, local) = (last(&rounds.proxied), last(&rounds.local));
+            note(&format!("round {round}: {name:<12} proxied {proxied:>8.0}/s, local object {local:>8.0}/s"));
+        }
+    }
+    say(report, &together, &apart);
+    let resident = server.process.resident()? + facade.process.resident()?;
+    report.add(NAME, "both processes, resident after the load", resident, "MiB", Goal::None);
+    Ok(())
+}
+
+async fn load(
+    setting: &Setting,
+    door: &Door,
+    proxied: &str,
+    local: &str,
+    rounds: &mut Rounds,
+) -> Result<(), Failure> {
+    let time = Duration::from_secs(setting.options.seconds);
+    rounds.proxied.push(get(door, proxied, CLIENTS, time).await?.clean(proxied)?);
+    rounds.local.push(get(door, local, CLIENTS, time).await?.clean(local)?);
+    Ok(())
+}
+
+fn say(report: &mut Report, together: &Rounds, apart: &Rounds) {
+    let rate = |loads: &[Load]| median_of(loads, |load| load.per_second);
+    for (name, rounds) in [("all in one", together), ("split", apart)] {
+        report.add(NAME, format!("{name}: proxied, 32 clients"), rate(&rounds.proxied), "/s", Goal::None);
+        report.add(NAME, format!("{name}: GET of an APIService"), rate(&rounds.local), "/s", Goal::None);
+        let p99 = median_of(&rounds.local, Load::p99);
+        report.add(NAME, format!("{name}: GET of an APIService, p99"), p99, "us", Goal::None);
+    }
+    let proxied = rate(&apart.proxied) / rate(&together.proxied);
+    report.add(NAME, "proxied, split of all in one", proxied, "x", Goal::AtLeast(PROXIED));
+    let local = rate(&apart.local) / rate(&together.local);
+    report.add(NAME, "GET of a local object, split of all in one", local, "x", Goal::AtLeast(LOCAL));
+}

@@ -1,0 +1,121 @@
+//! The other peer: kube-apiserver with etcd, only where `KUBE_APISERVER` and `ETCD` say where they are.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+
+use crate::certificates::{Certificates, credulous_tls};
+use crate::https::{Client, Door};
+use crate::process::{Process, free_address, until};
+use crate::{Failure, Setting, registrations};
+
+/// A running pair.
+pub(crate) struct Kube {
+    /// kube-apiserver.
+    pub(crate) server: Process,
+    /// etcd.
+    pub(crate) etcd: Process,
+    /// From the first exec to the first 200 of /readyz.
+    pub(crate) startup: Duration,
+    address: SocketAddr,
+}
+
+/// Why there is none.
+pub(crate) const WHY_NOT: &str = "set KUBE_APISERVER and ETCD to the paths of the binaries";
+
+impl Kube {
+    /// Starts both on empty data, ready; none if the variables are not set.
+    pub(crate) async fn start(setting: &Setting) -> Result<Option<Self>, Failure> {
+        let (Some(server), Some(etcd)) = (path("KUBE_APISERVER"), path("ETCD")) else { return Ok(None) };
+        let folder = setting.fresh("kube-")?;
+        let (address, clients, peers) = (free_address()?, free_address()?, free_address()?);
+        let begun = Instant::now();
+        let etcd =
+            Process::start(&mut etcd_command(&etcd, &folder, clients, peers), &folder.join("etcd.log"))?;
+        let mut command = server_command(&server, &setting.certificates, &folder, clients, address);
+        let mut server = Process::start(&mut command, &folder.join("kube-apiserver.log"))?;
+        until("kube-apiserver is ready", async || {
+            server.alive()?;
+            Ok(ready(address).await.then_some(()))
+        })
+        .await?;
+        Ok(Some(Self { server, etcd, startup: begun.elapsed(), address }))
+    }
+
+    /// As the admin.
+    pub(crate) fn door(&self, setting: &Setting) -> Result<Door, Failure> {
+        Ok(Door { address: self.address, name: "localhost", tls: setting.certificates.client_tls()? })
+    }
+
+    /// Makes the Service that registrations name lead to this backend.
+    pub(crate) async fn lead_to(&self, client: &mut Client, backend: SocketAddr) -> Result<(), Failure> {
+        let body = registrations::service_json(backend);
+        client.must(Method::POST, "/api/v1/namespaces/default/services", body).await?;
+        Ok(())
+    }
+}
+
+/// Whether `/readyz` at this address says 200, now.
+pub(crate) async fn ready(address: SocketAddr) -> bool {
+    let door = Door { address, name: "localhost", tls: credulous_tls() };
+    let Ok(mut client) = door.client().await else { return false };
+    client.get("/readyz").await.is_ok_and(|status| status == StatusCode::OK)
+}
+
+fn path(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+fn etcd_command(binary: &Path, folder: &Path, clients: SocketAddr, peers: SocketAddr) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("--data-dir").arg(folder.join("etcd"));
+    for (flag, address) in [
+        ("--listen-client-urls", clients),
+        ("--advertise-client-urls", clients),
+        ("--listen-peer-urls", peers),
+        ("--initial-advertise-peer-urls", peers),
+    ] {
+        command.arg(format!("{flag}=http://{address}"));
+    }
+    command.arg(format!("--initial-cluster=default=http://{peers}"));
+    command
+}
+
+fn server_command(
+    binary: &Path,
+    files: &Certificates,
+    folder: &Path,
+    etcd: SocketAddr,
+    address: SocketAddr,
+) -> Command {
+    let mut command = Command::new(binary);
+    command.arg("--cert-dir").arg(folder.join("certs"));
+    command.arg(format!("--etcd-servers=http://{etcd}")).arg(format!("--secure-port={}", address.port()));
+    command.args([
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",
+        "--authorization-mode=RBAC",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    ]);
+    for (flag, file) in [
+        ("--service-account-key-file", "proxy.key"),
+        ("--service-account-signing-key-file", "proxy.key"),
+        ("--tls-cert-file", "front.crt"),
+        ("--tls-private-key-file", "front.key"),
+        ("--client-ca-file", "ca.crt"),
+        ("--requestheader-client-ca-file", "ca.crt"),
+        ("--proxy-client-cert-file", "proxy.crt"),
+        ("--proxy-client-key-file", "proxy.key"),
+    ] {
+        command.arg(format!("{flag}={}", files.file(file)));
+    }
+    command
+}

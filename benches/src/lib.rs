@@ -1,1 +1,0 @@
-//! What docs/PERFORMANCE.md reports.

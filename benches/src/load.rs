@@ -1,0 +1,128 @@
+//! The load client: connections that are kept, each with one request under way, for a set time.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::future::{Either, select};
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::mpsc;
+
+use crate::Failure;
+use crate::https::{Door, Sender, drain};
+use crate::statistics::Latencies;
+
+/// Before anything counts: connections, pools and caches come up.
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Beyond the load itself, for a last answer.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What came back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Load {
+    /// 200s per second.
+    pub(crate) per_second: f64,
+    /// Of these.
+    pub(crate) latencies: Latencies,
+    /// Answers with other codes.
+    pub(crate) errors: usize,
+}
+
+impl Load {
+    /// Microseconds.
+    pub(crate) fn p50(&self) -> f64 {
+        self.latencies.micros(0.5)
+    }
+
+    /// Microseconds.
+    pub(crate) fn p99(&self) -> f64 {
+        self.latencies.micros(0.99)
+    }
+
+    /// Fails when not everything was answered with 200.
+    pub(crate) fn clean(self, what: &str) -> Result<Self, Failure> {
+        match self.errors {
+            0 if self.latencies.count() > 0 => Ok(self),
+            errors => Err(format!("{what}: {errors} answers were no 200").into()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Connection {
+    nanos: Vec<u64>,
+    errors: usize,
+}
+
+/// GETs a path over this many connections for this long.
+pub(crate) async fn get(
+    door: &Door,
+    path: &str,
+    connections: usize,
+    time: Duration,
+) -> Result<Load, Failure> {
+    let tasks = TaskSet::new();
+    let (send, mut receive) = mpsc::channel(connections);
+    let begin = Instant::now() + WARM_UP;
+    let end = begin + time;
+    for _ in 0..connections {
+        let (door, path, send) = (door.clone(), path.to_owned(), send.clone());
+        tasks.spawn_until_cancelled("load", async move {
+            let outcome = connection(&door, &path, begin, end).await;
+            // The receiver went away when another connection failed.
+            let _ = send.send(outcome).await;
+        });
+    }
+    drop(send);
+    let mut all = Connection::default();
+    let collect = async {
+        while let Some(one) = receive.recv().await {
+            let one = one?;
+            all.nanos.extend(one.nanos);
+            all.errors += one.errors;
+        }
+        Ok::<_, Failure>(())
+    };
+    let outcome = tokio::time::timeout(WARM_UP + time + GRACE, collect).await;
+    tasks.cancel();
+    outcome.map_err(|_| format!("{path}: the load did not end"))??;
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
+    let per_second = all.nanos.len() as f64 / time.as_secs_f64();
+    Ok(Load { per_second, latencies: Latencies::new(all.nanos), errors: all.errors })
+}
+
+async fn connection(door: &Door, path: &str, begin: Instant, end: Instant) -> Result<Connection, Failure> {
+    let (sender, connection) = door.open().await?;
+    let request = door.get(path)?;
+    // One task polls both halves: no wake-ups between tasks that would count as latency.
+    match select(Box::pin(requests(sender, request, begin, end)), connection).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right((Ok(()), requests)) => requests.await,
+        Either::Right((Err(error), _)) => Err(error.into()),
+    }
+}
+
+async fn requests(
+    mut sender: Sender,
+    request: Request<Full<Bytes>>,
+    begin: Instant,
+    end: Instant,
+) -> Result<Connection, Failure> {
+    let mut seen = Connection::default();
+    let mut sent = Instant::now();
+    while sent < end {
+        sender.ready().await?;
+        let answer = sender.send_request(request.clone()).await?;
+        let ok = answer.status() == StatusCode::OK;
+        drain(answer.into_body()).await?;
+        let now = Instant::now();
+        if !ok {
+            seen.errors += 1;
+        } else if sent >= begin && now <= end {
+            seen.nanos.push(u64::try_from((now - sent).as_nanos()).unwrap_or(u64::MAX));
+        }
+        sent = now;
+    }
+    Ok(seen)
+}

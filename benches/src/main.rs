@@ -1,0 +1,155 @@
+//! The figures of docs/PERFORMANCE.md: `cargo run --release -p portico-benches -- <name>`.
+//!
+//! Each bench starts the release binary and, where there is one, a peer set up alike, drives both through their real
+//! doors from this process, and says what was wanted and what came out. It ends only what it started. It must not
+//! know how Portico works inside.
+
+mod backend;
+mod certificates;
+mod figures;
+mod https;
+mod kube;
+mod load;
+mod nginx;
+mod portico;
+mod process;
+mod registrations;
+mod report;
+mod statistics;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+
+use certificates::Certificates;
+use report::Report;
+
+/// What goes wrong in a bench is told to whoever runs it, in one line.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Measures Portico, and peers beside it.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "portico-benches")]
+struct Options {
+    /// Which figures.
+    #[arg(value_enum, required = true)]
+    benches: Vec<Bench>,
+    /// Interleaved rounds; figures are medians over them.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long each load lasts, in seconds.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// APIServices of `create`, per round.
+    #[arg(long, default_value_t = 30_000)]
+    objects: usize,
+    /// Connections that the 64 clients of `create` share; fewer cost the clients less.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// Also write the figures to this file, as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// The benches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Bench {
+    /// From exec to the first 200 of /readyz.
+    Startup,
+    /// Idle memory of the all-in-one.
+    Memory,
+    /// From POST of an APIService to the first proxied 200.
+    FirstRequest,
+    /// Proxied requests, beside nginx.
+    Proxy,
+    /// Creations by gRPC until acknowledged, and until the last condition is written.
+    Create,
+    /// What 100 dead backends do to a live one.
+    DeadBackends,
+    /// Control service and facade as two processes.
+    Split,
+    /// Memory with 5,000 APIServices and 50 CAs.
+    CaMemory,
+    /// All of these.
+    All,
+}
+
+const EACH: [Bench; 8] = [
+    Bench::Startup,
+    Bench::Memory,
+    Bench::FirstRequest,
+    Bench::Proxy,
+    Bench::Create,
+    Bench::DeadBackends,
+    Bench::Split,
+    Bench::CaMemory,
+];
+
+/// What every bench is given.
+struct Setting {
+    options: Options,
+    certificates: Certificates,
+    folder: tempfile::TempDir,
+}
+
+impl Setting {
+    fn prepare(options: Options) -> Result<Self, Failure> {
+        let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("portico-bench-").tempdir_in(parent)?;
+        let certificates = Certificates::make(folder.path())?;
+        Ok(Self { options, certificates, folder })
+    }
+
+    /// A new, empty folder.
+    fn fresh(&self, name: &str) -> Result<PathBuf, Failure> {
+        let folder = tempfile::Builder::new().prefix(name).tempdir_in(self.folder.path())?;
+        Ok(folder.keep())
+    }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    // The only error is that there is one already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    match measure(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::note(&format!("failed: {failure}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: Options) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let setting = Setting::prepare(options)?;
+    let mut report = Report::begin();
+    let wanted = |bench: &Bench| setting.options.benches.iter().any(|b| b == bench || *b == Bench::All);
+    let outcome = runtime.block_on(async {
+        for bench in EACH.into_iter().filter(wanted) {
+            report::note(&format!("== {bench:?}, load average {}", report::load_average()));
+            run(bench, &setting, &mut report).await.map_err(|failure| format!("{bench:?}: {failure}"))?;
+        }
+        Ok(())
+    });
+    report.print(setting.options.json.as_deref())?;
+    outcome
+}
+
+async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    match bench {
+        Bench::Startup => figures::startup::measure(setting, report).await,
+        Bench::Memory => figures::memory::measure(setting, report).await,
+        Bench::FirstRequest => figures::first_request::measure(setting, report).await,
+        Bench::Proxy => figures::proxy::measure(setting, report).await,
+        Bench::Create => figures::create::measure(setting, report).await,
+        Bench::DeadBackends => figures::dead_backends::measure(setting, report).await,
+        Bench::Split => figures::split::measure(setting, report).await,
+        Bench::CaMemory => figures::ca_memory::measure(setting, report).await,
+        Bench::All => Ok(()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Portico as a user runs it: the release binary, on ports that it picks.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use portico_proto::client::{Client, Connection};
+use serde::Deserialize;
+
+use crate::certificates::Certificates;
+use crate::https::Door;
+use crate::process::{Process, until};
+use crate::{Failure, Setting};
+
+/// How long one call of the gRPC client may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A running process.
+pub(crate) struct Portico {
+    /// The process.
+    pub(crate) process: Process,
+    addresses: Addresses,
+    data: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Addresses {
+    https: Option<SocketAddr>,
+    grpc: Option<SocketAddr>,
+}
+
+impl Portico {
+    /// All in one, ready.
+    pub(crate) async fn start(setting: &Setting) -> Result<Self, Failure> {
+        Self::role(setting, &[]).await
+    }
+
+    /// The control service alone, ready.
+    pub(crate) async fn server(setting: &Setting) -> Result<Self, Failure> {
+        Self::role(setting, &["server"]).await
+    }
+
+    /// A facade of this control service, ready.
+    pub(crate) async fn facade(setting: &Setting, server: &Self) -> Result<Self, Failure> {
+        let kubeconfig = server.data.join("facade.kubeconfig");
+        Self::role(setting, &["facade", "--control-kubeconfig", &kubeconfig.to_string_lossy()]).await
+    }
+
+    async fn role(setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
+        let folder = setting.fresh("portico-")?;
+        let data = folder.join("data");
+        let file = folder.join("addresses.json");
+        let mut command = command(&data)?;
+        command.args(role).arg("--addresses-file").arg(&file);
+        command.args(["--secure-port", "0", "--control-address", "127.0.0.1:0"]);
+        certificates(&mut command, &setting.certificates);
+        let mut process = Process::start(&mut command, &folder.join("log"))?;
+        let addresses = until("portico is ready", async || {
+            process.alive()?;
+            let text = std::fs::read(&file).ok();
+            Ok(text.map(|text| serde_json::from_slice(&text)).transpose()?)
+        })
+        .await?;
+        Ok(Self { process, addresses, data })
+    }
+
+    /// The facade's door, as the admin.
+    pub(crate) fn door(&self, setting: &Setting) -> Result<Door, Failure> {
+        let address = self.addresses.https.ok_or("this process has no facade")?;
+        Ok(Door { address, name: "localhost", tls: setting.certificates.client_tls()? })
+    }
+
+    /// A connection of its own to the control service, as the admin.
+    pub(crate) fn control(&self) -> Result<Client, Failure> {
+        if self.addresses.grpc.is_none() {
+            return Err("this process has no control service".into());
+        }
+        let kubeconfig = self.data.join("admin.kubeconfig");
+        let connection = Connection::from_kubeconfig(&kubeconfig, Some("control"))?;
+        Ok(Client::connect(&connection.with_deadline(DEADLINE))?)
+    }
+}
+
+/// The binary on a data folder, with no setting from our own environment.
+pub(crate) fn command(data: &Path) -> Result<Command, Failure> {
+    let mut command = Command::new(binary()?);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTICO_")) {
+        command.env_remove(name);
+    }
+    command.env("PORTICO_DATA_DIR", data);
+    Ok(command)
+}
+
+fn certificates(command: &mut Command, certificates: &Certificates) {
+    for (flag, file) in [
+        ("--tls-cert-file", "front.crt"),
+        ("--tls-private-key-file", "front.key"),
+        ("--client-ca-file", "ca.crt"),
+        ("--proxy-client-cert-file", "proxy.crt"),
+        ("--proxy-client-key-file", "proxy.key"),
+    ] {
+        command.arg(flag).arg(certificates.file(file));
+    }
+}
+
+/// `PORTICO_BIN`, or `portico` beside this program: both are built into the same folder.
+fn binary() -> Result<PathBuf, Failure> {
+    let beside = || std::env::current_exe().map(|program| program.with_file_name("portico"));
+    let path = std::env::var_os("PORTICO_BIN").map_or_else(beside, |path| Ok(path.into()))?;
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!("{} is missing: cargo build --release -p portico, or set PORTICO_BIN", path.display()).into())
+}

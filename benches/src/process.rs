@@ -1,0 +1,111 @@
+//! Processes that a bench starts, and ends: by their handle, never by name.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::Failure;
+
+/// How long anything may take to come up, or to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running process; it ends when this is dropped.
+pub(crate) struct Process {
+    child: Child,
+    name: String,
+}
+
+impl Process {
+    /// Starts a command; what it says goes to `log`.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, Failure> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let log = File::create(log)?;
+        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn();
+        let child = child.map_err(|error| format!("{name}: {error}"))?;
+        Ok(Self { child, name })
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Fails if it has ended by itself.
+    pub(crate) fn alive(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(format!("{} ended: {status}", self.name).into()),
+        }
+    }
+
+    /// Resident memory in MiB.
+    pub(crate) fn resident(&self) -> Result<f64, Failure> {
+        Ok(field(self.id(), "VmRSS:")? / 1024.0)
+    }
+
+    /// The part of it that no file backs, in MiB.
+    pub(crate) fn anonymous(&self) -> Result<f64, Failure> {
+        Ok(field(self.id(), "RssAnon:")? / 1024.0)
+    }
+
+    /// Ends it by a command of its own, for one whose children would outlive a kill.
+    pub(crate) fn end_by(&mut self, command: &mut Command) {
+        // When the command fails, the drop kills what is left.
+        if command.stdin(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+            let _ = self.child.wait();
+        }
+    }
+
+    fn kill(&mut self) {
+        // It may have ended by itself: then there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn field(process: u32, name: &str) -> Result<f64, Failure> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    Ok(value.ok_or_else(|| format!("process {process} has no {name}"))?.parse()?)
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+/// Asks every millisecond until there is an answer.
+pub(crate) async fn until<T>(
+    what: &str,
+    probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
+    until_every(what, Duration::from_millis(1), probe).await
+}
+
+/// Asks at this pace until there is an answer, for [`PATIENCE`].
+pub(crate) async fn until_every<T>(
+    what: &str,
+    pace: Duration,
+    mut probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,
+) -> Result<T, Failure> {
+    let begun = Instant::now();
+    let mut pace = interval(pace);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while begun.elapsed() < PATIENCE {
+        pace.tick().await;
+        if let Some(answer) = probe().await? {
+            return Ok(answer);
+        }
+    }
+    Err(format!("{what}: nothing within {} s", PATIENCE.as_secs()).into())
+}

@@ -1,0 +1,206 @@
+//! APIServices: as messages for the gRPC client, as JSON for HTTPS; created by many clients at once.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::TryStreamExt;
+use portico_kit::tasks::TaskSet;
+use portico_proto::apiregistration::{
+    ApiService, ApiServiceSpec, CreateRequest, DeleteRequest, ListRequest, ObjectMeta, ServiceReference,
+};
+use portico_proto::client::Client;
+use tokio::sync::mpsc;
+
+use crate::certificates::BACKEND;
+use crate::process::until_every;
+use crate::{Failure, statistics::Latencies};
+
+/// Where the backends of an APIService are, without a Service.
+const URLS: &str = "portico.dev/backend-urls";
+/// Which name they are verified by.
+const SERVER_NAME: &str = "portico.dev/backend-server-name";
+
+/// An APIService to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Registration {
+    /// `<group>`; the version is always v1.
+    pub(crate) group: String,
+    /// Where the backend is; none: `spec.service` names a Service that does not exist.
+    pub(crate) url: Option<String>,
+    /// Which name it shows.
+    pub(crate) server_name: String,
+    /// Whom to trust.
+    pub(crate) ca_pem: String,
+}
+
+impl Registration {
+    /// One that leads to a backend.
+    pub(crate) fn at(group: String, url: String, ca_pem: &str) -> Self {
+        Self { group, url: Some(url), server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
+    }
+
+    /// One that leads nowhere.
+    pub(crate) fn nowhere(group: String, ca_pem: &str) -> Self {
+        Self { group, url: None, server_name: BACKEND.to_owned(), ca_pem: ca_pem.to_owned() }
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        format!("v1.{}", self.group)
+    }
+
+    /// A path that it serves.
+    pub(crate) fn path(&self) -> String {
+        format!("/apis/{}/v1", self.group)
+    }
+
+    fn message(self) -> CreateRequest {
+        let metadata = ObjectMeta {
+            name: self.name(),
+            annotations: self.url.map_or_else(HashMap::new, |url| {
+                HashMap::from([(URLS.to_owned(), url), (SERVER_NAME.to_owned(), self.server_name)])
+            }),
+            ..ObjectMeta::default()
+        };
+        let spec = ApiServiceSpec {
+            service: Some(ServiceReference {
+                namespace: "default".to_owned(),
+                name: "backend".to_owned(),
+                port: None,
+            }),
+            group: self.group,
+            version: "v1".to_owned(),
+            ca_bundle: self.ca_pem.into_bytes(),
+            group_priority_minimum: 1000,
+            version_priority: 10,
+            ..ApiServiceSpec::default()
+        };
+        let api_service = ApiService { metadata: Some(metadata), spec: Some(spec), status: None };
+        CreateRequest { api_service: Some(api_service), dry_run: false }
+    }
+}
+
+/// The JSON of an APIService for `default/backend` at a port; `url` becomes the annotation.
+pub(crate) fn json(group: &str, ca_pem: &str, port: u16, url: Option<&str>) -> String {
+    let annotations = url.map_or_else(String::new, |url| format!(r#","annotations":{{"{URLS}":"{url}"}}"#));
+    let ca = base64(ca_pem.as_bytes());
+    format!(
+        r#"{{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{{"name":"v1.{group}"{annotations}}},"spec":{{"group":"{group}","version":"v1","caBundle":"{ca}","groupPriorityMinimum":1000,"versionPriority":10,"service":{{"namespace":"default","name":"backend","port":{port}}}}}}}"#
+    )
+}
+
+/// The JSON of the Service that `json` names, leading to an address by name.
+pub(crate) fn service_json(backend: SocketAddr) -> String {
+    let port = backend.port();
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Service","metadata":{{"name":"backend","namespace":"default"}},"spec":{{"type":"ExternalName","externalName":"localhost","ports":[{{"port":{port}}}]}}}}"#
+    )
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for piece in bytes.chunks(3) {
+        let word =
+            piece.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - piece.len()));
+        for at in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * at)) as usize & 63];
+            text.push(if at <= piece.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+/// How a set of creations went.
+pub(crate) struct Created {
+    /// From the first request to the last acknowledgement.
+    pub(crate) time: Duration,
+    /// Of each.
+    pub(crate) latencies: Latencies,
+}
+
+/// Creates all, each client taking the next one as soon as its last is acknowledged.
+pub(crate) async fn create(
+    connections: &[Client],
+    clients: usize,
+    all: Vec<Registration>,
+) -> Result<Created, Failure> {
+    let (tasks, next, all) = (TaskSet::new(), Arc::new(AtomicUsize::new(0)), Arc::new(all));
+    let (send, mut receive) = mpsc::channel(clients);
+    let begun = Instant::now();
+    for connection in (0..clients).filter_map(|at| connections.get(at % connections.len())) {
+        let (connection, next, all, send) = (connection.clone(), next.clone(), all.clone(), send.clone());
+        tasks.spawn_until_cancelled("creator", async move {
+            let outcome = client(&connection, &next, &all).await;
+            // The receiver went away when another client failed.
+            let _ = send.send(outcome).await;
+        });
+    }
+    drop(send);
+    let mut nanos = Vec::with_capacity(all.len());
+    while let Some(outcome) = receive.recv().await {
+        nanos.extend(outcome?);
+    }
+    Ok(Created { time: begun.elapsed(), latencies: Latencies::new(nanos) })
+}
+
+async fn client(connection: &Client, next: &AtomicUsize, all: &[Registration]) -> Result<Vec<u64>, Failure> {
+    let mut services = connection.api_services();
+    let mut nanos = Vec::new();
+    while let Some(registration) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let (request, sent) = (registration.clone().message(), Instant::now());
+        services.create(request).await?;
+        nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    Ok(nanos)
+}
+
+/// Deletes them by name.
+pub(crate) async fn delete(connection: &Client, names: impl Iterator<Item = String>) -> Result<(), Failure> {
+    for name in names {
+        connection.api_services().delete(DeleteRequest { name, ..DeleteRequest::default() }).await?;
+    }
+    Ok(())
+}
+
+/// How many APIServices of backends have the Available condition, and of how many it is True.
+async fn judged(connection: &Client) -> Result<(usize, usize), Failure> {
+    let list = connection.api_services().list(ListRequest::default()).await?.into_inner();
+    let count = |(judged, available), item: &ApiService| {
+        let remote = item.spec.as_ref().is_some_and(|spec| spec.service.is_some());
+        let conditions = item.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let condition = conditions.iter().find(|c| remote && c.r#type == "Available");
+        let yes = condition.is_some_and(|condition| condition.status == "True");
+        (judged + usize::from(condition.is_some()), available + usize::from(yes))
+    };
+    let all = list.try_fold((0, 0), |seen, part| async move { Ok(part.items.iter().fold(seen, count)) });
+    Ok(all.await?)
+}
+
+/// Waits until this many have a condition, whatever it says.
+pub(crate) async fn wait_judged(connection: &Client, wanted: usize) -> Result<(), Failure> {
+    let probe = async || Ok((judged(connection).await?.0 >= wanted).then_some(()));
+    until_every("every APIService has a condition", Duration::from_millis(250), probe).await
+}
+
+/// Waits until this many are available.
+pub(crate) async fn wait_available(connection: &Client, wanted: usize) -> Result<(), Failure> {
+    let probe = async || Ok((judged(connection).await?.1 >= wanted).then_some(()));
+    until_every("every APIService is available", Duration::from_millis(250), probe).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_pads_what_is_left_over() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+}
