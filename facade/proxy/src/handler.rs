@@ -70,7 +70,7 @@ impl Proxy {
     ) -> Response<ProxyBody> {
         match self.try_handle(upstream, request, context).await {
             Ok(response) => response,
-            Err(refusal) => respond(&refusal.status(upstream.route())),
+            Err(refusal) => respond(&refusal, upstream.route(), self.shared.limits.plain_text_errors),
         }
     }
 

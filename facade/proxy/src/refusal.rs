@@ -159,6 +159,24 @@ impl Refusal {
         }
     }
 
+    /// What upstream writes in its place; a Status where it writes one, too.
+    fn plain_text(&self) -> Option<String> {
+        match self {
+            Self::Unavailable { .. } | Self::Unknown | Self::Unresolved { .. } => {
+                Some("service unavailable\n".to_owned())
+            }
+            Self::Redirect => Some(self.to_string()),
+            Self::Transport(_)
+            | Self::MissingUser
+            | Self::Unreachable { .. }
+            | Self::CircuitOpen { .. }
+            | Self::Busy(_)
+            | Self::Deadline { discovery: true }
+            | Self::NotUpgraded(_) => Some(format!("{self}\n")),
+            _ => None,
+        }
+    }
+
     fn cause(&self) -> Option<Cause> {
         let (reason, message) = match self {
             Self::Unavailable { reason, message } => (reason.clone(), message.clone()),
@@ -198,14 +216,19 @@ fn reason_of(stage: Stage) -> String {
     .to_owned()
 }
 
-/// A Status as a response, marked with [`Termination`].
-pub(crate) fn respond(status: &Status) -> Response<ProxyBody> {
-    let body = status.to_json();
+/// A refusal as a response, marked with [`Termination`]: a Status, or upstream's words.
+pub(crate) fn respond(refusal: &Refusal, route: &Route, plain_text: bool) -> Response<ProxyBody> {
+    let status = refusal.status(route);
+    let text = if plain_text { refusal.plain_text() } else { None };
+    let (media, body) = match text {
+        Some(text) => ("text/plain; charset=utf-8", text.into_bytes()),
+        None => ("application/json", status.to_json()),
+    };
     let length = body.len();
     let mut response = Response::new(ProxyBody::full(body));
     *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     response.extensions_mut().insert(Termination);

@@ -37,6 +37,8 @@ pub struct Limits {
     pub discovery_deadline: Duration,
     /// Whether a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
     pub reject_redirects: bool,
+    /// Whether refusals are upstream's plain text instead of a Status, for clients that compare words.
+    pub plain_text_errors: bool,
     /// Dial failures in a row that open a target's circuit.
     pub circuit_failures: u32,
     /// How long a circuit stays open at first; doubled for each failed probe up to `circuit_open_max`.
@@ -62,6 +64,7 @@ impl Default for Limits {
             dial_timeout: Duration::from_secs(10),
             discovery_deadline: Duration::from_secs(5),
             reject_redirects: true,
+            plain_text_errors: false,
             circuit_failures: 3,
             circuit_open: Duration::from_millis(250),
             circuit_open_max: Duration::from_secs(2),

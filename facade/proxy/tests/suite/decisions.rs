@@ -159,3 +159,21 @@ async fn a_broken_escape_is_a_bad_request_and_goes_nowhere() {
     assert!(raw.rest().await.starts_with("HTTP/1.1 400 "));
     assert!(!backend.has_more());
 }
+
+#[tokio::test]
+async fn refusals_are_upstreams_words_when_the_operator_wants_so() {
+    let backend = Backend::start(|_| Reply::Close(String::new())).await;
+    for (available, code, words) in
+        [(true, 503, "error trying to reach service: EOF"), (false, 503, "service unavailable\n")]
+    {
+        let mut setup = Setup::to(&[&backend]);
+        setup.route.available.ok = available;
+        setup.limits.plain_text_errors = true;
+        let answer = setup.start().await.get(FLUNDERS).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.headers["content-type"]),
+            (code, &"text/plain; charset=utf-8".parse().unwrap())
+        );
+        assert!(answer.body.starts_with(words) && answer.body.ends_with('\n'), "{}", answer.body);
+    }
+}
