@@ -75,7 +75,7 @@ impl RunningFacade {
     pub async fn ready(&self) {
         self.configured().await;
         let mut ticks = tokio::time::interval(READY_PERIOD);
-        while self.parts.health.evaluate(Endpoint::Readyz, &HealthQuery::default()).await.code != 200 {
+        while !self.parts.health.run(Endpoint::Readyz, &HealthQuery::default()).await.passed() {
             ticks.tick().await;
         }
     }

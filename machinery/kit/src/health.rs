@@ -185,6 +185,16 @@ impl Health {
     /// logged with their reasons.
     pub async fn evaluate(&self, endpoint: Endpoint, query: &HealthQuery) -> Rendered {
         let evaluation = self.run(endpoint, query).await;
+        for checked in &evaluation.results {
+            if let Some(reason) = &checked.failure {
+                tracing::info!(
+                    endpoint = endpoint.name(),
+                    check = checked.name,
+                    reason,
+                    "health check failed"
+                );
+            }
+        }
         if let Some(signal) = self.inner.ready.read().as_ref()
             && endpoint == Endpoint::Readyz
             && evaluation.passed()
@@ -194,7 +204,7 @@ impl Health {
         evaluation.render(query.verbose)
     }
 
-    /// Runs every check of the endpoint that is not excluded, all at once.
+    /// Runs every check of the endpoint that is not excluded, all at once. Logs nothing.
     pub async fn run(&self, endpoint: Endpoint, query: &HealthQuery) -> Evaluation {
         let checks = self.snapshot(endpoint);
         let runs = checks.iter().map(|check| async {
@@ -210,14 +220,6 @@ impl Health {
         let results = futures::future::join_all(runs).await;
         for checked in &results {
             self.count(endpoint, checked);
-            if let Some(reason) = &checked.failure {
-                tracing::info!(
-                    endpoint = endpoint.name(),
-                    check = checked.name,
-                    reason,
-                    "health check failed"
-                );
-            }
         }
         Evaluation { endpoint, unknown_excludes: query.unknown(&checks), results }
     }

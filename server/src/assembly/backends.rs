@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use portico_controllers::availability::{HttpProber, ProbeSettings};
 use portico_kit::certs::FileWatch;
@@ -15,6 +16,9 @@ use portico_kit::tls::CertPair;
 use super::evidence::Judge;
 use super::{Process, StartError};
 use crate::settings::ServerSettings;
+
+/// A probe has 5 s in all: a step that hangs must end before that, or nobody learns which one it was.
+const STEP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The way to backends.
 pub(super) struct Backends {
@@ -33,7 +37,8 @@ impl Backends {
         let policy = AddressPolicy::new(settings.backend_allow_cidr.clone());
         policy.add_own_listener(own);
         let options = ConnectorOptions {
-            dial_timeout: settings.backend_dial_timeout,
+            dial_timeout: settings.backend_dial_timeout.min(STEP_TIMEOUT),
+            tls_timeout: STEP_TIMEOUT,
             policy,
             ..ConnectorOptions::default()
         };

@@ -160,6 +160,7 @@ impl Rooms {
             board: self.board.clone(),
             store_id: identity.store_id.clone(),
             epoch: identity.epoch.to_string(),
+            revisions: store.revisions(),
         })
     }
 

@@ -15,7 +15,7 @@ use portico_proto::config as pb;
 use portico_proto::config::config_server::Config;
 use portico_proto::convert::Version;
 use portico_routes::{Publisher, Routes};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Streaming};
 
@@ -38,6 +38,8 @@ pub(crate) struct Sources {
     pub(crate) store_id: String,
     /// See [`Version::epoch`].
     pub(crate) epoch: String,
+    /// The store's revision as it moves: what concerns no facade still moves their version.
+    pub(crate) revisions: watch::Receiver<i64>,
 }
 
 impl Sources {

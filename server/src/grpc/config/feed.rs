@@ -1,12 +1,14 @@
 //! One facade's stream: a snapshot when it comes, deltas as they happen, its acknowledgements and observations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portico_proto::config as pb;
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 use portico_routes::{Entry as Routed, EntryKey, Subscription, Update};
 use prost::Message;
 use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
 use tonic::Streaming;
 
 use super::Sources;
@@ -14,6 +16,8 @@ use super::board::Posted;
 use super::facades::{Facades, Seat};
 use crate::grpc::RpcResult;
 
+/// How often a facade hears that revisions have passed.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
 /// A message holds about so many bytes of entries.
 const MESSAGE_BYTES: usize = 1024 * 1024 - 64 * 1024;
 
@@ -43,6 +47,9 @@ impl Feed {
         let mut routes = self.sources.publisher().subscribe(None);
         let mut board = self.sources.board.subscribe();
         let mut sent = Sent { board: Arc::default(), revision: 0 };
+        let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
+        let mut marks = tokio::time::interval(PROGRESS_PERIOD);
+        marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let step = tokio::select! {
                 update = routes.next() => self.send_update(update, &mut board, &mut sent).await,
@@ -50,6 +57,10 @@ impl Feed {
                     Ok(()) => self.send_board(&mut routes, &mut board, &mut sent).await,
                     Err(_) => Err(Gone),
                 },
+                _ = marks.tick() => {
+                    let passed = std::mem::replace(&mut seen, *revisions.borrow());
+                    self.send_progress(passed, &mut sent).await
+                }
                 message = inbound.message() => hear(&seat, message),
             };
             if step.is_err() {
@@ -77,10 +88,11 @@ impl Feed {
                 self.send(M::End(pb::End { version })).await
             }
             Update::Delta(delta) => {
-                sent.revision = delta.revision;
-                let version = pb::Version::from(&self.sources.version(delta.revision));
+                sent.revision = sent.revision.max(delta.revision);
+                let version = pb::Version::from(&self.sources.version(sent.revision));
                 if delta.changes.is_empty() {
-                    return self.send(M::Progress(pb::Progress { version: Some(version) })).await;
+                    // The next mark says it, together with revisions that the routes never hear of.
+                    return Ok(());
                 }
                 let changes = delta.changes.into_iter().map(|(k, e)| entry(&k, e, delta.revision));
                 self.send_entries(changes, Some(version)).await
@@ -107,6 +119,18 @@ impl Feed {
         sent.board = newest;
         let version = pb::Version::from(&self.sources.version(sent.revision));
         if changes.is_empty() { Ok(()) } else { self.send_entries(changes.into_iter(), Some(version)).await }
+    }
+
+    /// Says that revisions have passed that concern no facade: those that were there a period ago, for routes of the
+    /// newest may still be compiled.
+    async fn send_progress(&self, newest: i64, sent: &mut Sent) -> Result<(), Gone> {
+        use pb::stream_response::Message as M;
+        if sent.revision == 0 || newest <= sent.revision {
+            return Ok(());
+        }
+        sent.revision = newest;
+        let version = Some(pb::Version::from(&self.sources.version(newest)));
+        self.send(M::Progress(pb::Progress { version })).await
     }
 
     /// Sends entries in messages of bounded size; only the last of a delta carries its version.
