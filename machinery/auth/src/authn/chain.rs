@@ -4,6 +4,8 @@
 //! and per authority, so that an expired certificate beside a good token is the token's user. The answer is kept on
 //! the connection's [`PeerChain`] until the first of its certificates runs out.
 
+mod version1;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -47,6 +49,7 @@ pub struct Authority {
     /// Never used twice in a process, so that verdicts of a replaced bundle are not mistaken for this one's.
     id: u64,
     verifier: Arc<dyn ClientCertVerifier>,
+    roots: Arc<[CertificateDer<'static>]>,
 }
 
 impl fmt::Debug for Authority {
@@ -82,7 +85,8 @@ impl Authority {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
             .map_err(|e| AuthorityError::Certificate(e.to_string()))?;
-        Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier })
+        let roots = certificates.iter().map(|c| c.clone().into_owned()).collect();
+        Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier, roots })
     }
 
     /// Whether the chain leads here and every certificate of it is in date, for client authentication.
@@ -93,14 +97,19 @@ impl Authority {
         if let Some(verdict) = peer.recall(self.id, now) {
             return verdict;
         }
-        let (leaf, intermediates) = peer.split();
-        let verdict = self
-            .verifier
-            .verify_client_cert(leaf, intermediates, now)
-            .map(|_| ())
-            .map_err(|e| AuthnError::Chain(e.to_string()));
+        let verdict = self.verify_anew(peer, now).map_err(AuthnError::Chain);
         peer.remember(self.id, now, &verdict);
         verdict
+    }
+
+    fn verify_anew(&self, peer: &PeerChain, now: UnixTime) -> Result<(), String> {
+        let (leaf, intermediates) = peer.split();
+        if version1::is_version1(leaf) {
+            let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms;
+            return version1::verify(leaf, &self.roots, &algorithms, now);
+        }
+        let verified = self.verifier.verify_client_cert(leaf, intermediates, now);
+        verified.map(|_| ()).map_err(|e| e.to_string())
     }
 }
 

@@ -313,3 +313,21 @@ fn a_bundle_without_certificates_is_refused() {
         Err(AuthorityError::Pem(_))
     ));
 }
+
+/// Made with `openssl x509 -req` and nothing else, so of version 1; valid from November 2026 for 10,000 days, signed by the CA.
+const VERSION1: &str = include_str!("testdata/version1.crt");
+const VERSION1_CA: &str = include_str!("testdata/version1-ca.crt");
+
+#[test]
+fn a_version_1_certificate_counts_as_long_as_it_is_in_date_and_its_root_is_trusted() {
+    use rustls_pki_types::pem::PemObject;
+    let leaf = CertificateDer::from_pem_slice(VERSION1.as_bytes()).unwrap();
+    let peer = PeerChain::new(&[leaf]).unwrap();
+    let at = |seconds: u64| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let (before, inside, after) = (at(1_790_000_000), at(1_800_000_000), at(2_800_000_000));
+    let root = Authority::from_pem(VERSION1_CA.as_bytes()).unwrap();
+    assert_eq!(root.verify(&peer, inside), Ok(()));
+    assert!(root.verify(&peer, before).is_err() && root.verify(&peer, after).is_err());
+    assert!(Ca::new("version one CA").authority().verify(&peer, inside).is_err(), "another key");
+    assert_eq!(peer.claimed_user().unwrap().name, "one");
+}
