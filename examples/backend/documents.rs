@@ -139,7 +139,7 @@ pub fn table(flunders: &[Flunder], revision: &str, objects: &str, with_columns: 
         json!({"cells": cells, "object": object})
     }).collect();
     bytes(&json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": revision},
-        "columnDefinitions": columns.unwrap_or_default(), "rows": rows}))
+        "columnDefinitions": columns, "rows": rows}))
 }
 
 fn age(flunder: &Flunder) -> String {
