@@ -82,15 +82,15 @@ impl Local {
     async fn call(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let body = body::read(std::mem::take(&mut x.body), &x.parts.headers, self.limits.max_body).await?;
         let request = self.request(x, DoRequest { call: Some(call_of(x, body)) });
-        let response = client(&self.transport.calls).r#do(request).await.map_err(|s| refused(&s))?;
+        let response = client(&self.transport.calls).r#do(request).await.map_err(|s| refused(x, &s))?;
         Ok(done(x, response.into_inner()))
     }
 
     async fn list(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let request = self.request(x, ListRequest { call: Some(call_of(x, Bytes::new())) });
-        let response = client(&self.transport.calls).list(request).await.map_err(|s| refused(&s))?;
+        let response = client(&self.transport.calls).list(request).await.map_err(|s| refused(x, &s))?;
         let mut parts = response.into_inner();
-        let first = parts.message().await.map_err(|s| refused(&s))?.unwrap_or_default();
+        let first = parts.message().await.map_err(|s| refused(x, &s))?.unwrap_or_default();
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
         let head = head(x, code, &media_type, warnings, retry_after_seconds);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
@@ -99,9 +99,9 @@ impl Local {
 
     async fn watch(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let request = self.request(x, WatchRequest { call: Some(call_of(x, Bytes::new())) });
-        let response = client(&self.transport.streams).watch(request).await.map_err(|s| refused(&s))?;
+        let response = client(&self.transport.streams).watch(request).await.map_err(|s| refused(x, &s))?;
         let mut steps = response.into_inner();
-        let first = steps.message().await.map_err(|s| refused(&s))?.and_then(|s| s.step);
+        let first = steps.message().await.map_err(|s| refused(x, &s))?.and_then(|s| s.step);
         x.known_resource = true;
         match first {
             Some(watch_response::Step::Started(started)) => {
@@ -202,23 +202,24 @@ fn head(
 }
 
 /// What a failed call means: the service is away, too slow, or says what is wrong.
-fn refused(error: &tonic::Status) -> Refused {
+fn refused(x: &RequestContext, error: &tonic::Status) -> Refused {
     let status = match error.code() {
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")
         }
-        tonic::Code::Unavailable => unavailable(error.message()),
+        tonic::Code::Unavailable => unavailable(x, error.message()),
         // A broken connection in the middle of a call surfaces as an unknown error with a source.
-        tonic::Code::Unknown if std::error::Error::source(error).is_some() => unavailable(error.message()),
+        tonic::Code::Unknown if std::error::Error::source(error).is_some() => unavailable(x, error.message()),
         _ => from_rpc(error),
     };
     Box::new(status)
 }
 
-fn unavailable(why: &str) -> Status {
+fn unavailable(x: &RequestContext, why: &str) -> Status {
     let message = "the control service is not available; aggregated APIs go on being served";
     Status::failure(Reason::ServiceUnavailable, message)
-        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
+        // Clients repeat what carries this; a write may have been done before the connection broke.
+        .with_details(Details { retry_after_seconds: u32::from(x.info.is_read_only()), ..Details::default() })
         .with_cause(Cause {
             reason: CONTROL_SERVICE_UNAVAILABLE.to_owned(),
             message: why.to_owned(),

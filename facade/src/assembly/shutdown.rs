@@ -115,11 +115,14 @@ impl RunningFacade {
         self.parts.watches.cancel();
         let cut = self.connections.shutdown(GOODBYE).await;
         if !cut.is_empty() {
-            tracing::info!(connections = cut.len(), "connections were cut");
+            tracing::info!(?cut, "connections were cut");
         }
         life.http_server_stopped_listening.signal();
-        self.parts.watches.shutdown(GOODBYE).await;
-        self.parts.tasks.shutdown(GOODBYE).await;
+        let mut aborted = self.parts.watches.shutdown(GOODBYE).await;
+        aborted.extend(self.parts.tasks.shutdown(GOODBYE).await);
+        if !aborted.is_empty() {
+            tracing::info!(?aborted, "tasks were aborted");
+        }
     }
 
     /// Waits for short requests, and for watches as long as their grace.

@@ -104,7 +104,11 @@ async fn without_a_control_service_local_apis_say_so() {
         let got = rig.client.get(path).await;
         assert_eq!(got.code, 503, "{path}: {}", got.text);
         assert!(got.text.contains("\"reason\":\"ControlServiceUnavailable\""), "{}", got.text);
+        assert_eq!(got.header("retry-after"), "1");
     }
+    // A client that repeats a write might do it twice.
+    let write = rig.client.send(Method::POST, "/apis/apps/v1/things", &[], "{}").await;
+    assert_eq!((write.code, write.header("retry-after")), (503, ""));
     let verbose = eventually(|| async {
         let text = rig.client.get("/readyz?verbose").await.text;
         text.contains("fail-static").then_some(text)
