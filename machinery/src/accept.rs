@@ -30,7 +30,10 @@ impl MediaType {
         for (name, value) in pieces.filter_map(|p| p.split_once('=')) {
             let value = value.trim().trim_matches('"');
             match name.trim().to_ascii_lowercase() {
-                name if name == "q" => media.q = value.parse().unwrap_or(1.0),
+                name if name == "q" => {
+                    // `nan` and `7` parse, too, and weigh nothing that others could be compared with.
+                    media.q = value.parse().ok().filter(|q| (0.0..=1.0).contains(q)).unwrap_or(1.0);
+                }
                 name => media.params.push((name, value.to_owned())),
             }
         }

@@ -205,9 +205,13 @@ async fn a_registered_group_appears_and_goes_again() {
 async fn openapi_is_indexed_by_hash_and_answers_304() {
     let portico = Portico::start().await;
     let admin = portico.admin();
-    let index = admin.get("/openapi/v3").await.json();
-    let url =
-        index["paths"]["apis/apiregistration.k8s.io/v1"]["serverRelativeURL"].as_str().unwrap().to_owned();
+    // Documents are written behind the start, so that it waits for none of them.
+    let url = eventually("the document is in the index", 10, || async {
+        let index = admin.get("/openapi/v3").await.json();
+        let url = &index["paths"]["apis/apiregistration.k8s.io/v1"]["serverRelativeURL"];
+        url.as_str().map(str::to_owned).ok_or(index)
+    })
+    .await;
     assert!(url.contains("hash="), "{url}");
     let document = admin.get(&url).await;
     assert_eq!(document.status, 200);

@@ -122,6 +122,8 @@ async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     let deep_object =
         format!("{{\"kind\":\"APIService\",\"apiVersion\":\"apiregistration.k8s.io/v1\",\"spec\":{deep}}}");
+    let deep_yaml = format!("{}a", "- ".repeat(90));
+    let deep_flow = format!("{}a{}", "[".repeat(3000), "]".repeat(3000));
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
     for (media_type, body, codes) in [
         ("application/json", "", &[400][..]),
@@ -139,6 +141,8 @@ async fn bodies_that_are_no_objects_are_named_for_what_they_are() {
         ("application/json", deep_object.as_str(), &[400]),
         ("application/yaml", ": :\n - [", &[400]),
         ("application/yaml", bomb, &[400]),
+        ("application/yaml", deep_yaml.as_str(), &[400]),
+        ("application/yaml", deep_flow.as_str(), &[400]),
         ("application/vnd.kubernetes.protobuf", "k8s\0garbage", &[400, 415]),
         ("text/strange", "x", &[415]),
     ] {

@@ -1,0 +1,180 @@
+//! Inputs to begin with: right ones, and wrong ones that were interesting once.
+
+pub const PATHS: &[&str] = &[
+    "GET /api/v1/namespaces/a/configmaps/b?x=1",
+    "POST /apis/apiregistration.k8s.io/v1/apiservices?dryRun=All&fieldValidation=Strict",
+    "GET /apis/g/v1/watch/namespaces/a/things?watch=1&labelSelector=a%3Db",
+    "PUT /apis/g/v1/namespaces/a/things/b/status",
+    "PATCH /api/v1/namespaces/a/finalize",
+    "GET /api/v1/namespaces/a/services/https:b:c/proxy/x/../y",
+    "DELETE /api/v1/nodes?fieldSelector=metadata.name%3Dx&fieldSelector=a",
+    "HEAD /",
+    "OPTIONS //api",
+    "GET /apis//",
+    "GET /%2e%2e/%00",
+];
+
+pub const SELECTORS: &[&str] = &[
+    "a=b",
+    "a==b,c!=d",
+    "a in (b,c),d notin (e)",
+    "a,!b",
+    "example.com/a=b",
+    "x in (),y",
+    "a>1,b<2",
+    "in in (in)",
+    "metadata.name=a",
+    "metadata.name!=a,metadata.namespace=b",
+    r"a=b\,c\=d\\",
+    "!a in (b)",
+    "a=\u{e9}",
+    " , ",
+    "a in (,)",
+];
+
+pub const ACCEPT: &[&str] = &[
+    "application/json",
+    "*/*",
+    "application/*;q=0.5, text/plain",
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    "application/yaml;pretty=1;q=1.000",
+    "application/vnd.kubernetes.protobuf, */*;q=0.1",
+    "a/b;c=\"d,e;f\\\"\"",
+    ";;;",
+    "q=1",
+    "application/json;q=nan",
+];
+
+pub const AUTHORIZATION: &[&str] = &[
+    "Bearer admin-token",
+    "bearer admin-token",
+    "Bearer  admin-token",
+    "Basic YTpi",
+    "Bearer",
+    "",
+    "Bearer a b",
+    "base64url.bearer.authorization.k8s.io.YWRtaW4tdG9rZW4, v4.channel.k8s.io",
+    "base64url.bearer.authorization.k8s.io., a",
+    "base64url.bearer.authorization.k8s.io.YQ, base64url.bearer.authorization.k8s.io.Yg",
+];
+
+pub const TOKEN_FILES: &[&str] = &[
+    "t,alice,uid\n",
+    "t,alice,uid,\"a,b\"\n",
+    "t,\"a\"\"b\",u\r\n# comment\n\nx,y,z\n",
+    "t,a\n",
+    "\"open",
+    "t,a,u,g,more,still\n",
+    ",,,\n",
+];
+
+pub const IMPERSONATION: &[&str] = &[
+    "Impersonate-User: a\nImpersonate-Group: b\nImpersonate-Group: c",
+    "Impersonate-Uid: 1\nImpersonate-User: x",
+    "Impersonate-Extra-acme.com%2Fproject: y\nimpersonate-user: system:serviceaccount:a:b",
+    "Impersonate-Group: only",
+    "Impersonate-Extra-: z",
+    "Impersonate-User: system:anonymous",
+    "Impersonate-Extra-%zz: q\nImpersonate-User: u",
+];
+
+pub const JSON_PATCHES: &[&str] = &[
+    r#"[{"op":"add","path":"/metadata/labels/a","value":"b"}]"#,
+    r#"[{"op":"remove","path":"/spec/ports/0"}]"#,
+    r#"[{"op":"replace","path":"/spec","value":null},{"op":"test","path":"","value":{}}]"#,
+    r#"[{"op":"move","from":"/spec","path":"/spec/ports"}]"#,
+    r#"[{"op":"copy","from":"","path":"/spec/ports/-"}]"#,
+    r#"[{"op":"copy","from":"/spec","path":"/spec/a"},{"op":"copy","from":"/spec","path":"/spec/b"}]"#,
+    r#"[{"op":"add","path":"/spec/ports/-1","value":1}]"#,
+    r#"[{"op":"add","path":"/a~1b~0c~2","value":1}]"#,
+    "[]",
+    "{}",
+    "null",
+    r#"[{"op":"add","path":"spec"}]"#,
+    r#"[{"op":"remove","path":"/spec/ports/18446744073709551616"}]"#,
+];
+
+pub const JSON: &[&str] = &[
+    r#"{"kind":"Service","apiVersion":"v1","metadata":{"name":"a","labels":{"b":"c"}},"spec":{"ports":[{"port":443,"name":"https","protocol":"TCP"}]}}"#,
+    r#"{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z","managedFields":[{"manager":"x"}]},"spec":{"ports":null}}"#,
+    r#"{"spec":{"ports":[{"port":1,"$patch":"delete"}],"$patch":"replace"}}"#,
+    r#"{"spec":{"ports":[{"$patch":"replace"}]}}"#,
+    r#"{"spec":{"$setElementOrder/ports":[{"port":443}],"ports":[{"port":443,"protocol":"UDP"}]}}"#,
+    r#"{"spec":{"$retainKeys":["type"]}}"#,
+    r#"{"metadata":{"finalizers":["a/b"],"$deleteFromPrimitiveList/finalizers":["c/d"]}}"#,
+    r#"{"a":1,"a":2,"spec":{"clusterIP":"None","clusterIP":""}}"#,
+    r#"{"spec":{"ports":[{"port":1.5},{"port":"x"},{"targetPort":"http"}]}}"#,
+    "null",
+    "[]",
+    "\"x\"",
+    "1e400",
+    "{\"a\":[[[[[[]]]]]]}",
+    r#"{"metadata":{"name":"\ud800"}}"#,
+];
+
+pub const YAML: &[&str] = &[
+    "kind: Service\napiVersion: v1\nmetadata:\n  name: a\nspec:\n  ports:\n  - port: 443\n    name: https\n",
+    "a: &x [1, 2]\nb: *x\nc:\n  <<: {d: e}\n",
+    "a: |\n  text\n  more\nb: >-\n  folded\n",
+    "a: !!binary YQ==\nb: 0755\nc: 1_000\nd: yes\ne: ~\n",
+    "{a: [1, {b: c}], \"d\": 'e'}",
+    "--- a\n--- b\n",
+    "? a\n: b\n",
+    "a: 2020-01-01\nb: .inf\nc: 0x1F\n",
+    "- - - - a\n",
+    "\"\\x41\\u00e9\": \"\\\n  x\"\n",
+    "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: cluster\n  connection:\n    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: https://127.0.0.1:8131\n        tlsConfig: {caBundle: a, clientKey: b, clientCert: c}\n",
+    "egressSelections:\n- name: cluster\n  connection: {proxyProtocol: Direct}\n- name: etcd\n  connection: {proxyProtocol: GRPC, transport: {uds: {udsName: /x}}}\n",
+];
+
+pub const PEM: &[&str] = &[
+    "-----BEGIN CERTIFICATE-----\nMIIBhTCCASugAwIBAgIQIRi6zePL6mKjOipn+dNuaTAKBggqhkjOPQQDAjASMRAw\nDgYDVQQKEwdBY21lIENvMB4XDTE3MTAyMDE5NDMwNloXDTE4MTAyMDE5NDMwNlow\nEjEQMA4GA1UEChMHQWNtZSBDbzBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABD0d\n7VNhbWvZLWPuj/RtHFjvtJBEwOkhbN/BnnE8rnZR8+sbwnc/KhCk3FhnpHZnQz7B\n5aETbbIgmuvewdjvSBSjYzBhMA4GA1UdDwEB/wQEAwICpDATBgNVHSUEDDAKBggr\nBgEFBQcDATAPBgNVHRMBAf8EBTADAQH/MCkGA1UdEQQiMCCCDmxvY2FsaG9zdDo1\nNDUzgg4xMjcuMC4wLjE6NTQ1MzAKBggqhkjOPQQDAgNIADBFAiEA2zpJEPQyz6/l\nWf86aX6PepsntZv2GYlA5UpabfT2EZICICpJ5h/iI+i341gBmLiAFQOyTDT+/wQc\n6MF9+Yw1Yy0t\n-----END CERTIFICATE-----\n",
+    "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg\n-----END PRIVATE KEY-----\n",
+    "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+    "-----BEGIN CERTIFICATE-----\n!!!!\n-----END CERTIFICATE-----",
+    "-----BEGIN X-----",
+    "text before\n-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----",
+];
+
+pub const KUBECONFIGS: &[&str] = &[
+    "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\nclusters:\n- {name: c, cluster: {server: 'https://x:1', certificate-authority-data: YQ==}}\nusers:\n- {name: u, user: {token: t}}\n",
+    r#"{"current-context":"a","contexts":[{"name":"a","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://[::1]:1","tls-server-name":"n"}}],"users":[{"name":"u","user":{"client-certificate-data":"YQ==","client-key-data":"Yg=="}}]}"#,
+    "current-context: a\ncontexts: [{name: a, context: {}}]\nclusters: []\nusers: [{name: u, user: {exec: {command: x}}}]\n",
+    "contexts: {}",
+    "[]",
+];
+
+pub const URLS: &[&str] = &[
+    "https://a:8443",
+    "https://a:8443,https://b:8443",
+    "https://[::1]:1, https://10.0.0.1",
+    "http://a",
+    "https://u:p@a",
+    "https://a/path",
+    "https://a?q#f",
+    "https://a:0",
+    "https://a:99999",
+    ",",
+    "https://",
+    "https://a%00b",
+    "https://xn--e1afmkfd.example",
+    "HTTPS://A",
+];
+
+pub const DURATIONS: &[&str] = &[
+    "1s",
+    "1h30m",
+    "1.5h",
+    "-1s",
+    "0",
+    "300ms",
+    "1us",
+    "9223372036s",
+    "1d",
+    "1e3s",
+    ".5s",
+    "2020-01-01T00:00:00Z",
+    "2020-02-30T24:61:00.123456+25:00",
+    "0000-00-00T00:00:00Z",
+];

@@ -1,0 +1,228 @@
+//! The targets: a parser each, and what must hold of what it returns.
+
+use std::sync::Arc;
+
+use portico_auth::authn::{Authority, TokenFile, without_token};
+use portico_auth::headers::NoHeaders;
+use portico_auth::impersonate::{self, ImpersonationRequest};
+use portico_auth::{Credentials, Outcome, Union};
+use portico_kinds::Kinds;
+use portico_kit::tls::{CertPair, Roots};
+use portico_kit::{duration, egress};
+use portico_machinery::accept::{Encoding, Form, MediaType, Offer, negotiate, parse_accept};
+use portico_machinery::request_info::first_value;
+use portico_machinery::selector::{FieldSelector, LabelSelector};
+use portico_machinery::{GroupVersionKind, Object, RequestInfo};
+use portico_proto::client::Connection;
+use portico_proto::identity::Forwarded;
+use portico_schema::{Format, Schema, merge};
+use tonic::metadata::{MetadataMap, MetadataValue};
+
+fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(input)
+}
+
+pub fn paths() -> impl Fn(&[u8]) {
+    |input| {
+        let input = text(input);
+        let (method, target) = input.split_once(' ').unwrap_or(("GET", &input));
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let _ = first_value(query, "watch");
+        let Ok(info) = RequestInfo::parse(method, path, query) else { return };
+        // Reading is a matter of the verb alone.
+        assert_eq!(info.is_read_only(), ["get", "list", "watch"].contains(&info.verb.as_str()), "{info:?}");
+        let _ = (info.resource_path(), info.scope());
+    }
+}
+
+pub fn label_selectors() -> impl Fn(&[u8]) {
+    |input| {
+        let Ok(selector) = LabelSelector::parse(&text(input)) else { return };
+        let matches = selector.matches(|_| None);
+        assert!(matches || !selector.is_empty(), "an empty selector matches everything");
+        let _ = selector.matches(|_| Some("b"));
+    }
+}
+
+pub fn field_selectors() -> impl Fn(&[u8]) {
+    |input| {
+        let Ok(selector) = FieldSelector::parse(&text(input)) else { return };
+        assert!(selector.matches(|_| None) || !selector.terms().is_empty());
+        let _ = selector.requires_exact_match("metadata.name");
+    }
+}
+
+pub fn accept_headers() -> impl Fn(&[u8]) {
+    |input| {
+        let header = text(input);
+        for media in parse_accept(&header) {
+            assert!((0.0..=1.0).contains(&media.q), "{media:?}");
+        }
+        let _ = MediaType::parse(&header);
+        let _ =
+            negotiate(&header, Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[Form::Table] });
+    }
+}
+
+pub fn authorization_headers() -> impl Fn(&[u8]) {
+    let tokens = TokenFile::parse("admin-token,admin,1,system:masters\n").unwrap();
+    let union = Union::default().with_tokens(Arc::new(tokens)).with_anonymous(true);
+    move |input| {
+        let header = text(input);
+        for (authorization, websocket_protocols) in [(Some(&*header), None), (None, Some(&*header))] {
+            let credentials =
+                Credentials { authorization, websocket_protocols, peer: None, headers: &NoHeaders };
+            if let Outcome::Authenticated(user, _) = union.authenticate(&credentials).outcome {
+                assert_eq!(user.name, "admin");
+                assert!(header.contains("admin-token") || header.contains("YWRtaW4tdG9rZW4"), "{header:?}");
+            }
+        }
+        let rest = without_token(&header);
+        let token = |protocol: &str| protocol.trim().starts_with("base64url.bearer.authorization.k8s.io.");
+        assert!(!rest.split(',').any(token), "the token stays in {rest:?}");
+    }
+}
+
+pub fn token_files() -> impl Fn(&[u8]) {
+    |input| {
+        if let Ok(file) = TokenFile::parse(&text(input)) {
+            assert!(file.len() <= input.len());
+        }
+    }
+}
+
+fn fields(input: &str) -> Vec<(&str, &str)> {
+    input.lines().filter_map(|line| line.split_once(": ")).collect()
+}
+
+pub fn impersonation_headers() -> impl Fn(&[u8]) {
+    |input| {
+        let input = text(input);
+        let fields = fields(&input);
+        let read = ImpersonationRequest::from_headers(&fields.as_slice());
+        let any = fields.iter().any(|(name, value)| impersonate::consumes_header(name) && !value.is_empty());
+        assert!(any || !matches!(read, Ok(Some(_))), "impersonation out of nothing: {fields:?}");
+    }
+}
+
+pub fn forwarded_identities() -> impl Fn(&[u8]) {
+    |input| {
+        let mut metadata = MetadataMap::new();
+        metadata.insert_bin("portico-user-bin", MetadataValue::from_bytes(input));
+        metadata.insert_bin("portico-attributes-bin", MetadataValue::from_bytes(input));
+        let _ = Forwarded::read(&metadata);
+        Forwarded::strip(&mut metadata);
+        assert!(matches!(Forwarded::read(&metadata), Ok(None)));
+    }
+}
+
+fn service() -> Object {
+    let json = br#"{"kind":"Service","apiVersion":"v1","metadata":{"name":"a","labels":{"b":"c"},"finalizers":["c/d"]},
+        "spec":{"ports":[{"port":443,"name":"https","protocol":"TCP"},{"port":80,"name":"http","protocol":"TCP"}]}}"#;
+    Object::from_json(json).unwrap()
+}
+
+pub fn json_patches() -> impl Fn(&[u8]) {
+    let object = service();
+    move |patch| {
+        if let Ok(patched) = merge::json_patch(&object, patch) {
+            assert!(patched.to_json().len() < 4 << 20, "a patch of {} bytes made it grow", patch.len());
+        }
+    }
+}
+
+pub fn merge_patches() -> impl Fn(&[u8]) {
+    let object = service();
+    move |patch| {
+        if let Ok(patched) = merge::merge_patch(&object, patch) {
+            assert_eq!(merge::merge_patch(&patched, patch).unwrap(), patched, "a merge is the same twice");
+        }
+    }
+}
+
+fn schema_of_services() -> (Schema, GroupVersionKind) {
+    let kinds = Kinds::builtin().unwrap();
+    let kind = kinds.iter().find(|kind| kind.gvk.kind == "Service").unwrap();
+    (kind.schema.clone(), kind.gvk.clone())
+}
+
+pub fn strategic_patches() -> impl Fn(&[u8]) {
+    let ((schema, gvk), object) = (schema_of_services(), service());
+    move |patch| {
+        if let Ok(patched) = schema.strategic_merge(&object, patch) {
+            let _ = schema.retype(&patched, &gvk);
+        }
+    }
+}
+
+/// Whatever is decoded can be written, read again, and is the same.
+fn decodes(schema: &Schema, gvk: &GroupVersionKind, body: &[u8], format: Format) {
+    let Ok(mut decoded) = schema.decode(body, format, gvk) else { return };
+    let again = schema.decode(&decoded.object.to_json(), Format::Json, gvk).expect("what we write, we read");
+    assert_eq!(again.object, decoded.object);
+    assert!(again.strict.is_empty(), "{:?}", again.strict);
+    schema.default(&mut decoded.object);
+    schema.normalise(&mut decoded.object);
+    let _ = schema.validate(&decoded.object);
+}
+
+pub fn json_bodies() -> impl Fn(&[u8]) {
+    let (schema, gvk) = schema_of_services();
+    move |body| decodes(&schema, &gvk, body, Format::Json)
+}
+
+pub fn yaml_bodies() -> impl Fn(&[u8]) {
+    let (schema, gvk) = schema_of_services();
+    move |body| decodes(&schema, &gvk, body, Format::Yaml)
+}
+
+pub fn pem() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = Authority::from_pem(input);
+        let _ = CertPair::from_pem("fuzz", input, input);
+        let _ = Roots::bundle("fuzz", input);
+    }
+}
+
+pub fn kubeconfigs() -> impl Fn(&[u8]) {
+    // A client's channel belongs to a runtime, though nothing is dialled.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    move |input| {
+        let _inside = runtime.enter();
+        for context in [None, Some("a")] {
+            if let Ok(connection) = Connection::from_kubeconfig_bytes(input, context) {
+                let _ = portico_proto::client::Client::connect(&connection);
+            }
+        }
+    }
+}
+
+pub fn backend_urls() -> impl Fn(&[u8]) {
+    |input| {
+        if let Ok(targets) = portico_machinery::resolve::backend_urls(&text(input)) {
+            assert!((1..=16).contains(&targets.len()), "{targets:?}");
+        }
+    }
+}
+
+pub fn egress_configurations() -> impl Fn(&[u8]) {
+    |input| {
+        let _ = egress::EgressConfig::parse(&text(input));
+    }
+}
+
+pub fn durations() -> impl Fn(&[u8]) {
+    |input| {
+        if let Ok(duration) = duration::parse(&text(input)) {
+            assert_eq!(duration::parse(&duration::format(duration)), Ok(duration));
+        }
+    }
+}
+
+pub fn times() -> impl Fn(&[u8]) {
+    |input| {
+        if let Some(time) = portico_machinery::time::parse(&text(input)) {
+            let _ = portico_machinery::time::rfc3339(time);
+        }
+    }
+}
