@@ -83,7 +83,7 @@ impl Connection {
     /// Of an accepted connection.
     #[must_use]
     pub fn new(peer: &PeerInfo) -> Self {
-        let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain.certs()));
+        let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain));
         Self { peer: peer.addr, chain, activity: Arc::default(), go_away: Notify::new() }
     }
 

@@ -29,7 +29,7 @@ pub struct Connection {
 pub fn connections(incoming: Incoming) -> impl Stream<Item = io::Result<Connection>> {
     incoming.map(|accepted| {
         let accepted = accepted?;
-        let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c.certs())).map(Arc::new);
+        let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
         let connected = Connected { address: accepted.peer.addr.to_string(), chain };
         Ok(Connection { io: accepted.io, connected })
     })

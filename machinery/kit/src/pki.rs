@@ -9,7 +9,6 @@ mod info;
 mod request;
 
 pub use authority::{Authority, PemPair, Profile, Signed, Usage};
-pub use chain::{ChainError, ChainVerifier, PeerChain};
 pub use info::CertInfo;
 pub use request::SigningRequest;
 

@@ -1,7 +1,7 @@
 //! TLS with one explicit crypto provider (aws-lc-rs): server side, client side, and what went wrong.
 //!
 //! It must not know HTTP, nor whether a client's certificate means anything: the server side proves
-//! possession only, chains are checked per request with [`crate::pki::ChainVerifier`].
+//! possession only, chains are checked per request by authentication.
 
 mod client;
 mod fault;

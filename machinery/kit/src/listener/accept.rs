@@ -12,7 +12,6 @@ use super::conn::{Accepted, Incoming, PeerInfo, Place, TlsIo};
 use super::{ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
 use crate::backoff::{Backoff, Policy};
 use crate::drain::Watch;
-use crate::pki::PeerChain;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
 
@@ -119,11 +118,10 @@ where
         let local = stream.local_addr()?;
         let stream = self.tls.acceptor().accept(stream).await?;
         let (_, session) = stream.get_ref();
-        let chain = session.peer_certificates().map(|certs| PeerChain::new(certs.to_vec()));
         let peer = Arc::new(PeerInfo {
             addr,
             local,
-            chain: chain.transpose().map_err(io::Error::other)?,
+            chain: session.peer_certificates().map(Arc::from),
             alpn: session.alpn_protocol().map(Arc::from),
             server_name: session.server_name().map(Arc::from),
         });

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use prometheus_client::metrics::gauge::Gauge;
+use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_rustls::server::TlsStream;
-
-use crate::pki::PeerChain;
 
 /// Who is at the other end.
 #[derive(Clone, Debug)]
@@ -21,8 +20,8 @@ pub struct PeerInfo {
     pub addr: SocketAddr,
     /// The address it has connected to.
     pub local: SocketAddr,
-    /// What it presented and proved to own; not checked against any CA.
-    pub chain: Option<PeerChain>,
+    /// What it presented, leaf first, and proved to own; not checked against any CA.
+    pub chain: Option<Arc<[CertificateDer<'static>]>>,
     /// The protocol agreed on: `h2`, `http/1.1`, or nothing.
     pub alpn: Option<Arc<[u8]>>,
     /// The server name it asked for.

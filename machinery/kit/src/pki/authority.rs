@@ -12,6 +12,7 @@ use rcgen::{
 };
 use rustls_pki_types::UnixTime;
 
+use super::chain::is_client_of;
 use super::request::{VerifiedRequest, set_names};
 use super::{CertInfo, PkiError, parse_certs};
 use crate::atomic_file::{self, PRIVATE, PUBLIC};
@@ -231,13 +232,7 @@ impl Authority {
         let Ok(cert) = rustls::server::ParsedCertificate::try_from(leaf) else { return false };
         let algorithms = crate::tls::provider().signature_verification_algorithms.all;
         rustls::client::verify_server_cert_signed_by_trust_anchor(&cert, &roots, &[], now, algorithms).is_ok()
-            || self.signed_client(pair, now)
-    }
-
-    fn signed_client(&self, pair: &CertPair, now: UnixTime) -> bool {
-        let verifier = super::ChainVerifier::from_pem("authority", self.pair.cert_pem.as_bytes());
-        let chain = super::PeerChain::new(pair.chain().to_vec());
-        matches!((verifier, chain), (Ok(verifier), Ok(chain)) if verifier.verify(&chain, now).is_ok())
+            || is_client_of(&self.pair.cert_pem, pair.chain(), now)
     }
 }
 

@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use rustls_pki_types::UnixTime;
 
+use super::chain::is_client_of;
 use super::*;
 use crate::fixture::{HOUR, client_pair, server_pair};
+use crate::tls::CertPair;
 
 fn now() -> UnixTime {
     UnixTime::now()
@@ -14,10 +16,6 @@ fn now() -> UnixTime {
 
 fn later(by: Duration) -> UnixTime {
     UnixTime::since_unix_epoch(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + by)
-}
-
-fn chain(pair: &crate::tls::CertPair) -> PeerChain {
-    PeerChain::new(pair.chain().to_vec()).unwrap()
 }
 
 #[test]
@@ -47,8 +45,7 @@ fn a_request_proves_its_key_and_the_certificate_fits_it() {
     let pair =
         PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem.clone() }.cert_pair("facade").unwrap();
     assert_eq!(signed.not_after, pair.info().not_after_text());
-    let verifier = ChainVerifier::from_pem("ca", authority.cert_pem().as_bytes()).unwrap();
-    assert_eq!(verifier.verify(&chain(&pair), now()), Ok(()));
+    assert!(is_client_of(authority.cert_pem(), pair.chain(), now()));
     let signed = authority.sign(&request.request_pem, &Profile::server("facade-1", &[], HOUR)).unwrap();
     let pair = PemPair { cert_pem: signed.cert_pem, key_pem: request.key_pem }.cert_pair("facade").unwrap();
     assert_eq!((pair.info().dns_names.len(), pair.info().ip_addresses.len()), (1, 1));
@@ -83,8 +80,7 @@ fn an_authority_is_made_once_and_kept_private() {
         (0o700, 0o600, 0o644)
     );
     // What the reloaded one signs is trusted by whoever trusts the first.
-    let verifier = ChainVerifier::from_pem("ca", first.cert_pem().as_bytes()).unwrap();
-    assert_eq!(verifier.verify(&chain(&client_pair(&second, "bob", &[])), now()), Ok(()));
+    assert!(is_client_of(first.cert_pem(), client_pair(&second, "bob", &[]).chain(), now()));
 }
 
 #[test]
@@ -132,18 +128,13 @@ fn a_stored_pair_is_used_until_it_no_longer_fits() {
 #[test]
 fn a_chain_is_good_only_for_clients_of_the_authority_within_their_time() {
     let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
-    let verifier = ChainVerifier::from_pem("client-ca", ours.cert_pem().as_bytes()).unwrap();
-    let alice = chain(&client_pair(&ours, "alice", &[]));
-    assert_eq!(verifier.verify(&alice, now()), Ok(()));
-    assert_eq!(verifier.verify(&alice, now()), Ok(()), "remembered");
-    let expired = verifier.verify(&alice, later(2 * HOUR)).unwrap_err();
-    assert!(matches!(expired, ChainError::Validity { .. }), "{expired}");
-
-    let unknown = verifier.verify(&chain(&client_pair(&theirs, "mallory", &[])), now()).unwrap_err();
-    assert_eq!(unknown.to_string(), "certificate \"mallory\" is signed by unknown authority \"theirs\"");
-    let server = verifier.verify(&chain(&server_pair(&ours, &["localhost"])), now()).unwrap_err();
-    assert!(matches!(server, ChainError::Unusable { .. }), "{server}");
-    assert!(ChainVerifier::nobody().verify(&alice, now()).is_err());
+    let alice = client_pair(&ours, "alice", &[]);
+    let client_at = |pair: &CertPair, at| is_client_of(ours.cert_pem(), pair.chain(), at);
+    assert!(client_at(&alice, now()));
+    assert!(!client_at(&alice, later(2 * HOUR)), "expired");
+    assert!(!client_at(&client_pair(&theirs, "mallory", &[]), now()), "of another authority");
+    assert!(!client_at(&server_pair(&ours, &["localhost"]), now()), "a server's");
+    assert!(!is_client_of(ours.cert_pem(), &[], now()), "nothing at all");
 }
 
 #[test]
