@@ -148,6 +148,7 @@ impl Facade {
         let addr =
             listener.local_addr().map_err(|source| StartError::Bind { address: settings.address, source })?;
         proxying.policy.add_own_listener(addr);
+        parts.configuration.catalog.set_server_address(server_address(&settings, addr));
 
         parts.load_state(&settings);
         let union = Arc::new(ArcSwap::from_pointee(auth.union()));
@@ -347,10 +348,14 @@ impl Parts {
 }
 
 fn catalog_settings(settings: &FacadeSettings) -> CatalogSettings {
-    let server_address = match settings.external_hostname.as_str() {
-        "" => settings.address.to_string(),
-        host => format!("{host}:{}", settings.address.port()),
-    };
     let version = format!("{}.{}", settings.version.major, settings.version.minor);
-    CatalogSettings { server_address, version }
+    CatalogSettings { server_address: server_address(settings, settings.address), version }
+}
+
+/// What `/api` says: the external name, or the address that is bound.
+fn server_address(settings: &FacadeSettings, bound: std::net::SocketAddr) -> String {
+    match settings.external_hostname.as_str() {
+        "" => bound.to_string(),
+        host => format!("{host}:{}", bound.port()),
+    }
 }

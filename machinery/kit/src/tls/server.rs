@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls_pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::{CertPair, MinVersion, TlsError, provider_with_suites};
 
@@ -193,10 +196,22 @@ impl ClientCertVerifier for PossessionOnly {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        match version1_key(cert) {
+            // webpki does not read version 1, which openssl makes unless told otherwise; the key proves as much.
+            Some(key) => verify_tls13_signature_with_raw_key(message, &key, dss, algorithms),
+            None => verify_tls13_signature(message, cert, dss, algorithms),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// The public key of a certificate of X.509 version 1; nothing for any other.
+fn version1_key(cert: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
+    let (_, parsed) = X509Certificate::from_der(cert).ok()?;
+    let key = parsed.public_key().raw.to_vec();
+    (parsed.version() == X509Version::V1).then(|| SubjectPublicKeyInfoDer::from(key))
 }
