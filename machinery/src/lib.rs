@@ -5,6 +5,7 @@
 pub mod accept;
 pub mod attributes;
 pub mod discovery;
+pub mod expiration;
 pub mod field;
 pub mod gvk;
 pub mod names;

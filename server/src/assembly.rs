@@ -131,7 +131,7 @@ impl Server {
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let (trust, verifier) = LocalTrust::issue();
         let believed = Believed::new(&settings, pki.authority.cert_pem(), verifier)?;
-        let kinds = Kinds::builtin()?;
+        let kinds = Kinds::builtin()?.unexpired(&settings.expiration)?;
         let store_tasks = TaskSet::new();
         let indexer = Arc::new(KindIndexer::new(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);

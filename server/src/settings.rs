@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use portico_machinery::expiration::Evaluator;
 
 /// Settings of the control service.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct ServerSettings {
     pub backend_dial_timeout: Duration,
     /// Whether endpoints are dialled instead of cluster addresses.
     pub enable_aggregator_routing: bool,
+    /// Which versions of built-in APIs are served.
+    pub expiration: Evaluator,
     /// The store.
     pub store: portico_store::Settings,
     /// The registry.

@@ -1,10 +1,13 @@
 //! The control service's settings, and its start.
 
+use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{Server, ServerSettings};
 
 use super::{Failure, Process};
 use crate::settings::{Mode, Settings};
 
+/// The Kubernetes release that this build follows.
+const KUBERNETES: Release = Release { major: 1, minor: 36 };
 /// The database's file in the data folder.
 const DATABASE: &str = "portico.db";
 
@@ -33,6 +36,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
         backend_dial_timeout: s.proxying.backend_dial_timeout,
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
+        expiration: expiration(),
         store: store(s),
         registry: portico_registry::Settings {
             form_cache_bytes: s.store.form_cache_bytes,
@@ -55,5 +59,15 @@ fn store(s: &Settings) -> portico_store::Settings {
         subscription_events: s.store.watch_queue_events,
         subscription_bytes: s.store.watch_queue_bytes,
         ..portico_store::Settings::new(s.process.data_dir.join(DATABASE))
+    }
+}
+
+/// The release whose APIs this build serves, and upstream's two ways to keep what a release drops.
+fn expiration() -> Evaluator {
+    let on = |variable| std::env::var(variable).is_ok_and(|value| value == "true");
+    Evaluator {
+        strict_in_alpha: on("KUBE_APISERVER_STRICT_REMOVED_API_HANDLING_IN_ALPHA"),
+        one_more_release: on("KUBE_APISERVER_SERVE_REMOVED_APIS_FOR_ONE_RELEASE"),
+        ..Evaluator::new(KUBERNETES)
     }
 }

@@ -4,6 +4,7 @@
 //! (see [`portico_schema::description`] for type expressions). Defaults of the fields below are what most kinds have.
 
 use indexmap::IndexMap;
+use portico_machinery::expiration::Release;
 use portico_schema::description::Packages;
 use serde::Deserialize;
 
@@ -68,6 +69,10 @@ pub(crate) struct KindEntry {
     pub expires: bool,
     #[serde(default)]
     pub deprecation: String,
+    /// The first release with it, `1.36`; absent: always.
+    pub introduced: Option<Release>,
+    /// The first release without it; absent: never.
+    pub removed: Option<Release>,
 }
 
 fn yes() -> bool {

@@ -1,6 +1,7 @@
 //! What generic code knows of a kind.
 
 use portico_machinery::Object;
+use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{
     GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource,
 };
@@ -59,6 +60,8 @@ pub struct KindInfo {
     pub expires: bool,
     /// A warning that every request on the kind carries, empty for none.
     pub deprecation: String,
+    /// Which releases serve it.
+    pub lifecycle: Lifecycle,
 }
 
 impl KindInfo {

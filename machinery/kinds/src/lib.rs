@@ -21,3 +21,6 @@ pub use registry::Kinds;
 
 #[cfg(test)]
 mod recorded_tests;
+
+#[cfg(test)]
+mod expiration_tests;

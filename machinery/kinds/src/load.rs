@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use portico_machinery::table::Column;
 use portico_schema::model::{BuildError, TypeSet, TypeSetBuilder};
@@ -130,6 +131,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         allow_unqualified_finalizers: entry.unqualified_finalizers,
         expires: entry.expires,
         deprecation: entry.deprecation,
+        lifecycle: Lifecycle { introduced: entry.introduced, removed: entry.removed },
         gvk,
     })
 }

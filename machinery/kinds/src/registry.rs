@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use portico_machinery::expiration::Evaluator;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 use portico_schema::{Schema, TypeSet};
 
@@ -61,6 +62,20 @@ impl Kinds {
             groups,
             types,
         })
+    }
+
+    /// These kinds without those that the evaluator's release does not serve; a group version without any kind left is
+    /// served no more.
+    ///
+    /// # Errors
+    /// As [`Kinds::builtin`].
+    pub fn unexpired(self: &Arc<Self>, evaluator: &Evaluator) -> Result<Arc<Self>, LoadError> {
+        if self.iter().all(|info| evaluator.serves(&info.lifecycle)) {
+            return Ok(Arc::clone(self));
+        }
+        let served = self.iter().filter(|info| evaluator.serves(&info.lifecycle));
+        let infos = served.map(|info| KindInfo::clone(info)).collect();
+        Self::new(infos, self.groups.clone(), self.types.clone()).map(Arc::new)
     }
 
     /// The kind that is served under this resource.
