@@ -113,19 +113,62 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
     serving::conditional(catalog, body, &format!("\"{tag}\""), headers, request).await
 }
 
-/// `/openapi/v2`: everything merged; 406 has no body.
+/// `/openapi/v2`: everything merged, with one tag for both forms; 406 has no body.
 pub(crate) async fn v2(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
-    if !accepts_json(&request.accept()) {
+    let Some(form) = FormV2::negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
-    }
+    };
     let merged = v2::document(catalog, snapshot).await;
+    let packed = match form {
+        FormV2::Json => Ok(merged.gzip.clone()),
+        FormV2::Protobuf => merged.protobuf().await,
+    };
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, value("application/json"));
-    let body = Body::Compressed(merged.gzip.clone());
-    serving::conditional(catalog, body, &merged.etag, headers, request).await
+    headers.insert(header::CONTENT_TYPE, value(form.media_type()));
+    match packed {
+        Ok(packed) => {
+            serving::conditional(catalog, Body::Compressed(packed), &merged.etag, headers, request).await
+        }
+        Err(status) => Reply::Refused(status),
+    }
 }
 
-/// Whether JSON will do. Clauses with a type that only protobuf has are not for us.
+/// What the version 2 document is written in.
+#[derive(Clone, Copy)]
+enum FormV2 {
+    Json,
+    Protobuf,
+}
+
+impl FormV2 {
+    /// The spelling of older clients, answered with the other one.
+    const OLD_PROTOBUF: &'static str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        }
+    }
+
+    /// What the client likes best; JSON when it does not mind.
+    fn negotiate(accept: &str) -> Option<Self> {
+        if accept.trim().is_empty() {
+            return Some(Self::Json);
+        }
+        parse_accept(accept).iter().find_map(|clause| {
+            let covers = |media: &str| clause.covers(media);
+            if covers(Self::Json.media_type()) {
+                Some(Self::Json)
+            } else {
+                let protobuf = covers(Self::Protobuf.media_type()) || covers(Self::OLD_PROTOBUF);
+                protobuf.then_some(Self::Protobuf)
+            }
+        })
+    }
+}
+
+/// Whether JSON will do, the only form of version 3 documents here.
 fn accepts_json(accept: &str) -> bool {
     accept.trim().is_empty() || parse_accept(accept).iter().any(|clause| clause.covers("application/json"))
 }

@@ -440,6 +440,42 @@ async fn the_v2_document_is_one_of_all() {
 }
 
 #[tokio::test]
+async fn the_v2_document_is_protobuf_for_those_who_want_that() {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    const OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let w = world();
+    w.serve("apps/v1", Source::Builtin, false);
+    let json = ready(w.get("/openapi/v2", "").await);
+    for (accept, want) in [
+        (PROTOBUF, PROTOBUF),
+        (OLD, PROTOBUF),
+        (&format!("application/json;q=0.5,{OLD}"), PROTOBUF),
+        (&format!("text/html,{PROTOBUF}"), PROTOBUF),
+        (&format!("application/json,{PROTOBUF}"), "application/json"),
+        (&format!("{PROTOBUF};q=0.5,*/*;q=0.8"), "application/json"),
+    ] {
+        let response = ready(w.get("/openapi/v2", accept).await);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], want, "{accept}");
+        assert_eq!(response.headers()[header::ETAG], json.headers()[header::ETAG]);
+        assert!(response.headers().get_all(header::VARY).iter().any(|v| v == "Accept"));
+        // Its first field is the version of the specification.
+        assert_eq!(response.body().starts_with(b"\x0a\x032.0"), want == PROTOBUF, "{accept}");
+    }
+    let plain = ready(w.get("/openapi/v2", PROTOBUF).await);
+    let packed =
+        w.ask(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::ACCEPT_ENCODING, "gzip")]).await;
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&ready(packed).body()[..]).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(plain.body(), &unpacked);
+    let etag = json.headers()[header::ETAG].to_str().unwrap();
+    let again =
+        w.ask(Method::GET, "/openapi/v2", &[(header::ACCEPT, OLD), (header::IF_NONE_MATCH, etag)]).await;
+    let again = ready(again);
+    assert_eq!((again.status(), again.body().len()), (StatusCode::NOT_MODIFIED, 0));
+    assert!(again.headers().get_all(header::VARY).iter().any(|v| v == "Accept"));
+}
+
+#[tokio::test]
 async fn a_new_snapshot_of_the_stream_replaces_everything() {
     let w = world();
     w.catalog.update([route("old/v1", (1, 1), true)]);

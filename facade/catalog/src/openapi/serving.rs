@@ -137,7 +137,7 @@ pub(super) fn compress(bytes: &[u8]) -> Bytes {
     packed.unwrap_or_default().into()
 }
 
-fn decompress(packed: &[u8]) -> Result<Bytes, Box<Status>> {
+pub(super) fn decompress(packed: &[u8]) -> Result<Bytes, Box<Status>> {
     let mut bytes = Vec::with_capacity(packed.len() * 10);
     match GzDecoder::new(packed).read_to_end(&mut bytes) {
         Ok(_) => Ok(bytes.into()),

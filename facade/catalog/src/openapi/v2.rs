@@ -1,16 +1,18 @@
 //! The merged version 2 document: made at first ask, part by part, and kept compressed.
 
 mod merge;
+mod protobuf;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::openapi::{Pieces, SpecV2};
+use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
 use super::{general, serving};
 use crate::catalog::Catalog;
@@ -28,6 +30,20 @@ pub(crate) struct V2 {
     pub gzip: Bytes,
     /// Quoted; of the JSON.
     pub etag: String,
+    /// Made at first ask.
+    protobuf: OnceCell<Bytes>,
+}
+
+impl V2 {
+    /// The same document as `openapi.v2.Document`, compressed.
+    pub(super) async fn protobuf(&self) -> Result<Bytes, Box<Status>> {
+        let make = || async {
+            let json = serving::decompress(&self.gzip)?;
+            let bytes = protobuf::encode(&json).map_err(|error| Box::new(Status::internal(error)))?;
+            Ok(serving::compress(&bytes))
+        };
+        self.protobuf.get_or_try_init(make).await.cloned()
+    }
 }
 
 #[derive(Serialize)]
@@ -116,5 +132,5 @@ fn finish(spec: &SpecV2, version: &str) -> V2 {
     };
     // Maps with string keys always encode.
     let json = serde_json::to_vec(&document).unwrap_or_default();
-    V2 { etag: quoted_sha512(&json), gzip: serving::compress(&json) }
+    V2 { etag: quoted_sha512(&json), gzip: serving::compress(&json), protobuf: OnceCell::new() }
 }

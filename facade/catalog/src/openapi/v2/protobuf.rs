@@ -1,0 +1,245 @@
+//! The version 2 document as protobuf, which is the only form that kubectl and older clients ask for.
+//!
+//! Upstream rule: aggregator 7.1; the message is `openapi.v2.Document`. JSON goes in and bytes come out in one pass,
+//! without a tree between them. What a message has no field for, and values of another type than their field's, are
+//! left out: a backend's mistake must not take the document away from everybody.
+
+mod messages;
+mod wire;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use messages::{DOCUMENT, Field, Kind, Look, Map, Message, PRIMITIVE, SCHEMA};
+use wire::{put_double, put_integer, put_message, put_text};
+
+/// Encodes a document.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub(super) fn encode(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    // Names shrink to numbers and quotes go: it never is longer than the JSON but for tiny documents.
+    let mut out = Vec::with_capacity(json.len());
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    deserializer.deserialize_map(Fields { out: &mut out, of: Members::Message(&DOCUMENT) })?;
+    deserializer.end()?;
+    Ok(out)
+}
+
+/// Writes one JSON value as a field.
+struct Value<'a> {
+    out: &'a mut Vec<u8>,
+    number: u32,
+    kind: Kind,
+}
+
+/// Writes the members of one JSON object.
+struct Fields<'a> {
+    out: &'a mut Vec<u8>,
+    of: Members,
+}
+
+#[derive(Clone, Copy)]
+enum Members {
+    Message(&'static Message),
+    Map(&'static Map),
+}
+
+impl Members {
+    /// The field of a member, and whether it goes there as an entry with its name.
+    fn field(self, name: &str) -> Option<(u32, Kind, bool)> {
+        let (Self::Message(Message { extensions, .. }) | Self::Map(Map { extensions, .. })) = self;
+        if *extensions != 0 && name.starts_with("x-") {
+            return Some((*extensions, Kind::Any, true));
+        }
+        let find = |fields: &[Field]| fields.iter().find(|f| f.0 == name).map(|f| (f.1, f.2));
+        match self {
+            Self::Map(map) => Some((map.entries, map.value, true)),
+            Self::Message(message) => {
+                let shared = |base| find(PRIMITIVE).map(|(number, kind)| (base + number, kind));
+                let (number, kind) = find(message.fields).or_else(|| message.primitive.and_then(shared))?;
+                Some((number, kind, false))
+            }
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            match self.of.field(&name) {
+                None => {
+                    members.next_value::<IgnoredAny>()?;
+                }
+                Some((number, kind, false)) => {
+                    members.next_value_seed(Value { out: self.out, number, kind })?;
+                }
+                Some((number, kind, true)) => put_message(self.out, number, |out| {
+                    put_text(out, 1, &name);
+                    members.next_value_seed(Value { out, number: 2, kind })
+                })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let Self { out, number, kind } = self;
+        match kind {
+            Kind::Any => {
+                let text = <&RawValue>::deserialize(json)?;
+                put_message(out, number, |out| {
+                    put_text(out, 2, &yaml(text.get()));
+                    Ok(())
+                })
+            }
+            Kind::Wrapped(inner) => {
+                put_message(out, number, |out| Value { out, number: 1, kind: *inner }.deserialize(json))
+            }
+            Kind::Choice(choose) => {
+                let text = <&RawValue>::deserialize(json)?.get();
+                let look = serde_json::from_str::<Look<'_>>(text);
+                let Some((number_inside, kind)) = look.ok().and_then(|l| choose(&l)) else { return Ok(()) };
+                put_message(out, number, |out| {
+                    let mut again = serde_json::Deserializer::from_str(text);
+                    Value { out, number: number_inside, kind }.deserialize(&mut again)
+                })
+                .map_err(D::Error::custom)
+            }
+            _ => json.deserialize_any(Self { out, number, kind }),
+        }
+    }
+}
+
+impl Value<'_> {
+    /// What one value of a repeated field is.
+    fn one(&self) -> Kind {
+        match self.kind {
+            Kind::Each(one) => *one,
+            kind => kind,
+        }
+    }
+
+    fn integer(self, value: i64) {
+        match self.one() {
+            Kind::Integer => put_integer(self.out, self.number, value),
+            Kind::Number => put_double(self.out, self.number, value as f64),
+            _ => {}
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
+        match self.one() {
+            Kind::Flag => put_integer(self.out, self.number, value.into()),
+            Kind::SchemaOrFlag => put_message(self.out, self.number, |out| {
+                put_integer(out, 2, value.into());
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
+        self.integer(value);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
+        // No field can hold more.
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX));
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
+        match self.one() {
+            Kind::Number => put_double(self.out, self.number, value),
+            Kind::Integer if value.fract() == 0.0 => put_integer(self.out, self.number, value as i64),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<(), E> {
+        if let Kind::Text = self.one() {
+            put_text(self.out, self.number, value);
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        match self.kind {
+            Kind::Each(kind) => {
+                while let Some(()) =
+                    list.next_element_seed(Value { out: self.out, number: self.number, kind: *kind })?
+                {
+                }
+            }
+            _ => while let Some(IgnoredAny) = list.next_element()? {},
+        }
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
+        let of = match self.one() {
+            Kind::Message(message) => Members::Message(message),
+            Kind::Map(map) => Members::Map(map),
+            Kind::SchemaOrFlag => {
+                return put_message(self.out, self.number, |out| {
+                    Value { out, number: 1, kind: Kind::Message(&SCHEMA) }.visit_map(members)
+                });
+            }
+            _ => return IgnoredAny.visit_map(members).map(|_| ()),
+        };
+        put_message(self.out, self.number, |out| Fields { out, of }.visit_map(members))
+    }
+}
+
+/// JSON text as YAML that means the same: the few characters that YAML has no place for in quotes, or reads as line
+/// breaks, are escaped. They only ever are in strings.
+fn yaml(json: &str) -> Cow<'_, str> {
+    let unfit = |c: char| {
+        matches!(c, '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    if !json.contains(unfit) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if unfit(c) {
+            text.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            text.push(c);
+        }
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests;
