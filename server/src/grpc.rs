@@ -34,7 +34,6 @@ pub(crate) fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> 
 }
 
 /// A Kubernetes refusal as gRPC.
-#[expect(clippy::needless_pass_by_value, reason = "shaped for map_err")]
 pub(crate) fn refused(status: impl Into<Box<Status>>) -> tonic::Status {
     to_rpc(&status.into())
 }

@@ -126,11 +126,16 @@ pub(super) struct ToBackends {
     known: Mutex<Known>,
 }
 
+/// What backends that are trusted alike share: trust, and whether HTTP/2 is spoken.
+type Alike = (Trust, bool);
+/// TLS settings and the fingerprint of the client certificate that they present.
+type Prepared = (Option<[u8; 32]>, ClientTls);
+
 /// Bundles by hash, and TLS settings of those that were used.
 #[derive(Default)]
 struct Known {
     bundles: HashMap<String, Bytes>,
-    tls: HashMap<(Trust, bool), (Option<[u8; 32]>, ClientTls)>,
+    tls: HashMap<Alike, Prepared>,
 }
 
 impl ToBackends {

@@ -65,7 +65,7 @@ impl Objects for ObjectsService {
             media_type: call::media_type(&answer, !caller.is_forwarded()),
             retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
             pretty: answer.pretty,
-            revision: call::revision(&answer),
+            revision: answer.revision,
             warnings: answer.warnings,
             body: bytes::Bytes::new(),
         };

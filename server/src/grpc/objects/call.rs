@@ -68,11 +68,6 @@ pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     if native { "application/json".to_owned() } else { answer.media_type().to_owned() }
 }
 
-/// The revision, which fits any counter that starts at one.
-pub(super) fn revision(answer: &Answer) -> i64 {
-    i64::try_from(answer.revision).unwrap_or(i64::MAX)
-}
-
 /// The whole answer in one message.
 ///
 /// # Errors
@@ -81,7 +76,7 @@ pub(super) async fn response(answer: Answer, native: bool) -> RpcResult<pb::DoRe
     Ok(pb::DoResponse {
         code: u32::from(answer.code),
         media_type: media_type(&answer, native),
-        revision: revision(&answer),
+        revision: answer.revision,
         pretty: answer.pretty,
         retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
         audit_annotations: answer.audit.into_iter().collect(),
