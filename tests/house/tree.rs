@@ -89,7 +89,7 @@ fn is_program(path: &str) -> bool {
 fn without_comment(line: &str) -> &str {
     let mut from = 0;
     while let Some(at) = line[from..].find("//").map(|at| at + from) {
-        if line[..at].matches('"').count() % 2 == 0 {
+        if line[..at].matches('"').count().is_multiple_of(2) {
             return &line[..at];
         }
         from = at + 2;

@@ -223,11 +223,14 @@ async fn openapi_is_indexed_by_hash_and_answers_304() {
             .any(|k| k.ends_with(".APIService"))
     );
     assert!(document.header("cache-control").contains("immutable"), "{:?}", document.headers);
-    let v2 = admin.get("/openapi/v2").await;
-    assert_eq!(v2.json()["swagger"], "2.0");
-    let request =
-        Request::get("/openapi/v2").header("if-none-match", v2.header("etag")).body(Full::default()).unwrap();
-    assert_eq!(admin.fetch(request).await.unwrap().status, 304);
+    assert_eq!(admin.get("/openapi/v2").await.json()["swagger"], "2.0");
+    eventually("a document that is settled is not sent twice", 10, || async {
+        let first = admin.get("/openapi/v2").await;
+        let request = Request::get("/openapi/v2").header("if-none-match", first.header("etag"));
+        let again = admin.fetch(request.body(Full::default()).unwrap()).await.unwrap();
+        if again.status == 304 { Ok(()) } else { Err(again.status) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

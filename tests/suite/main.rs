@@ -1,5 +1,5 @@
 //! Behaviour of the whole system, a module per topic; every test starts real processes on ports 0.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod availability;
 mod command_line;
