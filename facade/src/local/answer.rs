@@ -105,6 +105,10 @@ where
 }
 
 fn layout(x: &RequestContext, head: &Head) -> Layout {
+    // The control service says what the caller wants and always sends JSON.
+    if head.media_type == Encoding::Yaml.media_type() {
+        return Layout::Yaml;
+    }
     if head.media_type != JSON {
         return Layout::AsIs;
     }
@@ -216,6 +220,9 @@ mod tests {
         assert_eq!(pretty.body().as_whole(), Some(b"{\n  \"a\": 1\n}".as_slice()));
         let yaml = whole(&context("application/yaml", "", ""), head(), Bytes::from_static(b"{\"a\":1}\n"));
         assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml");
+        assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
+        let said = Head { media_type: "application/yaml".to_owned(), ..head() };
+        let yaml = whole(&context("application/yaml", "", ""), said, Bytes::from_static(b"{\"a\":1}\n"));
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
     }
 
