@@ -33,7 +33,7 @@ mod tail;
 mod transport;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
-pub use certificate::{CertificateError, signed_certificate};
+pub use certificate::{CertificateError, keep_client_certificate, signed_certificate};
 pub use endpoints::VersionInfo;
 pub use filters::cors::BadOrigin;
 pub use filters::hsts::BadDirective;

@@ -3,11 +3,17 @@
 //! Three connections, so that the configuration, calls and watches do not fill each other's streams. It must not
 //! know which services are called.
 
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use portico_auth::forwarded::LocalTrust;
 use portico_proto::client::{ConnectError, Connection};
-use tower::ServiceExt;
+use tonic::transport::Channel;
 use tower::util::BoxCloneSyncService;
+use tower::{Service, ServiceExt};
 
 use crate::body::BoxError;
 
@@ -28,6 +34,41 @@ pub struct ControlTransport {
     pub(crate) streams: GrpcService,
     pub(crate) trust: Option<LocalTrust>,
     pub(crate) local: bool,
+    /// The connections to a control service elsewhere, so that they can be replaced.
+    channels: Option<Arc<Channels>>,
+}
+
+/// Config, calls, streams.
+type Channels = [ArcSwap<Channel>; 3];
+const CONFIG: usize = 0;
+const CALLS: usize = 1;
+const STREAMS: usize = 2;
+
+/// One of the connections, whichever it is at the time of a call.
+#[derive(Clone)]
+struct Current {
+    channels: Arc<Channels>,
+    which: usize,
+}
+
+impl Service<Request<tonic::body::Body>> for Current {
+    type Response = Response<tonic::body::Body>;
+    type Error = ControlError;
+    type Future = BoxFuture<'static, Result<Self::Response, ControlError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ControlError>> {
+        // The channel of the call says when it is ready: it may be another one by then.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
+        let channel = Channel::clone(&self.channels[self.which].load());
+        Box::pin(async move { channel.oneshot(request).await.map_err(|e| ControlError(e.into())) })
+    }
+}
+
+fn channels(connection: &Connection) -> Result<[Channel; 3], ConnectError> {
+    Ok([connection.channel()?, connection.channel()?, connection.channel()?])
 }
 
 impl ControlTransport {
@@ -44,7 +85,7 @@ impl ControlTransport {
     {
         let service = BoxCloneSyncService::new(service.map_err(|e: S::Error| ControlError(e.into())));
         let (config, calls, streams) = (service.clone(), service.clone(), service);
-        Self { config, calls, streams, trust: Some(trust), local: true }
+        Self { config, calls, streams, trust: Some(trust), local: true, channels: None }
     }
 
     /// A control service elsewhere. Nothing is dialled before the first call.
@@ -52,10 +93,35 @@ impl ControlTransport {
     /// # Errors
     /// [`ConnectError`] when address or certificates cannot be used.
     pub fn remote(connection: &Connection) -> Result<Self, ConnectError> {
-        let channel = || -> Result<GrpcService, ConnectError> {
-            Ok(BoxCloneSyncService::new(connection.channel()?.map_err(|e| ControlError(e.into()))))
-        };
-        Ok(Self { config: channel()?, calls: channel()?, streams: channel()?, trust: None, local: false })
+        let [config, calls, streams] = channels(connection)?;
+        let current = Arc::new([
+            ArcSwap::from_pointee(config),
+            ArcSwap::from_pointee(calls),
+            ArcSwap::from_pointee(streams),
+        ]);
+        let through = |which| BoxCloneSyncService::new(Current { channels: Arc::clone(&current), which });
+        Ok(Self {
+            config: through(CONFIG),
+            calls: through(CALLS),
+            streams: through(STREAMS),
+            trust: None,
+            local: false,
+            channels: Some(current),
+        })
+    }
+
+    /// Calls from now on go over new connections, with other credentials; what is under way is not cut.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; everything stays as it was then.
+    pub fn reconnect(&self, connection: &Connection) -> Result<(), ConnectError> {
+        let fresh = channels(connection)?;
+        if let Some(current) = &self.channels {
+            for (place, channel) in current.iter().zip(fresh) {
+                place.store(Arc::new(channel));
+            }
+        }
+        Ok(())
     }
 
     /// A request that carries the proof of being made in this process, where it is.

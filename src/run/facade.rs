@@ -43,6 +43,8 @@ pub(super) async fn alone(
     portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
         SettingError::new("--data-dir", format!("{}: {e}", settings.process.data_dir.display()))
     })?;
+    portico_facade::keep_client_certificate(&settings.cert_dir(), &connection, &control, tasks)
+        .map_err(|e| wrong(&e))?;
     let certificate = match given(settings) {
         Some(files) => files,
         None => portico_facade::signed_certificate(&settings.cert_dir(), &names(settings), &control, tasks)

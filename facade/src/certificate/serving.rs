@@ -1,0 +1,92 @@
+//! The certificate to serve HTTPS with. Without a control service at the first start the facade serves with one that
+//! it makes itself, until it gets another.
+
+use std::path::Path;
+use std::time::Duration;
+
+use portico_kit::pki::{Authority, Profile};
+use portico_kit::tasks::TaskSet;
+use portico_kit::tls::CertPair;
+use tokio::sync::watch;
+
+use super::{CertificateError, Files, PERIOD, is_due};
+use crate::control::sign::Purpose;
+use crate::settings::ServingCertificate;
+use crate::transport::ControlTransport;
+
+/// What a self-made certificate is valid for; one that is signed replaces it long before.
+const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
+/// Who signs a self-made certificate.
+const SELF_MADE_CA: &str = "portico-facade-ca";
+/// How long a start waits for the control service to sign.
+const FIRST_ANSWER: Duration = Duration::from_secs(2);
+
+struct Keeper {
+    files: Files,
+    profile: Profile,
+    control: ControlTransport,
+}
+
+/// The certificate, renewed in `tasks` for as long as those live. `names` are what the facade is called besides
+/// localhost.
+///
+/// # Errors
+/// [`CertificateError`] when there is none at all.
+pub async fn signed_certificate(
+    dir: &Path,
+    names: &[String],
+    control: &ControlTransport,
+    tasks: &TaskSet,
+) -> Result<ServingCertificate, CertificateError> {
+    let local =
+        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let all: Vec<String> = local.iter().map(ToString::to_string).chain(names.iter().cloned()).collect();
+    let profile = Profile::server("portico-facade", &all, SELF_MADE_LIFE);
+    let keeper = Keeper { files: Files::new(dir, "apiserver"), profile, control: control.clone() };
+    let (certificate, receiver) = watch::channel(keeper.first().await?);
+    tasks.spawn_until_cancelled("serving-certificate", async move { keeper.keep(&certificate).await });
+    Ok(ServingCertificate::Given(receiver))
+}
+
+impl Keeper {
+    /// The one on disk while it is good, else a signed one, else one of our own making.
+    async fn first(&self) -> Result<CertPair, CertificateError> {
+        let stored = self.files.read().map(|(_, pair)| pair);
+        if let Some(pair) = stored.as_ref().filter(|p| !is_due(p)) {
+            return Ok(pair.clone());
+        }
+        match tokio::time::timeout(FIRST_ANSWER, self.signed()).await {
+            Ok(Ok(pair)) => return Ok(pair),
+            Ok(Err(error)) => tracing::warn!(%error, "serving with another certificate for now"),
+            Err(_) => {
+                tracing::warn!("the control service is silent; serving with another certificate for now")
+            }
+        }
+        if let Some(pair) = stored {
+            return Ok(pair);
+        }
+        let authority = Authority::load_or_create(&self.files.dir, "facade-ca", SELF_MADE_CA)?;
+        Ok(authority.issue(&self.profile)?.cert_pair("apiserver")?)
+    }
+
+    async fn keep(&self, certificate: &watch::Sender<CertPair>) {
+        loop {
+            tokio::time::sleep(PERIOD).await;
+            let due = is_due(&certificate.borrow()) || certificate.borrow().info().issuer == SELF_MADE_CA;
+            if !due {
+                continue;
+            }
+            match self.signed().await {
+                Ok(pair) => {
+                    certificate.send_replace(pair);
+                }
+                Err(error) => tracing::warn!(%error, "the serving certificate is due"),
+            }
+        }
+    }
+
+    async fn signed(&self) -> Result<CertPair, CertificateError> {
+        let signed = self.files.sign(&self.control, &self.profile, Purpose::Serving).await?;
+        Ok(signed.1)
+    }
+}
