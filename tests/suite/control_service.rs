@@ -351,10 +351,22 @@ async fn explain_names_the_stage_that_fails() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_is_kept() {
     let portico = Portico::start().await;
-    let connection = portico
-        .control_with(portico_proto::client::Credentials::Token("admin-token".into()))
-        .with_deadline(Duration::from_nanos(1));
+    let credentials = portico_proto::client::Credentials::Token("admin-token".into());
+    let connection = portico.control_with(credentials).with_deadline(Duration::from_millis(300));
     let client = Client::connect(&connection).unwrap();
-    let late = get(&client, "v1.x.example.com").await.unwrap_err();
+    // A revision that is not there yet: the answer waits for it.
+    let request = ListRequest { resource_version: "1000000".into(), ..Default::default() };
+    let begun = std::time::Instant::now();
+    let late = list(&client, request).await.unwrap_err();
     assert!(matches!(late.code(), Code::DeadlineExceeded | Code::Cancelled), "{late:?}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_at_a_revision_that_is_not_there_yet_is_not_answered_with_an_older_one() {
+    let portico = Portico::start().await;
+    let client = portico.control();
+    let request = GetRequest { name: "v1.".into(), resource_version: "1000000".into() };
+    let refused = client.api_services().get(request).await.unwrap_err();
+    assert_eq!((refused.code(), reason(&refused).as_str()), (Code::DeadlineExceeded, "Timeout"));
 }
