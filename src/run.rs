@@ -19,6 +19,8 @@ use crate::settings::{LoggingFormat, Role, SettingError, Settings};
 use addresses::AddressesFile;
 use signals::{Asked, Signals};
 
+/// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
+const STACK_BYTES: usize = 8 << 20;
 /// A setting turned out to be unusable only when its file was read.
 const USAGE: u8 = 2;
 
@@ -53,6 +55,8 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Setting(_) | Self::Telemetry(_) => USAGE,
+            Self::Server(error) if error.is_setting() => USAGE,
+            Self::Facade(error) if error.is_setting() => USAGE,
             _ => 1,
         }
     }
@@ -85,6 +89,7 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     if settings.process.worker_threads > 0 {
         runtime.worker_threads(settings.process.worker_threads);
     }
+    runtime.thread_stack_size(STACK_BYTES);
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
     let process =
         Process { registry: Registry::with_process_metrics(), telemetry: telemetry.clone(), started };

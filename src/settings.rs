@@ -7,6 +7,7 @@ mod authorization;
 mod control;
 mod core_api;
 mod file;
+mod files;
 mod process;
 mod proxying;
 mod serving;
@@ -137,7 +138,8 @@ impl Settings {
         self.control.check(role)?;
         self.authentication.check()?;
         self.proxying.check()?;
-        self.core_api.check()
+        self.core_api.check()?;
+        self.check_files()
     }
 }
 

@@ -105,6 +105,14 @@ pub enum StartError {
     Mux(#[from] crate::mux::MuxError),
 }
 
+impl StartError {
+    /// Whether a setting is wrong, rather than the machine or the data.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Tls(_) | Self::Cors(_) | Self::Hsts(_) | Self::Egress(_))
+    }
+}
+
 /// The facade.
 pub struct Facade;
 

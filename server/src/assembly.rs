@@ -96,6 +96,14 @@ pub enum StartError {
     Health(#[from] portico_kit::health::HealthError),
 }
 
+impl StartError {
+    /// Whether a setting is wrong, rather than the machine or the data.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_))
+    }
+}
+
 /// What the process lends to the control service.
 pub struct Process {
     /// Metrics of the process.

@@ -12,4 +12,6 @@ mod pki;
 mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
+pub use portico_registry::Settings as RegistrySettings;
+pub use portico_store::Settings as StoreSettings;
 pub use settings::ServerSettings;

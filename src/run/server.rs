@@ -1,7 +1,7 @@
 //! The control service's settings, and its start.
 
 use portico_machinery::expiration::{Evaluator, Release};
-use portico_server::{Server, ServerSettings};
+use portico_server::{RegistrySettings, Server, ServerSettings, StoreSettings};
 
 use super::{Failure, Process};
 use crate::settings::{Mode, Settings};
@@ -38,10 +38,10 @@ fn server_settings(s: &Settings) -> ServerSettings {
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
         store: store(s),
-        registry: portico_registry::Settings {
+        registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
-            ..portico_registry::Settings::default()
+            ..RegistrySettings::default()
         },
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
@@ -49,8 +49,8 @@ fn server_settings(s: &Settings) -> ServerSettings {
     }
 }
 
-fn store(s: &Settings) -> portico_store::Settings {
-    portico_store::Settings {
+fn store(s: &Settings) -> StoreSettings {
+    StoreSettings {
         history_retention: s.store.history_retention,
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,
@@ -58,7 +58,7 @@ fn store(s: &Settings) -> portico_store::Settings {
         write_queue: s.store.write_queue,
         subscription_events: s.store.watch_queue_events,
         subscription_bytes: s.store.watch_queue_bytes,
-        ..portico_store::Settings::new(s.process.data_dir.join(DATABASE))
+        ..StoreSettings::new(s.process.data_dir.join(DATABASE))
     }
 }
 

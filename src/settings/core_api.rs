@@ -8,6 +8,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
 use super::SettingError;
+use super::files::read;
 
 /// Settings of the core API server, which comes later: checked here, used there.
 #[derive(Args, Clone, Debug)]
@@ -63,8 +64,4 @@ impl CoreApi {
             _ => wrong("at most two ranges"),
         }
     }
-}
-
-fn read(setting: &str, file: &std::path::Path) -> Result<Vec<u8>, SettingError> {
-    std::fs::read(file).map_err(|e| SettingError::new(setting, format!("{}: {e}", file.display())))
 }

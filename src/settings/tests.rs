@@ -67,6 +67,24 @@ fn what_is_wrong_is_one_line_that_names_the_setting() {
 }
 
 #[test]
+fn files_are_looked_into_before_anything_binds() {
+    let (dir, _) = file("");
+    let (missing, garbage) = (dir.path().join("missing"), dir.path().join("portico.yaml"));
+    for setting in ["--client-ca-file", "--token-auth-file", "--egress-selector-config-file"] {
+        let text = refusal(&[&format!("{setting}={}", missing.display())]);
+        assert!(text.starts_with(setting) && text.contains("No such file"), "{text}");
+    }
+    let text = refusal(&[
+        &format!("--requestheader-client-ca-file={}", garbage.display()),
+        "--requestheader-username-headers=X",
+    ]);
+    assert!(
+        text.starts_with("--requestheader-client-ca-file") && text.ends_with("no certificate in it"),
+        "{text}"
+    );
+}
+
+#[test]
 fn every_flag_has_its_variable() {
     let command = with_environment(Cli::command());
     for argument in command.get_arguments().filter(|a| a.get_long().is_some_and(|l| l != "help")) {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod availability;
+mod certificates;
 mod command_line;
 mod control_doors;
 mod control_service;

@@ -18,6 +18,8 @@ use crate::transport::ControlTransport;
 const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
 /// Who signs a self-made certificate.
 const SELF_MADE_CA: &str = "portico-facade-ca";
+/// How often a certificate is asked for while there is only a self-made one.
+const SELF_MADE_PERIOD: Duration = Duration::from_secs(1);
 /// How long a start waits for the control service to sign.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
 
@@ -71,16 +73,17 @@ impl Keeper {
 
     async fn keep(&self, certificate: &watch::Sender<CertPair>) {
         loop {
-            tokio::time::sleep(PERIOD).await;
-            let due = is_due(&certificate.borrow()) || certificate.borrow().info().issuer == SELF_MADE_CA;
-            if !due {
+            // Clients that trust the control service's CA refuse a self-made one: it must not stay a moment longer.
+            let self_made = certificate.borrow().info().issuer == SELF_MADE_CA;
+            tokio::time::sleep(if self_made { SELF_MADE_PERIOD } else { PERIOD }).await;
+            if !self_made && !is_due(&certificate.borrow()) {
                 continue;
             }
             match self.signed().await {
                 Ok(pair) => {
                     certificate.send_replace(pair);
                 }
-                Err(error) => tracing::warn!(%error, "the serving certificate is due"),
+                Err(error) => tracing::debug!(%error, "the serving certificate is due"),
             }
         }
     }

@@ -1,30 +1,45 @@
 //! Request bodies, read whole within a limit.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http_body_util::BodyExt;
 use portico_machinery::Status;
 
 use crate::body::Body;
 
 /// The body's bytes.
 ///
+/// A body that is too large is read on and dropped, as much again as the limit: a client that is still sending would
+/// otherwise hear of a broken connection instead of the refusal. One that asked first (`Expect`) is told at once.
+///
 /// # Errors
-/// 413 beyond the limit (told by `Content-Length` before a byte is read), 400 when the body breaks off.
-pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Box<Status>> {
-    let length =
-        headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
-    if length.is_some_and(|length| length > limit as u64) {
+/// 413 beyond the limit, 400 when the body breaks off.
+pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Box<Status>> {
+    let told = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    let mut too_large = told.is_some_and(|length| length > limit as u64);
+    if too_large && headers.contains_key(EXPECT) {
         return Err(Box::new(Status::too_large(limit)));
     }
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Box::new(Status::too_large(limit))),
-        Err(error) => {
-            Err(Box::new(Status::bad_request(format!("the request's body could not be read: {error}"))))
+    let (mut whole, mut read) = (BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let data = match frame {
+            Ok(frame) => frame.into_data().unwrap_or_default(),
+            Err(_) if too_large => break,
+            Err(error) => {
+                let message = format!("the request's body could not be read: {error}");
+                return Err(Box::new(Status::bad_request(message)));
+            }
+        };
+        read += data.len();
+        too_large |= read > limit;
+        if !too_large {
+            whole.extend_from_slice(&data);
+        } else if read > limit.saturating_mul(2) {
+            break;
         }
     }
+    if too_large { Err(Box::new(Status::too_large(limit))) } else { Ok(whole.freeze()) }
 }
 
 #[cfg(test)]

@@ -131,11 +131,17 @@ type Alike = (Trust, bool);
 /// TLS settings and the fingerprint of the client certificate that they present.
 type Prepared = (Option<[u8; 32]>, ClientTls);
 
+/// More server names than this are forgotten and prepared again.
+const NAMED: usize = 16 * 1024;
+
 /// Bundles by hash, and TLS settings of those that were used.
 #[derive(Default)]
 struct Known {
     bundles: HashMap<String, Bytes>,
     tls: HashMap<Alike, Prepared>,
+    /// The same under a server name. Kept, because kept connections are found by the settings' identity: new ones for
+    /// each fetch would mean a new connection for each fetch, and the old ones kept for nobody.
+    named: HashMap<(Alike, String), Prepared>,
 }
 
 impl ToBackends {
@@ -146,7 +152,9 @@ impl ToBackends {
     fn distrust(&self, hash: &str) {
         let mut known = self.known.lock();
         known.bundles.remove(hash);
-        known.tls.retain(|(trust, _), _| *trust != Trust::Bundle(hash.to_owned()));
+        let gone = Trust::Bundle(hash.to_owned());
+        known.tls.retain(|(trust, _), _| *trust != gone);
+        known.named.retain(|((trust, _), _), _| *trust != gone);
     }
 
     /// TLS settings shared by all backends that are trusted alike, under this one's name.
@@ -155,7 +163,11 @@ impl ToBackends {
         let pair = self.client_cert.as_ref().map(|w| w.current());
         let print = pair.as_ref().map(|p| p.info().fingerprint);
         let key = (backend.trust.clone(), backend.http2);
+        let named = (key.clone(), backend.server_name.clone());
         let mut known = self.known.lock();
+        if let Some((_, tls)) = known.named.get(&named).filter(|(same, _)| *same == print) {
+            return Ok(tls.clone());
+        }
         let base = match known.tls.get(&key) {
             Some((same, tls)) if *same == print => tls.clone(),
             _ => {
@@ -178,7 +190,12 @@ impl ToBackends {
                 tls
             }
         };
-        base.with_server_name(&backend.server_name).map_err(failed)
+        let tls = base.with_server_name(&backend.server_name).map_err(failed)?;
+        if known.named.len() >= NAMED {
+            known.named.clear();
+        }
+        known.named.insert(named, (print, tls.clone()));
+        Ok(tls)
     }
 
     async fn fetch(&self, get: Get<'_>) -> Result<Answer, FetchFailure> {
@@ -230,5 +247,29 @@ fn headers(get: &Get<'_>) -> Result<HeaderMap, FetchFailure> {
 impl Fetch for ToBackends {
     fn get<'a>(&'a self, get: Get<'a>) -> FetchFuture<'a> {
         Box::pin(self.fetch(get))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::dial::{Connector, ConnectorOptions};
+    use portico_kit::tasks::TaskSet;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn fetches_from_one_backend_share_their_connections() {
+        let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), TaskSet::new());
+        let backends = ToBackends { fetcher, client_cert: None, known: Mutex::default() };
+        let of = |name: &str| Backend {
+            server_name: name.to_owned(),
+            trust: Trust::Insecure,
+            ..Backend::default()
+        };
+        let id = |backend: &Backend| backends.tls(backend).unwrap().id();
+        // Kept connections are found by this identity.
+        assert_eq!(id(&of("a.default.svc")), id(&of("a.default.svc")));
+        assert_ne!(id(&of("a.default.svc")), id(&of("b.default.svc")));
+        assert_ne!(id(&of("a.default.svc")), id(&Backend { http2: true, ..of("a.default.svc") }));
     }
 }

@@ -100,9 +100,14 @@ impl ApiServices for ApiServicesService {
 
     async fn get(&self, request: Request<pb::GetRequest>) -> RpcResult<Response<pb::ApiService>> {
         self.allow(&request, "get", &request.get_ref().name, "")?;
-        let name = request.into_inner().name;
-        let stored = self.registry.get(&self.resource, "", &name).await.map_err(refused)?;
-        Ok(answer(&stored))
+        let user = caller(&request)?.user().clone();
+        let request = request.into_inner();
+        if request.resource_version.is_empty() {
+            let stored = self.registry.get(&self.resource, "", &request.name).await.map_err(refused)?;
+            return Ok(answer(&stored));
+        }
+        let call = options::get_call(&self.resource, user, &request);
+        stream::object(self.registry.serve(call).await).map(Response::new)
     }
 
     async fn list(&self, request: Request<pb::ListRequest>) -> RpcResult<Response<Self::ListStream>> {

@@ -34,7 +34,7 @@ impl ObjectsService {
         caller: &crate::chain::Caller,
         call: Option<portico_proto::objects::Call>,
     ) -> RpcResult<Answer> {
-        let call = call.ok_or_else(|| tonic::Status::invalid_argument("call is required"))?;
+        let call = required(call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(caller, call::request_info(&call))?;
         let answer = self.registry.serve(call).await;
@@ -90,10 +90,17 @@ impl Objects for ObjectsService {
     }
 
     async fn connect(&self, request: Request<ConnectRequest>) -> RpcResult<Response<ConnectResponse>> {
-        // Reserved by the contract. Nothing that connects is served yet, so there is nothing to authorize either.
-        drop(request);
+        // Reserved by the contract; nothing that connects is served yet. Who may not ask is told no more than that.
+        let caller = caller(&request)?;
+        let call = required(request.into_inner().call)?;
+        let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
+        authorize(&caller, call::request_info(&call))?;
         Err(to_rpc(&Status::no_method()))
     }
+}
+
+fn required(call: Option<portico_proto::objects::Call>) -> RpcResult<portico_proto::objects::Call> {
+    call.ok_or_else(|| tonic::Status::invalid_argument("call is required"))
 }
 
 fn step(step: watch_response::Step) -> WatchResponse {

@@ -95,7 +95,8 @@ fn start<P: Prober>(
         let probed = async {
             // The gates are never closed.
             let _permit = gate.acquire().await.ok();
-            attempt(&inner.prober, &plan).await
+            // On the heap from here on: thousands that wait at the gate stay small.
+            Box::pin(attempt(&inner.prober, &plan)).await
         };
         let result = tokio::select! {
             // The sender is only ever dropped: an error is the message.

@@ -52,16 +52,28 @@ pub(super) fn watch_call(resource: &GroupResource, user: UserInfo, request: &pb:
             query.append_pair(key, value);
         }
     }
+    call(resource, user, "watch", String::new(), query.finish())
+}
+
+/// The registry's call for a read not older than a revision.
+pub(super) fn get_call(resource: &GroupResource, user: UserInfo, request: &pb::GetRequest) -> Call {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("resourceVersion", &request.resource_version);
+    call(resource, user, "get", request.name.clone(), query.finish())
+}
+
+fn call(resource: &GroupResource, user: UserInfo, verb: &str, name: String, query: String) -> Call {
     Call {
         user,
         target: Target {
             group: resource.group.clone(),
             version: "v1".to_owned(),
             resource: resource.resource.clone(),
+            name,
             ..Target::default()
         },
-        verb: "watch".to_owned(),
-        query: query.finish(),
+        verb: verb.to_owned(),
+        query,
         ..Call::default()
     }
 }

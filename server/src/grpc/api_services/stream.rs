@@ -38,6 +38,21 @@ pub(super) fn list_parts(listed: Listed) -> impl Stream<Item = RpcResult<pb::Lis
     stream::iter(parts)
 }
 
+/// The object of an answer.
+///
+/// # Errors
+/// The refusal.
+pub(super) fn object(answer: Answer) -> RpcResult<pb::ApiService> {
+    match answer {
+        Answer { status: Some(status), .. } => Err(refused(status)),
+        Answer { body: Body::Bytes(json), .. } => {
+            let object = Object::from_json(&json).map_err(|e| refused(Status::internal(e)))?;
+            Ok(api_service_from_object(&object))
+        }
+        Answer { .. } => Err(refused(Status::internal("a read was answered with a stream"))),
+    }
+}
+
 /// The events of an accepted watch.
 ///
 /// # Errors

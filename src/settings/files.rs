@@ -1,0 +1,70 @@
+//! Files that settings name: there, readable and of the right kind, before anything binds.
+
+use std::path::{Path, PathBuf};
+
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{SettingError, Settings};
+
+/// What a file must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// At least one certificate, PEM.
+    Certificates,
+    /// A private key, PEM.
+    Key,
+    /// Anything; whoever uses it judges it.
+    Text,
+}
+
+impl Settings {
+    /// Reads every file once.
+    pub(super) fn check_files(&self) -> Result<(), SettingError> {
+        use Holds::{Certificates, Key, Text};
+        let (a, s, p) = (&self.authentication, &self.serving, &self.proxying);
+        let files: [(&str, &Option<PathBuf>, Holds); 9] = [
+            ("--client-ca-file", &a.client_ca_file, Certificates),
+            ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
+            ("--token-auth-file", &a.token_auth_file, Text),
+            ("--tls-cert-file", &s.tls_cert_file, Certificates),
+            ("--tls-private-key-file", &s.tls_private_key_file, Key),
+            ("--proxy-client-cert-file", &p.proxy_client_cert_file, Certificates),
+            ("--proxy-client-key-file", &p.proxy_client_key_file, Key),
+            ("--egress-selector-config-file", &p.egress_selector_config_file, Text),
+            ("--control-kubeconfig", &self.control.control_kubeconfig, Text),
+        ];
+        for (setting, path, holds) in files {
+            if let Some(path) = path {
+                check(setting, path, holds)?;
+            }
+        }
+        for (cert, key) in s.sni_pairs()? {
+            check("--tls-sni-cert-key", &cert, Certificates)?;
+            check("--tls-sni-cert-key", &key, Key)?;
+        }
+        Ok(())
+    }
+}
+
+fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
+    let wrong =
+        |reason: &dyn std::fmt::Display| SettingError::new(setting, format!("{}: {reason}", path.display()));
+    let bytes = read(setting, path)?;
+    match holds {
+        Holds::Text => Ok(()),
+        Holds::Key => PrivateKeyDer::from_pem_slice(&bytes).map(drop).map_err(|e| wrong(&e)),
+        Holds::Certificates => {
+            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+            match all.map_err(|e| wrong(&e))?.is_empty() {
+                true => Err(wrong(&"no certificate in it")),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+/// The file's bytes, or a line that names the setting.
+pub(super) fn read(setting: &str, path: &Path) -> Result<Vec<u8>, SettingError> {
+    std::fs::read(path).map_err(|e| SettingError::new(setting, format!("{}: {e}", path.display())))
+}
