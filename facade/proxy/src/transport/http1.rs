@@ -21,6 +21,7 @@ use http::{Method, Request, Response};
 use http_body::Body;
 use portico_kit::dial::Connection;
 use tokio::io::AsyncWrite;
+use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 use tokio_util::io::poll_read_buf;
 
@@ -53,6 +54,8 @@ pub(crate) struct Http1 {
     /// The client certificate's generation that it was opened under.
     pub(super) generation: u64,
     pub(super) idle_since: Instant,
+    /// Where its events arrive.
+    pub(super) runtime: Id,
 }
 
 /// A request's body on its way.
@@ -93,6 +96,7 @@ impl Http1 {
             sent: false,
             generation,
             idle_since: Instant::now(),
+            runtime: Handle::current().id(),
         })
     }
 

@@ -6,6 +6,7 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use portico_kit::dial;
 use portico_machinery::route;
+use tokio::runtime::{Handle, Id};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -19,12 +20,31 @@ pub(crate) struct Target {
     /// `host:port`, as `Host` and `X-Forwarded-Host` say it.
     pub(crate) authority: HeaderValue,
     pub(super) circuit: Circuit,
-    /// Last in, first out: what was used last is the least likely to have been closed.
-    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
-    idle: Mutex<Vec<Box<Http1>>>,
+    idle: Mutex<Vec<Idle>>,
     shared: Mutex<Vec<Arc<Http2>>>,
     /// One HTTP/2 dial at a time: the others wait for its streams.
     pub(super) opening: Semaphore,
+}
+
+/// The idle connections of one runtime. A connection's events arrive in the runtime that opened it: used from
+/// another one, each of them would wake a thread.
+struct Idle {
+    runtime: Id,
+    /// Last in, first out: what was used last is the least likely to have been closed.
+    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
+    connections: Vec<Box<Http1>>,
+}
+
+impl Idle {
+    /// Of this runtime, in a list of few.
+    fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Box<Http1>> {
+        let found = all.iter().position(|idle| idle.runtime == runtime);
+        let at = found.unwrap_or_else(|| {
+            all.push(Self { runtime, connections: Vec::new() });
+            all.len() - 1
+        });
+        &mut all[at].connections
+    }
 }
 
 impl Target {
@@ -40,10 +60,11 @@ impl Target {
         })
     }
 
-    /// An idle connection that was opened under this generation. Whether it still lives, sending will tell.
+    /// An idle connection of this runtime, opened under this generation. Whether it still lives, sending will tell.
     pub(super) fn take(&self, generation: u64) -> Option<Box<Http1>> {
+        let runtime = Handle::current().id();
         loop {
-            let connection = self.idle.lock().pop()?;
+            let connection = Idle::of(&mut self.idle.lock(), runtime).pop()?;
             if connection.generation == generation {
                 return Some(connection);
             }
@@ -53,11 +74,12 @@ impl Target {
     /// Back into the pool, or closed when there are `max` already.
     pub(super) fn put(&self, mut connection: Box<Http1>, max: usize) {
         connection.idle_since = Instant::now();
-        let mut idle = self.idle.lock();
+        let mut all = self.idle.lock();
+        let idle = Idle::of(&mut all, connection.runtime);
         if idle.len() < max {
             idle.push(connection);
         } else {
-            drop(idle);
+            drop(all);
             drop(connection);
         }
     }
@@ -78,19 +100,23 @@ impl Target {
         // Taken out for the check, so that no request waits for it; a connection that a request puts back
         // meanwhile stays.
         let all = std::mem::take(&mut *self.idle.lock());
-        let keep: Vec<Box<Http1>> = all
-            .into_iter()
-            .filter_map(|mut connection| {
-                let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
-                (young && connection.generation == generation && connection.is_quiet()).then_some(connection)
-            })
-            .collect();
+        let keep = |connection: &mut Box<Http1>| {
+            let young = oldest.is_none_or(|oldest| connection.idle_since >= oldest);
+            young && connection.generation == generation && connection.is_quiet()
+        };
+        let mut left = 0;
+        for Idle { runtime, mut connections } in all {
+            connections.retain_mut(keep);
+            left += connections.len();
+            let mut all = self.idle.lock();
+            let idle = Idle::of(&mut all, runtime);
+            // The old ones below: they are taken last.
+            let fresh = std::mem::replace(idle, connections);
+            idle.extend(fresh);
+        }
         self.shared.lock().retain(|connection| {
             !connection.is_closed() && connection.generation == generation && !(rest && connection.is_idle())
         });
-        let mut idle = self.idle.lock();
-        let fresh = std::mem::replace(&mut *idle, keep);
-        idle.extend(fresh);
-        idle.len()
+        left
     }
 }
