@@ -91,3 +91,12 @@ fn every_flag_has_its_variable() {
         assert!(argument.get_env().is_some(), "{argument:?}");
     }
 }
+
+#[test]
+fn every_flag_is_written_down_for_operators() {
+    let written = include_str!("../../docs/OPERATIONS.md");
+    let command = Cli::command();
+    for long in command.get_arguments().filter_map(clap::Arg::get_long).filter(|l| *l != "help") {
+        assert!(written.contains(&format!("| `--{long}` |")), "docs/OPERATIONS.md does not tell of --{long}");
+    }
+}
