@@ -13,6 +13,7 @@ pub mod egress;
 pub mod fetch;
 pub mod health;
 pub mod hooks;
+pub mod lanes;
 pub mod lifecycle;
 pub mod listener;
 pub mod metrics;

@@ -10,6 +10,7 @@ pub use conn::{Accepted, Incoming, PeerInfo, TlsIo};
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
@@ -17,6 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::TcpListener;
 
+use crate::lanes::Lanes;
 use crate::metrics::Registry;
 use crate::tls::ServerTls;
 
@@ -32,6 +34,8 @@ pub struct ListenerOptions {
     pub max_connections: usize,
     /// TCP keep-alive period.
     pub keepalive: Duration,
+    /// Threads that serve the connections; absent, they run where the listener does.
+    pub lanes: Option<Arc<Lanes>>,
 }
 
 impl ListenerOptions {
@@ -42,6 +46,7 @@ impl ListenerOptions {
             handshake_timeout: Duration::from_secs(10),
             max_connections: 16_384,
             keepalive: Duration::from_secs(180),
+            lanes: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -117,6 +118,15 @@ impl TaskSet {
                 set.panicked(&label, &panic_text(&*panic));
             }
         });
+    }
+
+    /// The same in another runtime of this process.
+    pub fn spawn_on<F>(&self, runtime: &Handle, name: impl Into<TaskName>, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let _entered = runtime.enter();
+        self.spawn(name, future);
     }
 
     /// Spawns a task that is dropped at its next await point once the set is cancelled.

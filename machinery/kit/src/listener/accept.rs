@@ -60,11 +60,7 @@ impl TlsListener {
                     errors.reset();
                     shared.metrics.connections.inc();
                     let place = Place { _permit: permit, connections: shared.metrics.connections.clone() };
-                    let shared = shared.clone();
-                    tasks.spawn(
-                        shared.options.name,
-                        async move { shared.connection(stream, addr, place).await },
-                    );
+                    shared.clone().begin(&tasks, stream, addr, place);
                 }
                 Err(error) => {
                     tracing::warn!(listener = shared.options.name, %error, "accept failed");
@@ -98,6 +94,24 @@ where
     H: Fn(Accepted) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
+    /// Starts a connection's task, on a lane if there are any.
+    fn begin(self: Arc<Self>, tasks: &TaskSet, stream: TcpStream, addr: SocketAddr, place: Place) {
+        let name = self.options.name;
+        let Some(lanes) = self.options.lanes.clone() else {
+            return tasks.spawn(name, async move { self.connection(stream, addr, place).await });
+        };
+        match stream.into_std() {
+            // Its events must arrive where it is served.
+            Ok(stream) => tasks.spawn_on(lanes.next(), name, async move {
+                match TcpStream::from_std(stream) {
+                    Ok(stream) => self.connection(stream, addr, place).await,
+                    Err(error) => self.failed(addr, &error.to_string()),
+                }
+            }),
+            Err(error) => self.failed(addr, &error.to_string()),
+        }
+    }
+
     async fn connection(&self, stream: TcpStream, addr: SocketAddr, place: Place) {
         match tokio::time::timeout(self.options.handshake_timeout, self.handshake(stream, addr, place)).await
         {

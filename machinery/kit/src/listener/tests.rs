@@ -151,3 +151,38 @@ async fn a_drain_closes_the_door_and_keeps_who_is_in() {
     client.read_exact(&mut read).await.unwrap();
     assert_eq!(&read, b"bye");
 }
+
+#[tokio::test]
+async fn connections_are_served_on_lanes_in_turn() {
+    let authority = Authority::create("ca").unwrap();
+    let mut options = ListenerOptions::new("test");
+    options.lanes = Some(Arc::new(Lanes::start("test-lane", 2).unwrap()));
+    let listener = listener(server_tls(server_pair(&authority, &["a.ns.svc"])), options);
+    let (addr, tasks, (signal, watch)) = (listener.local_addr().unwrap(), TaskSet::new(), drain::channel());
+    let (tx, mut served) = tokio::sync::mpsc::unbounded_channel();
+    let set = tasks.clone();
+    tasks.spawn("listener", async move {
+        let hand_over = move |mut accepted: Accepted| {
+            let tx = tx.clone();
+            async move {
+                let mut words = [0; 4];
+                accepted.io.read_exact(&mut words).await.unwrap();
+                accepted.io.write_all(&words).await.unwrap();
+                tx.send(std::thread::current().id()).unwrap();
+            }
+        };
+        listener.serve(set, watch, hand_over).await;
+    });
+    let mut threads = Vec::new();
+    for _ in 0..3 {
+        let mut client = dial(addr, &client_tls(&authority, "a.ns.svc", Alpn::Http1)).await;
+        client.write_all(b"ping").await.unwrap();
+        let mut words = [0; 4];
+        client.read_exact(&mut words).await.unwrap();
+        threads.push(served.recv().await.unwrap());
+    }
+    assert_eq!(threads[0], threads[2]);
+    assert!(threads[0] != threads[1] && !threads.contains(&std::thread::current().id()));
+    signal.signal();
+    assert!(tasks.shutdown(Duration::from_secs(5)).await.is_empty());
+}

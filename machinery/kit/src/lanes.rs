@@ -1,0 +1,68 @@
+//! Threads that serve connections, each with a runtime of its own.
+//!
+//! What begins on a lane stays on it: a connection, its requests and the connections to backends that they open.
+//! No task moves between threads, so no thread is woken for another one's work; that is what the shared scheduler
+//! spends most on when requests are short. Work that blocks belongs elsewhere. It must not know what is served.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Serving threads. They end when this is dropped, and with them what still runs there.
+#[derive(Debug)]
+pub struct Lanes {
+    handles: Vec<Handle>,
+    next: AtomicUsize,
+    _stop: DropGuard,
+}
+
+impl Lanes {
+    /// Starts `count` threads (at least one), named `name`.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no event queue.
+    pub fn start(name: &str, count: usize) -> io::Result<Self> {
+        let stop = CancellationToken::new();
+        let mut handles = Vec::new();
+        for _ in 0..count.max(1) {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            handles.push(runtime.handle().clone());
+            let stop = stop.clone();
+            std::thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(move || runtime.block_on(stop.cancelled()))?;
+        }
+        Ok(Self { handles, next: AtomicUsize::new(0), _stop: stop.drop_guard() })
+    }
+
+    /// The lanes in turn.
+    pub fn next(&self) -> &Handle {
+        &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lanes_take_turns_and_what_runs_there_stays_there() {
+        let lanes = Lanes::start("lane", 2).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let (tx, rx) = tokio::sync::oneshot::channel();
+            lanes.next().spawn(async move {
+                let before = std::thread::current().id();
+                tokio::task::yield_now().await;
+                let _ = tx.send((before, std::thread::current().id()));
+            });
+            let (before, after) = rx.await.unwrap();
+            assert_eq!(before, after);
+            seen.push(after);
+        }
+        assert_eq!((seen[0], seen[1]), (seen[2], seen[3]));
+        assert_ne!(seen[0], seen[1]);
+    }
+}
