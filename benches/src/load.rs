@@ -27,9 +27,17 @@ pub(crate) struct Load {
     pub(crate) latencies: Latencies,
     /// Answers with other codes.
     pub(crate) errors: usize,
+    /// All answers, those of the warm-up too.
+    answers: usize,
 }
 
 impl Load {
+    /// How many requests were answered, those of the warm-up too.
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
+    pub(crate) fn sent(&self) -> f64 {
+        self.answers as f64
+    }
+
     /// Microseconds.
     pub(crate) fn p50(&self) -> f64 {
         self.latencies.micros(0.5)
@@ -53,6 +61,7 @@ impl Load {
 struct Connection {
     nanos: Vec<u64>,
     errors: usize,
+    answers: usize,
 }
 
 /// GETs a path over this many connections for this long.
@@ -81,6 +90,7 @@ pub(crate) async fn get(
             let one = one?;
             all.nanos.extend(one.nanos);
             all.errors += one.errors;
+            all.answers += one.answers;
         }
         Ok::<_, Failure>(())
     };
@@ -89,7 +99,7 @@ pub(crate) async fn get(
     outcome.map_err(|_| format!("{path}: the load did not end"))??;
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
     let per_second = all.nanos.len() as f64 / time.as_secs_f64();
-    Ok(Load { per_second, latencies: Latencies::new(all.nanos), errors: all.errors })
+    Ok(Load { per_second, latencies: Latencies::new(all.nanos), errors: all.errors, answers: all.answers })
 }
 
 async fn connection(door: &Door, path: &str, begin: Instant, end: Instant) -> Result<Connection, Failure> {
@@ -117,6 +127,7 @@ async fn requests(
         let ok = answer.status() == StatusCode::OK;
         drain(answer.into_body()).await?;
         let now = Instant::now();
+        seen.answers += 1;
         if !ok {
             seen.errors += 1;
         } else if sent >= begin && now <= end {

@@ -13,7 +13,8 @@ use crate::{Failure, Setting};
 /// A running nginx.
 pub(crate) struct Nginx {
     address: SocketAddr,
-    process: Process,
+    /// The master; its workers are its children.
+    pub(crate) process: Process,
     /// Ends the master and, through it, the workers.
     stop: Command,
 }

@@ -52,6 +52,11 @@ impl Process {
         Ok(field(self.id(), "RssAnon:")? / 1024.0)
     }
 
+    /// Processor time that it and its children have used. Unlike rates, it hardly depends on what else the machine does.
+    pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
+        Ok(Duration::from_nanos(processor_nanos(self.id())?))
+    }
+
     /// Ends it by a command of its own, for one whose children would outlive a kill.
     pub(crate) fn end_by(&mut self, command: &mut Command) {
         // When the command fails, the drop kills what is left.
@@ -77,6 +82,20 @@ fn field(process: u32, name: &str) -> Result<f64, Failure> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let value = status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
     Ok(value.ok_or_else(|| format!("process {process} has no {name}"))?.parse()?)
+}
+
+/// All threads of a process and of its children.
+fn processor_nanos(process: u32) -> Result<u64, Failure> {
+    let mut nanos = 0;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let thread = thread?.path();
+        let spent = std::fs::read_to_string(thread.join("schedstat"))?;
+        nanos += spent.split_whitespace().next().map_or(Ok(0), str::parse::<u64>)?;
+        for child in std::fs::read_to_string(thread.join("children"))?.split_whitespace() {
+            nanos += processor_nanos(child.parse()?)?;
+        }
+    }
+    Ok(nanos)
 }
 
 /// A port that was free a moment ago.

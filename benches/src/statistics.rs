@@ -44,6 +44,11 @@ pub(crate) fn median_of<T>(rounds: &[T], take: impl Fn(&T) -> f64) -> f64 {
     median(&rounds.iter().map(take).collect::<Vec<_>>())
 }
 
+/// The median of the ratios of what was measured in the same round: a round that something else disturbed disturbs both.
+pub(crate) fn median_ratio<T>(of: &[T], to: &[T], take: impl Fn(&T) -> f64) -> f64 {
+    median(&of.iter().zip(to).map(|(of, to)| take(of) / take(to)).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +68,11 @@ mod tests {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.0).abs() < 1e-9);
         assert!(median(&[]).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        let ratio = median_ratio(&[10.0, 1.0, 12.0], &[20.0, 2.0, 12.0], |value| *value);
+        assert!((ratio - 0.5).abs() < 1e-9);
     }
 }

@@ -15,7 +15,7 @@ use crate::portico::Portico;
 use crate::process::free_address;
 use crate::registrations::{Registration, create, delete, wait_judged};
 use crate::report::{Goal, Report, note};
-use crate::statistics::median_of;
+use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
 
 const NAME: &str = "dead-backends";
@@ -45,9 +45,10 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let (alone, beside) = (median_of(&without, Load::p99), median_of(&with, Load::p99));
     report.add(NAME, "p99 of a live backend, alone", alone, "us", Goal::None);
     report.add(NAME, "p99 of a live backend beside 100 dead", beside, "us", Goal::None);
-    report.add(NAME, "p99 beside the dead, of p99 alone", beside / alone, "x", Goal::AtMost(P99_RATIO));
-    let rates = |loads: &[Load]| median_of(loads, |load| load.per_second);
-    report.add(NAME, "requests per second beside, of alone", rates(&with) / rates(&without), "x", Goal::None);
+    let ratio = median_ratio(&with, &without, Load::p99);
+    report.add(NAME, "p99 beside the dead, of p99 alone", ratio, "x", Goal::AtMost(P99_RATIO));
+    let rates = median_ratio(&with, &without, |load| load.per_second);
+    report.add(NAME, "requests per second beside, of alone", rates, "x", Goal::None);
     Ok(())
 }
 

@@ -11,10 +11,10 @@ use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, get};
 use crate::nginx::Nginx;
 use crate::portico::Portico;
-use crate::process::until;
+use crate::process::{Process, until};
 use crate::registrations::{self, Registration, create, wait_available};
 use crate::report::{Goal, Report, note};
-use crate::statistics::median_of;
+use crate::statistics::{median, median_of, median_ratio};
 use crate::{Failure, Setting};
 
 const NAME: &str = "proxy";
@@ -26,16 +26,23 @@ const ADDED_MICROS: f64 = 40.0;
 const OF_KUBE: f64 = 6.0;
 
 /// Something to send requests to, and what came back from it, round by round.
-struct Contender {
+struct Contender<'a> {
     name: &'static str,
     door: Door,
+    process: Option<&'a Process>,
     many: Vec<Load>,
     one: Vec<Load>,
+    /// Microseconds of processor time per request of the many.
+    cost: Vec<f64>,
 }
 
-impl Contender {
-    fn new(name: &'static str, door: Door) -> Self {
-        Self { name, door, many: Vec::new(), one: Vec::new() }
+impl<'a> Contender<'a> {
+    fn new(name: &'static str, door: Door, process: Option<&'a Process>) -> Self {
+        Self { name, door, process, many: Vec::new(), one: Vec::new(), cost: Vec::new() }
+    }
+
+    fn spent(&self) -> Result<Duration, Failure> {
+        self.process.map_or(Ok(Duration::ZERO), Process::processor_time)
     }
 
     fn per_second(&self) -> f64 {
@@ -58,17 +65,17 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let nginx = Nginx::start(setting, backend.address).await?;
     let kube = kube(setting, &backend).await?;
 
-    let mut all = vec![Contender::new("portico", portico.door(setting)?)];
+    let mut all = vec![Contender::new("portico", portico.door(setting)?, Some(&portico.process))];
     match &nginx {
-        Some(nginx) => all.push(Contender::new("nginx", nginx.door(setting)?)),
+        Some(nginx) => all.push(Contender::new("nginx", nginx.door(setting)?, Some(&nginx.process))),
         None => report.skip("nginx", "not on the PATH"),
     }
     match &kube {
-        Some(kube) => all.push(Contender::new("kube-apiserver", kube.door(setting)?)),
+        Some(kube) => all.push(Contender::new("kube-apiserver", kube.door(setting)?, Some(&kube.server))),
         None => report.skip("proxying of kube-apiserver", WHY_NOT),
     }
     let tls = client_as_proxy(setting)?;
-    all.push(Contender::new("no proxy", Door { address: backend.address, name: BACKEND, tls }));
+    all.push(Contender::new("no proxy", Door { address: backend.address, name: BACKEND, tls }, None));
 
     rounds(setting, &registration.path(), &mut all).await?;
     say(report, &all);
@@ -109,14 +116,16 @@ async fn kube(setting: &Setting, backend: &Backend) -> Result<Option<Kube>, Fail
     Ok(Some(kube))
 }
 
-async fn rounds(setting: &Setting, path: &str, all: &mut [Contender]) -> Result<(), Failure> {
+async fn rounds(setting: &Setting, path: &str, all: &mut [Contender<'_>]) -> Result<(), Failure> {
     let time = Duration::from_secs(setting.options.seconds);
     for round in 1..=setting.options.rounds {
         for contender in all.iter_mut() {
+            let before = contender.spent()?;
             let many = get(&contender.door, path, CLIENTS, time).await?.clean(contender.name)?;
+            let cost = (contender.spent()? - before).as_secs_f64() * 1e6 / many.sent();
             let one = get(&contender.door, path, 1, time / 2).await?.clean(contender.name)?;
             note(&format!(
-                "round {round}: {:<14} {:>8.0}/s p50 {:>6.0} us p99 {:>6.0} us; one client p50 {:>5.0} us",
+                "round {round}: {:<14} {:>8.0}/s p50 {:>6.0} us p99 {:>6.0} us, {cost:>4.1} us each; one client p50 {:>5.0} us",
                 contender.name,
                 many.per_second,
                 many.p50(),
@@ -125,12 +134,13 @@ async fn rounds(setting: &Setting, path: &str, all: &mut [Contender]) -> Result<
             ));
             contender.many.push(many);
             contender.one.push(one);
+            contender.cost.push(cost);
         }
     }
     Ok(())
 }
 
-fn say(report: &mut Report, all: &[Contender]) {
+fn say(report: &mut Report, all: &[Contender<'_>]) {
     for contender in all {
         let name = contender.name;
         report.add(NAME, format!("{name}, 32 clients"), contender.per_second(), "/s", Goal::None);
@@ -144,12 +154,17 @@ fn say(report: &mut Report, all: &[Contender]) {
         report.add(NAME, format!("{name}, 32 clients, p99"), contender.p99(), "us", Goal::None);
         report.add(NAME, format!("{name}, one client, p50"), contender.single_p50(), "us", Goal::None);
     }
+    for contender in all.iter().filter(|contender| contender.process.is_some()) {
+        let what = format!("{}, processor time of a request", contender.name);
+        report.add(NAME, what, median(&contender.cost), "us", Goal::None);
+    }
     let find = |name: &str| all.iter().find(|contender| contender.name == name);
     let (Some(portico), Some(direct)) = (find("portico"), find("no proxy")) else { return };
     if let Some(nginx) = find("nginx") {
-        let ratio = portico.per_second() / nginx.per_second();
+        let ratio = median_ratio(&portico.many, &nginx.many, |load| load.per_second);
         report.add(NAME, "requests per second, of nginx's", ratio, "x", Goal::AtLeast(OF_NGINX));
-        report.add(NAME, "p99, of nginx's", portico.p99() / nginx.p99(), "x", Goal::AtMost(P99_OF_NGINX));
+        let ratio = median_ratio(&portico.many, &nginx.many, Load::p99);
+        report.add(NAME, "p99, of nginx's", ratio, "x", Goal::AtMost(P99_OF_NGINX));
         let (added, allowed) =
             (portico.single_p50(), nginx.single_p50() - direct.single_p50() + ADDED_MICROS);
         let goal = Goal::AtMost(allowed);
@@ -162,7 +177,7 @@ fn say(report: &mut Report, all: &[Contender]) {
         );
     }
     if let Some(kube) = find("kube-apiserver") {
-        let ratio = portico.per_second() / kube.per_second();
+        let ratio = median_ratio(&portico.many, &kube.many, |load| load.per_second);
         report.add(NAME, "requests per second, of kube-apiserver's", ratio, "x", Goal::AtLeast(OF_KUBE));
     }
 }

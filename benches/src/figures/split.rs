@@ -8,7 +8,7 @@ use crate::https::Door;
 use crate::load::{Load, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
-use crate::statistics::median_of;
+use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
 
 const NAME: &str = "split";
@@ -70,8 +70,8 @@ fn say(report: &mut Report, together: &Rounds, apart: &Rounds) {
         let p99 = median_of(&rounds.local, Load::p99);
         report.add(NAME, format!("{name}: GET of an APIService, p99"), p99, "us", Goal::None);
     }
-    let proxied = rate(&apart.proxied) / rate(&together.proxied);
+    let proxied = median_ratio(&apart.proxied, &together.proxied, |load| load.per_second);
     report.add(NAME, "proxied, split of all in one", proxied, "x", Goal::AtLeast(PROXIED));
-    let local = rate(&apart.local) / rate(&together.local);
+    let local = median_ratio(&apart.local, &together.local, |load| load.per_second);
     report.add(NAME, "GET of a local object, split of all in one", local, "x", Goal::AtLeast(LOCAL));
 }
