@@ -1,37 +1,40 @@
-//! A map that is read as an immutable snapshot and changed cheaply: 256 shards, copied on write.
+//! A map that is read as an immutable snapshot and changed cheaply: a tree of three levels, copied on write.
 //!
-//! A change copies one shard (n / 256 entries) and 256 pointers, so that one delta to a table of
+//! A change copies 64 + 64 pointers and one small leaf (n / 4096 entries), so that one delta to a table of
 //! thousands of routes costs microseconds, and readers of the old snapshot are not disturbed.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-const SHARDS: usize = 256;
+/// Branches of the root, and leaves of a branch.
+const WIDTH: usize = 64;
 
 /// A persistent map from paths (or other text) to values that are cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ShardedMap<V> {
-    shards: Arc<[Arc<Shard<V>>]>,
+    branches: Arc<[Branch<V>]>,
     hasher: RandomState,
     len: usize,
 }
 
-type Shard<V> = HashMap<Arc<str>, V, RandomState>;
+type Branch<V> = Arc<[Leaf<V>]>;
+/// In no order; short, so looking through it is faster than hashing again.
+type Leaf<V> = Arc<Vec<(Arc<str>, V)>>;
 
 impl<V: Clone> ShardedMap<V> {
     /// No entries.
     #[must_use]
     pub fn new() -> Self {
-        let hasher = RandomState::new();
-        let empty = Arc::new(Shard::with_hasher(hasher.clone()));
-        Self { shards: vec![empty; SHARDS].into(), hasher, len: 0 }
+        let leaf: Leaf<V> = Arc::new(Vec::new());
+        let branch: Branch<V> = vec![leaf; WIDTH].into();
+        Self { branches: vec![branch; WIDTH].into(), hasher: RandomState::new(), len: 0 }
     }
 
     /// The value under this key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&V> {
-        self.shards[self.shard_of(key)].get(key)
+        let (branch, leaf) = self.place(key);
+        self.branches[branch][leaf].iter().find(|(k, _)| &**k == key).map(|(_, value)| value)
     }
 
     /// Whether there is a value under this key.
@@ -42,20 +45,26 @@ impl<V: Clone> ShardedMap<V> {
 
     /// Puts a value; returns the one that it replaces.
     pub fn insert(&mut self, key: Arc<str>, value: V) -> Option<V> {
-        let shard = self.shard_of(&key);
-        let old = self.shard_mut(shard).insert(key, value);
-        self.len += usize::from(old.is_none());
-        old
+        let leaf = self.leaf_mut(&key);
+        match leaf.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, old)) => Some(std::mem::replace(old, value)),
+            None => {
+                leaf.push((key, value));
+                self.len += 1;
+                None
+            }
+        }
     }
 
     /// Takes a value out.
     pub fn remove(&mut self, key: &str) -> Option<V> {
-        // Looking first spares the copy of a shard that would not change.
-        let shard = self.shard_of(key);
-        self.shards[shard].get(key)?;
-        let old = self.shard_mut(shard).remove(key);
-        self.len -= usize::from(old.is_some());
-        old
+        // Looking first spares the copy of a leaf that would not change.
+        self.get(key)?;
+        let leaf = self.leaf_mut(key);
+        let at = leaf.iter().position(|(k, _)| &**k == key)?;
+        let (_, old) = leaf.swap_remove(at);
+        self.len -= 1;
+        Some(old)
     }
 
     /// How many entries there are.
@@ -66,16 +75,18 @@ impl<V: Clone> ShardedMap<V> {
 
     /// All entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &V)> {
-        self.shards.iter().flat_map(|shard| shard.iter())
+        let leaves = self.branches.iter().flat_map(|branch| branch.iter());
+        leaves.flat_map(|leaf| leaf.iter()).map(|(key, value)| (key, value))
     }
 
-    fn shard_of(&self, key: &str) -> usize {
-        // The top byte: hash tables use the low bits and seven top bits of their own.
-        (self.hasher.hash_one(key) >> 24) as usize % SHARDS
+    fn place(&self, key: &str) -> (usize, usize) {
+        let hash = self.hasher.hash_one(key);
+        ((hash >> 32) as usize % WIDTH, hash as usize % WIDTH)
     }
 
-    fn shard_mut(&mut self, index: usize) -> &mut Shard<V> {
-        Arc::make_mut(&mut Arc::make_mut(&mut self.shards)[index])
+    fn leaf_mut(&mut self, key: &str) -> &mut Vec<(Arc<str>, V)> {
+        let (branch, leaf) = self.place(key);
+        Arc::make_mut(&mut Arc::make_mut(&mut Arc::make_mut(&mut self.branches)[branch])[leaf])
     }
 }
 
@@ -87,6 +98,8 @@ impl<V: Clone> Default for ShardedMap<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use proptest::prelude::*;
 
