@@ -37,6 +37,7 @@ struct Idle {
 
 impl Idle {
     /// Of this runtime, in a list of few.
+    #[expect(clippy::vec_box, reason = "a connection is moved between here and its requests as a pointer")]
     fn of(all: &mut Vec<Self>, runtime: Id) -> &mut Vec<Box<Http1>> {
         let found = all.iter().position(|idle| idle.runtime == runtime);
         let at = found.unwrap_or_else(|| {
