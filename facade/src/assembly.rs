@@ -20,6 +20,7 @@ use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::Hooks;
+use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::Registry;
@@ -77,6 +78,9 @@ pub enum StartError {
     /// The internal CA.
     #[error("internal CA: {0}")]
     InternalCa(portico_auth::authn::AuthorityError),
+    /// The threads that serve connections cannot be started.
+    #[error("cannot start serving threads: {0}")]
+    Threads(std::io::Error),
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Bind {
@@ -150,6 +154,10 @@ impl Facade {
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
+        if settings.serving_threads > 0 {
+            let lanes = Lanes::start("https", settings.serving_threads).map_err(StartError::Threads)?;
+            options.lanes = Some(Arc::new(lanes));
+        }
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
         let listener = listener.map_err(|source| StartError::Bind { address: settings.address, source })?;

@@ -116,6 +116,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,
         max_request_body_bytes: s.max_request_body_bytes,
         max_connections: s.max_connections,
+        serving_threads: serving_threads(settings),
         http2_max_streams_per_connection: s.http2_max_streams_per_connection,
         max_request_header_bytes: s.max_request_header_bytes,
         request_header_timeout: s.request_header_timeout,
@@ -130,6 +131,14 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         profiling: settings.process.profiling,
         ..FacadeSettings::new(certificate)
     })
+}
+
+/// As many as the shared workers.
+fn serving_threads(settings: &Settings) -> usize {
+    match settings.process.worker_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        given => given,
+    }
 }
 
 fn authentication(settings: &Settings) -> AuthenticationSettings {

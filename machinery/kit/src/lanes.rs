@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// A lane's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Serving threads. They end when this is dropped, and with them what still runs there.
 #[derive(Debug)]
 pub struct Lanes {
@@ -32,6 +35,7 @@ impl Lanes {
             let stop = stop.clone();
             std::thread::Builder::new()
                 .name(name.to_owned())
+                .stack_size(STACK_BYTES)
                 .spawn(move || runtime.block_on(stop.cancelled()))?;
         }
         Ok(Self { handles, next: AtomicUsize::new(0), _stop: stop.drop_guard() })
