@@ -8,7 +8,7 @@ use portico_proto::convert::{Entry, Payload, PayloadKind};
 use portico_routes::{Entry as Routed, EntryKey, Subscription, Update};
 use prost::Message;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 use tonic::Streaming;
 
 use super::Sources;
@@ -16,8 +16,6 @@ use super::board::Posted;
 use super::facades::{Facades, Seat};
 use crate::grpc::RpcResult;
 
-/// Deltas to one facade are at least so far apart.
-const PACE: Duration = Duration::from_millis(1);
 /// How often a facade hears that revisions have passed.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
 /// A message holds about so many bytes of entries.
@@ -52,10 +50,9 @@ impl Feed {
         let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
         let mut marks = tokio::time::interval(PROGRESS_PERIOD);
         marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut next = Instant::now();
         loop {
             let step = tokio::select! {
-                update = paced(&mut routes, &mut next) => self.send_update(update, &mut board, &mut sent).await,
+                update = routes.next() => self.send_update(update, &mut board, &mut sent).await,
                 changed = board.changed() => match changed {
                     Ok(()) => self.send_board(&mut routes, &mut board, &mut sent).await,
                     Err(_) => Err(Gone),
@@ -163,15 +160,6 @@ impl Feed {
     async fn send(&self, message: pb::stream_response::Message) -> Result<(), Gone> {
         self.outbound.send(Ok(pb::StreamResponse { message: Some(message) })).await.map_err(|_| Gone)
     }
-}
-
-/// What is new, at most once a [`PACE`]: a change alone goes at once, a storm of them travels and is put in force
-/// together. Cancel safe.
-async fn paced(routes: &mut Subscription, next: &mut Instant) -> Update {
-    tokio::time::sleep_until(*next).await;
-    let update = routes.next().await;
-    *next = Instant::now() + PACE;
-    update
 }
 
 fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
