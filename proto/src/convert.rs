@@ -4,6 +4,4 @@ mod api_service;
 mod config;
 
 pub use api_service::{api_service_from_object, api_service_to_object};
-pub use config::{
-    Check, Entry, InvalidEntry, Payload, PayloadKind, Version, availability_from_proto, availability_to_proto,
-};
+pub use config::{Check, Entry, InvalidEntry, Payload, PayloadKind, Version};

@@ -6,17 +6,6 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{RequestInfo, UserInfo};
-
-/// A caller whom a facade has authenticated and authorized; its verdict is final for what it could know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Forwarded {
-    /// The caller after impersonation.
-    pub user: UserInfo,
-    /// What the caller asked of the facade.
-    pub request: RequestInfo,
-}
-
 /// Proof that a call was made inside this process by a part that assembly joined.
 ///
 /// It is an identity, not a value: clones of the one that [`LocalTrust::issue`] made are honoured, nothing else is.

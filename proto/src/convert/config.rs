@@ -166,9 +166,7 @@ impl TryFrom<pb::Entry> for Entry {
     }
 }
 
-/// The Available condition for the wire.
-#[must_use]
-pub fn availability_to_proto(a: &Availability) -> pb::Availability {
+fn availability_to_proto(a: &Availability) -> pb::Availability {
     pb::Availability {
         ok: a.ok,
         reason: a.reason.clone(),
@@ -177,9 +175,7 @@ pub fn availability_to_proto(a: &Availability) -> pb::Availability {
     }
 }
 
-/// The Available condition from the wire.
-#[must_use]
-pub fn availability_from_proto(a: pb::Availability) -> Availability {
+fn availability_from_proto(a: pb::Availability) -> Availability {
     Availability { ok: a.ok, reason: a.reason, message: a.message, since: a.since }
 }
 
