@@ -36,9 +36,9 @@ pub struct RequestContext {
     /// When the answer must have been given; none for long-running requests.
     pub deadline: Option<Instant>,
     /// Who asks, after impersonation; none before authentication.
-    pub user: Option<UserInfo>,
+    pub user: Option<Arc<UserInfo>>,
     /// Who really asks, when `user` is impersonated.
-    pub impersonator: Option<UserInfo>,
+    pub impersonator: Option<Arc<UserInfo>>,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
     /// Tokens to give back when the last byte is out.

@@ -76,7 +76,7 @@ impl Director {
         x.known_resource = x.info.is_resource_request;
         let request = x.take_request().map(Body::into_proxy);
         let context = ProxyContext {
-            user: x.user.as_ref(),
+            user: x.user.as_deref(),
             audit_id: x.audit_id.to_str().unwrap_or_default(),
             client_ip: Some(x.client_ip()),
             request_info: &x.info,

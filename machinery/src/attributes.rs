@@ -1,5 +1,7 @@
 //! What is being asked, as authorization sees it: no HTTP, no gRPC.
 
+use std::sync::Arc;
+
 use crate::gvk::GroupResource;
 use crate::request_info::RequestInfo;
 use crate::user::UserInfo;
@@ -8,7 +10,7 @@ use crate::user::UserInfo;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// Who asks.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// What is asked.
     pub request: RequestInfo,
 }
@@ -16,14 +18,14 @@ pub struct Attributes {
 impl Attributes {
     /// A question from what the request line says.
     #[must_use]
-    pub fn new(user: UserInfo, request: RequestInfo) -> Self {
-        Self { user, request }
+    pub fn new(user: impl Into<Arc<UserInfo>>, request: RequestInfo) -> Self {
+        Self { user: user.into(), request }
     }
 
     /// A question about a resource verb outside any HTTP request (impersonation, create on update, gRPC).
     #[must_use]
     pub fn resource(
-        user: UserInfo,
+        user: impl Into<Arc<UserInfo>>,
         verb: &str,
         resource: &GroupResource,
         namespace: &str,
@@ -38,14 +40,14 @@ impl Attributes {
             name: name.to_owned(),
             ..RequestInfo::default()
         };
-        Self { user, request }
+        Self::new(user, request)
     }
 
     /// A question about a path that is no resource, such as `/metrics` or `/grpc/<service>/<method>`.
     #[must_use]
-    pub fn path(user: UserInfo, verb: &str, path: &str) -> Self {
+    pub fn path(user: impl Into<Arc<UserInfo>>, verb: &str, path: &str) -> Self {
         let request = RequestInfo { verb: verb.to_owned(), path: path.to_owned(), ..RequestInfo::default() };
-        Self { user, request }
+        Self::new(user, request)
     }
 
     /// Upstream's words after `is forbidden: `.

@@ -44,10 +44,16 @@ impl UserInfo {
         self.groups.iter().any(|g| g == group)
     }
 
+    /// Whether the user is in neither of the groups that say whether it proved who it is.
+    #[must_use]
+    pub fn lacks_authenticated(&self) -> bool {
+        !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED)
+    }
+
     /// The same with `system:authenticated`, unless it is there or the user is marked unauthenticated.
     #[must_use]
     pub fn authenticated(mut self) -> Self {
-        if !self.in_group(AUTHENTICATED) && !self.in_group(UNAUTHENTICATED) {
+        if self.lacks_authenticated() {
             self.groups.push(AUTHENTICATED.to_owned());
         }
         self

@@ -2,6 +2,8 @@
 //!
 //! Only encodes and decodes. Whether a peer may say it is the listener's decision (it strips both keys otherwise).
 
+use std::sync::Arc;
+
 use portico_machinery::{RequestInfo, UserInfo};
 use prost::Message;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -17,7 +19,7 @@ pub const ATTRIBUTES_KEY: &str = "portico-attributes-bin";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarded {
     /// The caller, after impersonation.
-    pub user: UserInfo,
+    pub user: Arc<UserInfo>,
     /// What the facade authorized.
     pub request: RequestInfo,
     /// The request's audit id.
@@ -53,7 +55,7 @@ impl Forwarded {
         let Some(user) = message::<User>(metadata, USER_KEY)? else { return Ok(None) };
         let attributes = message::<Attributes>(metadata, ATTRIBUTES_KEY)?.unwrap_or_default();
         let (request, audit_id) = request_of(attributes);
-        Ok(Some(Self { user: user_of(user), request, audit_id }))
+        Ok(Some(Self { user: Arc::new(user_of(user)), request, audit_id }))
     }
 
     /// Takes both keys out: what a listener does for peers that are no facades.
@@ -120,7 +122,7 @@ mod tests {
         user.extra.insert("k".into(), vec!["1".into(), "2".into()]);
         let request =
             RequestInfo::parse("GET", "/apis/apps/v1/namespaces/a/deployments/d/scale", "").unwrap();
-        let forwarded = Forwarded { user, request, audit_id: "id".into() };
+        let forwarded = Forwarded { user: Arc::new(user), request, audit_id: "id".into() };
         let mut metadata = MetadataMap::new();
         forwarded.insert_into(&mut metadata);
         let read = Forwarded::read(&metadata).unwrap().unwrap();

@@ -51,7 +51,7 @@ impl Impersonation {
         let decided = impersonate(&self.authorizer, &caller, &x.info, &wanted);
         match decided {
             Ok(impersonated) => {
-                x.user = Some(impersonated.user);
+                x.user = Some(Arc::new(impersonated.user));
                 x.impersonator = Some(caller);
                 Ok(())
             }

@@ -61,7 +61,7 @@ pub enum Method {
 pub enum AuthnError {
     /// The presented chain does not lead to the authority, or is out of date.
     #[error("x509: {0}")]
-    Chain(String),
+    Chain(Arc<str>),
     /// The leaf cannot be read or says its uid badly.
     #[error("x509: {0}")]
     Certificate(String),
@@ -82,16 +82,17 @@ pub trait TokenAuthenticator: Send + Sync {
     ///
     /// # Errors
     /// When the token is this authenticator's and is bad (expired, revoked).
-    fn authenticate_token(&self, token: &str) -> Result<Option<UserInfo>, AuthnError>;
+    fn authenticate_token(&self, token: &str) -> Result<Option<Arc<UserInfo>>, AuthnError>;
 }
 
-/// Who the caller is.
+/// Who the caller is. Users are shared: whoever is known by a certificate or a token file is made once, not for each
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// This user, `system:authenticated` included.
-    Authenticated(UserInfo, Method),
+    Authenticated(Arc<UserInfo>, Method),
     /// Nothing was presented and anonymous callers are let in.
-    Anonymous(UserInfo),
+    Anonymous(Arc<UserInfo>),
     /// 401.
     Unauthorized(Unauthorized),
 }
@@ -130,7 +131,7 @@ impl Authentication {
     ///
     /// # Errors
     /// [`Unauthorized`]: answer 401.
-    pub fn user(self) -> Result<UserInfo, Unauthorized> {
+    pub fn user(self) -> Result<Arc<UserInfo>, Unauthorized> {
         match self.outcome {
             Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Ok(user),
             Outcome::Unauthorized(refusal) => Err(refusal),
@@ -207,8 +208,10 @@ impl Union {
             .by_certificate(credentials, now, &mut errors)
             .or_else(|| self.by_token(bearer.token, credentials.websocket_protocols, &mut errors));
         let outcome = match found {
-            Some((user, method)) => Outcome::Authenticated(owned(user, method).authenticated(), method),
-            None if errors.is_empty() && self.anonymous => Outcome::Anonymous(UserInfo::anonymous()),
+            Some((user, method)) => Outcome::Authenticated(completed(user, method), method),
+            None if errors.is_empty() && self.anonymous => {
+                Outcome::Anonymous(Arc::new(UserInfo::anonymous()))
+            }
             None => Outcome::Unauthorized(Unauthorized { attempted: attempted(credentials), errors }),
         };
         Authentication { outcome, warning: bearer.warning }
@@ -219,27 +222,32 @@ impl Union {
         credentials: &Credentials<'_>,
         now: UnixTime,
         errors: &mut Vec<AuthnError>,
-    ) -> Option<(UserInfo, Method)> {
+    ) -> Option<(Arc<UserInfo>, Method)> {
         let peer = credentials.peer?;
         if let Some(proxy) = &self.request_header {
             match proxy.authenticate(peer, credentials.headers, now) {
-                Ok(Some(user)) => return Some((user, Method::RequestHeader)),
+                Ok(Some(user)) => return Some((Arc::new(user), Method::RequestHeader)),
                 Ok(None) => {}
                 Err(e) => errors.push(e),
             }
         }
-        let internal = self.internal.iter().map(|a| (a, Method::InternalCertificate));
-        let client = self.client.iter().map(|a| (a, Method::ClientCertificate));
-        let mut refused = Vec::new();
-        for (authority, method) in internal.chain(client) {
-            match authority.verify(peer, now).and_then(|()| x509::user(peer)) {
-                Ok(Some(user)) => return Some((user, method)),
+        let authorities = || {
+            let internal = self.internal.iter().map(|a| (a, Method::InternalCertificate));
+            internal.chain(self.client.iter().map(|a| (a, Method::ClientCertificate)))
+        };
+        let user = |(authority, method): (&Authority, Method)| {
+            authority.verify(peer, now).and_then(|()| peer.user(method)).map(|user| (user, method))
+        };
+        for candidate in authorities() {
+            match user(candidate) {
+                Ok((Some(user), method)) => return Some((user, method)),
                 // A trusted certificate that names nobody proves nothing and is no error.
-                Ok(None) => return None,
-                Err(e) => refused.push(e),
+                Ok((None, _)) => return None,
+                Err(_) => {}
             }
         }
-        errors.append(&mut refused);
+        // Asked again, from memory, for the reasons: most callers whom one authority refuses another one knows.
+        errors.extend(authorities().filter_map(|candidate| user(candidate).err()));
         None
     }
 
@@ -248,7 +256,7 @@ impl Union {
         bearer: Option<&str>,
         protocols: Option<&str>,
         errors: &mut Vec<AuthnError>,
-    ) -> Option<(UserInfo, Method)> {
+    ) -> Option<(Arc<UserInfo>, Method)> {
         if let Some(token) = bearer {
             match self.token_user(token) {
                 Ok(user) => return Some((user, Method::BearerToken)),
@@ -271,7 +279,7 @@ impl Union {
         }
     }
 
-    fn token_user(&self, token: &str) -> Result<UserInfo, AuthnError> {
+    fn token_user(&self, token: &str) -> Result<Arc<UserInfo>, AuthnError> {
         let mut last = AuthnError::InvalidToken;
         for tokens in &self.tokens {
             match tokens.authenticate_token(token) {
@@ -284,10 +292,16 @@ impl Union {
     }
 }
 
-/// Takes Portico's own groups from whomever the internal CA does not vouch for.
-fn owned(mut user: UserInfo, method: Method) -> UserInfo {
-    if method != Method::InternalCertificate {
-        user.groups.retain(|g| !g.starts_with(RESERVED_GROUP_PREFIX));
+/// The user with the group of everybody who proved who they are, and without Portico's own groups unless the internal
+/// CA vouches for them. Costs a look at the groups when the user is complete already.
+fn completed(mut user: Arc<UserInfo>, method: Method) -> Arc<UserInfo> {
+    let reserved = |group: &String| group.starts_with(RESERVED_GROUP_PREFIX);
+    if method != Method::InternalCertificate && user.groups.iter().any(reserved) {
+        Arc::make_mut(&mut user).groups.retain(|group| !reserved(group));
+    }
+    if user.lacks_authenticated() {
+        let user = Arc::make_mut(&mut user);
+        *user = std::mem::take(user).authenticated();
     }
     user
 }

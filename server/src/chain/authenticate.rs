@@ -45,7 +45,7 @@ impl Identities {
         if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {
             let forwarded = forwarded(request.headers())?;
             let user = UserInfo::new("system:portico:facade:in-process", [FACADES]).authenticated();
-            return Ok(Caller::facade(IN_PROCESS.to_owned(), user, forwarded, authorizer));
+            return Ok(Caller::facade(IN_PROCESS.to_owned(), Arc::new(user), forwarded, authorizer));
         }
         let (user, method) = self.authenticate(request)?;
         if method == Method::InternalCertificate && user.in_group(FACADES) {
@@ -58,7 +58,7 @@ impl Identities {
         Ok(Caller::native(user, authorizer))
     }
 
-    fn authenticate(&self, request: &http::Request<Body>) -> Result<(UserInfo, Method), tonic::Status> {
+    fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, Method), tonic::Status> {
         let peer = request.extensions().get::<Connected>();
         let credentials = Credentials {
             authorization: request.headers().get(http::header::AUTHORIZATION).and_then(|v| v.to_str().ok()),

@@ -19,7 +19,7 @@ pub enum Peer {
 /// The caller. Services find it in the request's extensions.
 #[derive(Clone)]
 pub struct Caller {
-    user: UserInfo,
+    user: Arc<UserInfo>,
     peer: Peer,
     forwarded: bool,
     authorizer: Arc<dyn Authorizer>,
@@ -27,14 +27,14 @@ pub struct Caller {
 
 impl Caller {
     /// Somebody who speaks for themselves.
-    pub(super) fn native(user: UserInfo, authorizer: Arc<dyn Authorizer>) -> Self {
+    pub(super) fn native(user: Arc<UserInfo>, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { user, peer: Peer::Native, forwarded: false, authorizer }
     }
 
     /// A facade, speaking for itself or for somebody.
     pub(super) fn facade(
         name: String,
-        user: UserInfo,
+        user: Arc<UserInfo>,
         forwarded: Option<Forwarded>,
         authorizer: Arc<dyn Authorizer>,
     ) -> Self {

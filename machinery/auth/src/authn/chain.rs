@@ -19,8 +19,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use super::AuthnError;
-use super::x509;
+use super::{AuthnError, Method, completed, x509};
 
 /// A refusal is looked at again after this long: the certificate may have become valid.
 const REFUSAL_KEPT: Duration = Duration::from_secs(5);
@@ -97,7 +96,7 @@ impl Authority {
         if let Some(verdict) = peer.recall(self.id, now) {
             return verdict;
         }
-        let verdict = self.verify_anew(peer, now).map_err(AuthnError::Chain);
+        let verdict = self.verify_anew(peer, now).map_err(|why| AuthnError::Chain(why.into()));
         peer.remember(self.id, now, &verdict);
         verdict
     }
@@ -128,8 +127,13 @@ pub struct PeerChain {
     leaf: CertificateDer<'static>,
     intermediates: Vec<CertificateDer<'static>>,
     subject: OnceLock<Result<x509::Subject, AuthnError>>,
+    /// As whom the client CA and as whom the internal CA vouch for it, should they.
+    users: [OnceLock<Named>; 2],
     verdicts: Mutex<Vec<Remembered>>,
 }
+
+/// The user that a leaf names; nothing when it has no CN.
+type Named = Result<Option<Arc<UserInfo>>, AuthnError>;
 
 impl fmt::Debug for PeerChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,6 +150,7 @@ impl PeerChain {
             leaf: leaf.clone().into_owned(),
             intermediates: intermediates.iter().map(|c| c.clone().into_owned()).collect(),
             subject: OnceLock::new(),
+            users: Default::default(),
             verdicts: Mutex::new(Vec::new()),
         })
     }
@@ -154,6 +159,12 @@ impl PeerChain {
     #[must_use]
     pub fn claimed_user(&self) -> Option<UserInfo> {
         x509::user(self).ok().flatten()
+    }
+
+    /// The leaf's user once an authority has vouched for it, the same one for all requests of the connection.
+    pub(super) fn user(&self, method: Method) -> Named {
+        let user = || Ok(x509::user(self)?.map(|user| completed(Arc::new(user), method)));
+        self.users[usize::from(method == Method::InternalCertificate)].get_or_init(user).clone()
     }
 
     pub(super) fn subject(&self) -> Result<&x509::Subject, AuthnError> {

@@ -188,6 +188,31 @@ fn only_the_internal_authority_makes_facades() {
 }
 
 #[test]
+fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_own() {
+    let ca = Ca::new("both");
+    let peer = ca.client("facade-1", &[FACADES]);
+    let credentials = Credentials {
+        authorization: None,
+        websocket_protocols: None,
+        peer: Some(&peer),
+        headers: &NoHeaders,
+    };
+    let ask = |union: &Union| union.authenticate(&credentials).user().unwrap();
+    let internal = Union::default().with_internal_authority(ca.authority());
+    let client = Union::default().with_client_authority(ca.authority());
+    assert!(Arc::ptr_eq(&ask(&internal), &ask(&internal)) && Arc::ptr_eq(&ask(&client), &ask(&client)));
+    assert_eq!(ask(&internal).groups, [FACADES, AUTHENTICATED]);
+    assert_eq!(ask(&client).groups, [AUTHENTICATED]);
+    assert!(
+        Union::default()
+            .with_client_authority(Ca::new("other").authority())
+            .authenticate(&credentials)
+            .user()
+            .is_err()
+    );
+}
+
+#[test]
 fn extra_fields_and_uid_come_from_configured_headers_only() {
     let w = world();
     let front = w.proxy.client("p", &[]);

@@ -4,11 +4,12 @@
 //! that neither a memory dump of the table nor the time of a lookup tells anything of a token.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use portico_machinery::UserInfo;
 
-use super::{AuthnError, TokenAuthenticator};
+use super::{AuthnError, Method, TokenAuthenticator, completed};
 
 /// A token file that cannot be used. The line is the record's first, from 1; tokens are never repeated in messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum TokenFileError {
 /// The users of a token file.
 #[derive(Clone, Debug, Default)]
 pub struct TokenFile {
-    users: HashMap<[u8; 32], UserInfo>,
+    users: HashMap<[u8; 32], Arc<UserInfo>>,
 }
 
 impl TokenFile {
@@ -51,7 +52,7 @@ impl TokenFile {
             }
             let groups = rest.first().map(|g| g.split(',').map(str::to_owned).collect()).unwrap_or_default();
             let user = UserInfo { name: name.clone(), uid: uid.clone(), groups, ..UserInfo::default() };
-            users.insert(key(token), user);
+            users.insert(key(token), completed(Arc::new(user), Method::BearerToken));
         }
         Ok(Self { users })
     }
@@ -70,7 +71,7 @@ impl TokenFile {
 }
 
 impl TokenAuthenticator for TokenFile {
-    fn authenticate_token(&self, token: &str) -> Result<Option<UserInfo>, AuthnError> {
+    fn authenticate_token(&self, token: &str) -> Result<Option<Arc<UserInfo>>, AuthnError> {
         Ok(self.users.get(&key(token)).cloned())
     }
 }
@@ -146,10 +147,12 @@ fn unquote(mut text: &str) -> Option<(String, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use portico_machinery::user::AUTHENTICATED;
 
     fn user(file: &TokenFile, token: &str) -> Option<(String, String, String)> {
         let user = file.authenticate_token(token).unwrap()?;
-        Some((user.name, user.uid, user.groups.join("|")))
+        let groups = user.groups.iter().filter(|group| *group != AUTHENTICATED);
+        Some((user.name.clone(), user.uid.clone(), groups.cloned().collect::<Vec<_>>().join("|")))
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The modes of impersonation, in upstream's order, and the questions that each asks.
 
+use std::sync::Arc;
+
 use portico_machinery::user::MASTERS;
 use portico_machinery::{Attributes, GroupResource, RequestInfo, Status, UserInfo};
 
@@ -78,7 +80,7 @@ impl Mode {
         request: &RequestInfo,
         wanted: &ImpersonationRequest,
     ) -> Checked<UserInfo> {
-        let ask = Ask { mode: self, authorizer, caller: self.asking(caller) };
+        let ask = Ask { mode: self, authorizer, caller: Arc::new(self.asking(caller)) };
         if self.constrained() {
             let mut on = Attributes::new(ask.caller.clone(), request.clone());
             on.request.verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
@@ -130,7 +132,7 @@ fn runs_on(caller: &UserInfo, node: &str) -> bool {
 struct Ask<'a> {
     mode: Mode,
     authorizer: &'a dyn Authorizer,
-    caller: UserInfo,
+    caller: Arc<UserInfo>,
 }
 
 impl Ask<'_> {
