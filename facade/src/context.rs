@@ -2,7 +2,6 @@
 //!
 //! It must not know how anything in it was found out.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -83,12 +82,6 @@ impl RequestContext {
     #[must_use]
     pub fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or_default()
-    }
-
-    /// The caller's address.
-    #[must_use]
-    pub fn client_ip(&self) -> IpAddr {
-        self.connection.peer.ip()
     }
 
     /// Whether the request came over HTTP/2.

@@ -75,10 +75,11 @@ impl Director {
         x.component = "aggregator";
         x.known_resource = x.info.is_resource_request;
         let request = x.take_request().map(Body::into_proxy);
+        let identity = x.user.as_ref().map(|user| x.connection.identity(user));
         let context = ProxyContext {
-            user: x.user.as_deref(),
-            audit_id: x.audit_id.to_str().unwrap_or_default(),
-            client_ip: Some(x.client_ip()),
+            identity: identity.as_deref(),
+            audit_id: &x.audit_id,
+            client: Some(&x.connection.client),
             request_info: &x.info,
             deadline: x.deadline.map(Into::into),
         };

@@ -9,7 +9,7 @@ pub use activity::{Activity, Busy};
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Response;
@@ -22,6 +22,8 @@ use portico_auth::PeerChain;
 use portico_kit::drain::Watch;
 use portico_kit::listener::{Accepted, PeerInfo};
 use portico_kit::tasks::{TaskExecutor, TaskSet};
+use portico_machinery::UserInfo;
+use portico_proxy::{ClientAddress, Identity};
 use tokio::sync::Notify;
 
 use crate::body::Body;
@@ -72,10 +74,14 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct Connection {
     /// The client's address.
     pub peer: SocketAddr,
+    /// The same, as backends read it.
+    pub client: ClientAddress,
     /// The certificates that the client presented and holds the key of; nothing is known about their worth.
     pub chain: Option<PeerChain>,
     /// What is going on; see the module of the same name.
     pub activity: Arc<Activity>,
+    /// The user of the connection's first proxied request, and as whom backends know them.
+    identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
 }
 
@@ -84,13 +90,29 @@ impl Connection {
     #[must_use]
     pub fn new(peer: &PeerInfo) -> Self {
         let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain));
-        Self { peer: peer.addr, chain, activity: Arc::default(), go_away: Notify::new() }
+        Self { chain, ..Self::plain(peer.addr) }
     }
 
     /// A connection without certificates.
-    #[cfg(test)]
+    #[must_use]
     pub fn plain(peer: SocketAddr) -> Self {
-        Self { peer, chain: None, activity: Arc::default(), go_away: Notify::new() }
+        Self {
+            peer,
+            client: peer.ip().into(),
+            chain: None,
+            activity: Arc::default(),
+            identity: OnceLock::new(),
+            go_away: Notify::new(),
+        }
+    }
+
+    /// A user as backends know them. Of most connections all requests are one user's: theirs are made once.
+    #[must_use]
+    pub fn identity(&self, user: &Arc<UserInfo>) -> Arc<Identity> {
+        let make = || Arc::new(Identity::new(user));
+        let (first, identity) = self.identity.get_or_init(|| (user.clone(), make()));
+        // Compared as pointers first: a user known by a certificate is the same one each time.
+        if first == user { identity.clone() } else { make() }
     }
 
     /// No further requests on this connection: GOAWAY.

@@ -1,19 +1,20 @@
 //! What the handler chain found out about a request before it came here.
 
-use std::net::IpAddr;
-
-use portico_machinery::{RequestInfo, UserInfo};
+use http::HeaderValue;
+use portico_machinery::RequestInfo;
 use tokio::time::Instant;
+
+use crate::headers::{ClientAddress, Identity};
 
 /// The chain's findings. Borrowed: nothing is copied on the way to the backend but what becomes a header.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyContext<'a> {
     /// Who calls, after impersonation. Absent means that the chain is broken: 500 `missing user`.
-    pub user: Option<&'a UserInfo>,
+    pub identity: Option<&'a Identity>,
     /// The request's audit id, sent on as `Audit-ID`; empty sends none.
-    pub audit_id: &'a str,
+    pub audit_id: &'a HeaderValue,
     /// The client's address, appended to `X-Forwarded-For`.
-    pub client_ip: Option<IpAddr>,
+    pub client: Option<&'a ClientAddress>,
     /// What the request asks for; discovery paths get a deadline of their own, upgrades are refused there.
     pub request_info: &'a RequestInfo,
     /// When the request must be answered; absent for long-running requests.

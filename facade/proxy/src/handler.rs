@@ -26,8 +26,8 @@ use crate::upstream::Upstream;
 /// How often idle connections and transports are looked at.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// How many headers we add besides groups and extras.
-const OWN_HEADERS: usize = 9;
+/// How many headers we add besides the caller's identity.
+const OWN_HEADERS: usize = 6;
 
 /// Takes requests to backends. Clones share everything.
 #[derive(Clone)]
@@ -90,7 +90,7 @@ impl Proxy {
             .transport(|backend, ca| self.transports.get(&self.shared, backend, ca))
             .ok_or(Refusal::NoBackend)?
             .map_err(|error| Refusal::Transport(error.to_string()))?;
-        let user = context.user.ok_or(Refusal::MissingUser)?;
+        let identity = context.identity.ok_or(Refusal::MissingUser)?;
         check_resolved(backend)?;
         let permit = transport.admit().map_err(Refusal::Busy)?;
 
@@ -99,9 +99,8 @@ impl Proxy {
         parts.uri = Uri::from(location::path_and_query(&parts.uri)?);
         parts.version = Version::HTTP_11;
         headers::strip_request(&mut parts.headers);
-        parts.headers.reserve(OWN_HEADERS + user.groups.len() + user.extra.len());
-        headers::set_identity(&mut parts.headers, user)?;
-        headers::forward(&mut parts.headers, context.client_ip, parts.uri.path(), context.audit_id);
+        headers::set_identity(&mut parts.headers, identity, OWN_HEADERS)?;
+        headers::forward(&mut parts.headers, context.client, parts.uri.path(), context.audit_id);
         match upgrade {
             Upgrade::No => self.forward(permit, parts, body.into(), context).await,
             Upgrade::Refused(why) => Err(Refusal::UpgradeRefused(why)),

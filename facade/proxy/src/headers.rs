@@ -9,8 +9,10 @@ mod hop;
 mod identity;
 mod response;
 
+pub use forwarded::ClientAddress;
 pub(crate) use forwarded::{forward, set_target};
 pub(crate) use hop::{Upgrade, requested_upgrade};
+pub use identity::Identity;
 pub(crate) use identity::{is_private, set_identity};
 pub(crate) use response::clean_response;
 

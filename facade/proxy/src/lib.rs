@@ -20,6 +20,7 @@ mod upstream;
 pub use body::{BoxError, ProxyBody, RequestBody};
 pub use context::ProxyContext;
 pub use handler::Proxy;
+pub use headers::{ClientAddress, Identity};
 pub use metrics::ProxyMetrics;
 pub use observation::Observation;
 pub use refusal::{Refusal, Stage, Termination};

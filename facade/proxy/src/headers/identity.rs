@@ -24,32 +24,59 @@ pub(crate) fn is_private(name: &HeaderName) -> bool {
     }
 }
 
-/// Puts the caller in. What stood there before must be gone already.
-pub(crate) fn set_identity(headers: &mut HeaderMap, user: &UserInfo) -> Result<(), Refusal> {
-    headers.insert(USER, value(&user.name, "name")?);
-    if !user.uid.is_empty() {
-        headers.insert(UID, value(&user.uid, "uid")?);
+/// A caller as backends read it: the headers that say who it is. Made once for as many requests as it sends.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Or the fact that cannot be sent.
+    headers: Result<Box<[Header]>, &'static str>,
+}
+
+type Header = (HeaderName, HeaderValue);
+
+impl Identity {
+    /// Of this user. A fact that cannot stand in a header refuses the user's requests, when they come.
+    pub fn new(user: &UserInfo) -> Self {
+        Self { headers: headers_of(user).map(Vec::into_boxed_slice) }
     }
-    for group in &user.groups {
-        headers.append(GROUP, value(group, "group")?);
-    }
-    for (key, values) in &user.extra {
-        let name = extra_name(key)?;
-        for text in values {
-            headers.append(&name, value(text, "extra")?);
-        }
+}
+
+/// Puts the caller in, with room for `others` headers. What stood there before must be gone already.
+pub(crate) fn set_identity(
+    headers: &mut HeaderMap,
+    identity: &Identity,
+    others: usize,
+) -> Result<(), Refusal> {
+    let own = identity.headers.as_ref().map_err(|what| Refusal::Identity(what))?;
+    headers.reserve(own.len() + others);
+    for (name, value) in own {
+        headers.append(name, value.clone());
     }
     Ok(())
 }
 
-fn value(text: &str, what: &'static str) -> Result<HeaderValue, Refusal> {
-    HeaderValue::from_str(text)
-        .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
-        .map_err(|_| Refusal::Identity(what))
+fn headers_of(user: &UserInfo) -> Result<Vec<Header>, &'static str> {
+    let mut all = vec![(USER, value(&user.name, "name")?)];
+    if !user.uid.is_empty() {
+        all.push((UID, value(&user.uid, "uid")?));
+    }
+    for group in &user.groups {
+        all.push((GROUP, value(group, "group")?));
+    }
+    for (key, values) in &user.extra {
+        let name = extra_name(key)?;
+        for text in values {
+            all.push((name.clone(), value(text, "extra")?));
+        }
+    }
+    Ok(all)
+}
+
+fn value(text: &str, what: &'static str) -> Result<HeaderValue, &'static str> {
+    HeaderValue::from_str(text).or_else(|_| HeaderValue::from_bytes(text.as_bytes())).map_err(|_| what)
 }
 
 /// Bytes that a header name cannot carry, and `%`, become `%XX`; the name is in lower case on the wire.
-fn extra_name(key: &str) -> Result<HeaderName, Refusal> {
+fn extra_name(key: &str) -> Result<HeaderName, &'static str> {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut name = Vec::with_capacity(EXTRA.len() + key.len() + 8);
     name.extend_from_slice(EXTRA.as_bytes());
@@ -60,7 +87,7 @@ fn extra_name(key: &str) -> Result<HeaderName, Refusal> {
             name.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
     }
-    HeaderName::from_bytes(&name).map_err(|_| Refusal::Identity("extra"))
+    HeaderName::from_bytes(&name).map_err(|_| "extra")
 }
 
 fn is_token(byte: u8) -> bool {

@@ -15,6 +15,10 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
+fn client(address: &str) -> ClientAddress {
+    address.parse::<std::net::IpAddr>().unwrap().into()
+}
+
 fn list(headers: &HeaderMap) -> Vec<String> {
     let mut all: Vec<String> =
         headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
@@ -61,8 +65,8 @@ fn hop_by_hop_headers_and_those_that_connection_names_are_gone() {
 fn naming_identity_headers_in_connection_does_not_remove_the_real_ones() {
     let mut headers = map(&[("Connection", "X-Remote-User, X-Remote-Group, Audit-ID, X-Forwarded-For")]);
     strip_request(&mut headers);
-    set_identity(&mut headers, &UserInfo::new("alice", ["dev"])).unwrap();
-    forward(&mut headers, "10.0.0.1".parse().ok(), "/x", "id");
+    set_identity(&mut headers, &Identity::new(&UserInfo::new("alice", ["dev"])), 0).unwrap();
+    forward(&mut headers, Some(&client("10.0.0.1")), "/x", &HeaderValue::from_static("id"));
     assert_eq!(
         list(&headers),
         [
@@ -86,7 +90,7 @@ fn an_identity_is_one_header_for_each_fact() {
         ("100%".into(), vec!["x".into()]),
     ]);
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &user).unwrap();
+    set_identity(&mut headers, &Identity::new(&user), 0).unwrap();
     assert_eq!(
         list(&headers),
         [
@@ -102,16 +106,16 @@ fn an_identity_is_one_header_for_each_fact() {
     );
     user.uid.clear();
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &user).unwrap();
+    set_identity(&mut headers, &Identity::new(&user), 0).unwrap();
     assert!(!headers.contains_key("x-remote-uid"));
 }
 
 #[test]
 fn a_name_with_a_line_break_is_refused_and_never_sent() {
     let user = UserInfo::new("alice\r\nX-Remote-Group: system:masters", ["dev"]);
-    assert!(set_identity(&mut HeaderMap::new(), &user).is_err());
+    assert!(set_identity(&mut HeaderMap::new(), &Identity::new(&user), 0).is_err());
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &UserInfo::new("jürgen", ["dev"])).unwrap();
+    set_identity(&mut headers, &Identity::new(&UserInfo::new("jürgen", ["dev"])), 0).unwrap();
     assert_eq!(headers["x-remote-user"].as_bytes(), "jürgen".as_bytes());
 }
 
@@ -125,7 +129,7 @@ fn the_client_is_appended_to_the_forwarding_list_and_the_rest_is_overwritten() {
         ("X-Forwarded-Host", "lie"),
         ("Host", "front"),
     ]);
-    forward(&mut headers, "::ffff:10.0.0.1".parse().ok(), "/apis/g/v/", "");
+    forward(&mut headers, Some(&client("::ffff:10.0.0.1")), "/apis/g/v/", &HeaderValue::from_static(""));
     set_target(&mut headers, &HeaderValue::from_static("b:8443"), true);
     assert_eq!(
         list(&headers),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -18,7 +18,9 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
 use portico_machinery::{GroupVersion, RequestInfo, Status, UserInfo};
-use portico_proxy::{Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody, Upstream};
+use portico_proxy::{
+    ClientAddress, Identity, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody, Upstream,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -103,16 +105,18 @@ impl Setup {
         let (proxy, upstream, tasks) = (front.proxy.clone(), front.upstream.clone(), front.tasks.clone());
         front.tasks.spawn_until_cancelled("front", async move {
             while let Ok((stream, peer)) = listener.accept().await {
-                let (proxy, upstream, user) = (proxy.clone(), upstream.clone(), user.clone());
+                let (proxy, upstream) = (proxy.clone(), upstream.clone());
+                let (identity, client) = (user.as_ref().map(Identity::new), ClientAddress::from(peer.ip()));
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let (proxy, upstream, user) = (proxy.clone(), upstream.clone(), user.clone());
+                    let (proxy, upstream) = (proxy.clone(), upstream.clone());
+                    let (identity, client) = (identity.clone(), client.clone());
                     async move {
                         let path = request.uri().path().to_owned();
                         let info = RequestInfo::parse(request.method().as_str(), &path, "").unwrap();
                         let context = ProxyContext {
-                            user: user.as_ref(),
-                            audit_id: "audit-1",
-                            client_ip: Some(peer.ip()),
+                            identity: identity.as_ref(),
+                            audit_id: &HeaderValue::from_static("audit-1"),
+                            client: Some(&client),
                             request_info: &info,
                             deadline: deadline.map(|wait| Instant::now() + wait),
                         };
@@ -203,12 +207,12 @@ impl Front {
 
     /// The code of a GET through another route, without the listener.
     pub async fn direct(&self, upstream: &Upstream) -> u16 {
-        let user = UserInfo::new("alice", ["dev"]);
+        let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
         let info = RequestInfo::parse("GET", FLUNDERS, "").unwrap();
         let context = ProxyContext {
-            user: Some(&user),
-            audit_id: "",
-            client_ip: None,
+            identity: Some(&identity),
+            audit_id: &HeaderValue::from_static(""),
+            client: None,
             request_info: &info,
             deadline: None,
         };

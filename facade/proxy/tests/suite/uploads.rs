@@ -4,23 +4,23 @@ use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderValue, Request};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use portico_machinery::{RequestInfo, Status, UserInfo};
-use portico_proxy::{BoxError, ProxyContext, RequestBody};
+use portico_proxy::{BoxError, Identity, ProxyContext, RequestBody};
 use tokio::sync::mpsc;
 
 use crate::backend::{Backend, Reply, ok, with_status};
 use crate::front::{FLUNDERS, Front, Setup};
 
 async fn post(front: &Front, body: RequestBody) -> http::Response<portico_proxy::ProxyBody> {
-    let user = UserInfo::new("alice", ["dev"]);
+    let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
     let request_info = RequestInfo::parse("POST", FLUNDERS, "").unwrap();
     let context = ProxyContext {
-        user: Some(&user),
-        audit_id: "",
-        client_ip: None,
+        identity: Some(&identity),
+        audit_id: &HeaderValue::from_static(""),
+        client: None,
         request_info: &request_info,
         deadline: None,
     };
@@ -77,12 +77,12 @@ async fn an_answer_before_the_body_is_complete_is_passed_and_the_connection_is_n
     let frames = futures::stream::poll_fn(move |cx| {
         rx.poll_recv(cx).map(|piece| piece.map(|piece| Ok::<_, Infallible>(Frame::data(piece))))
     });
-    let user = UserInfo::new("alice", ["dev"]);
+    let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
     let request_info = RequestInfo::parse("POST", FLUNDERS, "").unwrap();
     let context = ProxyContext {
-        user: Some(&user),
-        audit_id: "",
-        client_ip: None,
+        identity: Some(&identity),
+        audit_id: &HeaderValue::from_static(""),
+        client: None,
         request_info: &request_info,
         deadline: None,
     };
