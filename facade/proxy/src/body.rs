@@ -48,6 +48,12 @@ impl RequestBody {
     }
 }
 
+impl Default for RequestBody {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
         if body.is_end_stream() { Self::empty() } else { Self { kind: RequestKind::Incoming(body) } }

@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::LOCATION;
-use http::request::Parts;
-use http::uri::Uri;
-use http::{HeaderMap, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use hyper::upgrade::OnUpgrade;
 use portico_machinery::RequestInfo;
 use portico_machinery::route::{Availability, Backend};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::body::{ProxyBody, RequestBody};
 use crate::context::ProxyContext;
-use crate::headers::{self, Upgrade};
-use crate::location;
+use crate::headers::{self, Upgrade, Words};
 use crate::metrics::ProxyMetrics;
 use crate::observation::Observation;
+use crate::outgoing::Outgoing;
 use crate::refusal::{Refusal, Stage, respond};
 use crate::settings::ProxySettings;
 use crate::transport::{Answer, Carrier, Http1Body, Http2Body, Permit, SendError, Shared, Transports};
@@ -26,8 +25,13 @@ use crate::upstream::Upstream;
 /// How often idle connections and transports are looked at.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// How many headers we add besides the caller's identity.
-const OWN_HEADERS: usize = 6;
+/// A request that may be sent.
+struct Admitted<'a> {
+    permit: Permit,
+    request: Outgoing<'a>,
+    /// The protocol that it changes to, and the client's connection.
+    to: Option<(HeaderValue, Option<OnUpgrade>)>,
+}
 
 /// Takes requests to backends. Clones share everything.
 #[derive(Clone)]
@@ -62,28 +66,38 @@ impl Proxy {
     }
 
     /// Answers a request: with the backend's answer, or with a Status.
-    pub async fn handle<B: Into<RequestBody>>(
-        &self,
-        upstream: &Upstream,
+    pub fn handle<'a, B: Into<RequestBody>>(
+        &'a self,
+        upstream: &'a Upstream,
         request: Request<B>,
-        context: ProxyContext<'_>,
-    ) -> Response<ProxyBody> {
-        match self.try_handle(upstream, request, context).await {
-            Ok(response) => response,
-            Err(refusal) => respond(&refusal, upstream.route(), self.shared.limits.plain_text_errors),
+        context: ProxyContext<'a>,
+    ) -> impl Future<Output = Response<ProxyBody>> + Send + use<'a, B> {
+        // Outside of the future, which is as large as what it holds while it waits.
+        let admitted = self.admit(upstream, request, &context);
+        async move {
+            let answered = match admitted {
+                Ok(Admitted { permit, request, to: None }) => self.forward(permit, request, &context).await,
+                Ok(Admitted { permit, request, to: Some((protocol, client)) }) => {
+                    let deadline = context.deadline;
+                    let upgraded =
+                        upgrade::upgrade(&self.shared, permit, request, client, protocol, deadline);
+                    Box::pin(upgraded).await
+                }
+                Err(refusal) => Err(refusal),
+            };
+            answered.unwrap_or_else(|refusal| {
+                respond(&refusal, upstream.route(), self.shared.limits.plain_text_errors)
+            })
         }
     }
 
-    /// The same for a caller that turns refusals into responses itself.
-    ///
-    /// # Errors
-    /// A [`Refusal`] whenever the backend's answer is not what the client gets.
-    pub async fn try_handle<B: Into<RequestBody>>(
+    /// What can be decided before anything is sent.
+    fn admit<'a, B: Into<RequestBody>>(
         &self,
         upstream: &Upstream,
         request: Request<B>,
-        context: ProxyContext<'_>,
-    ) -> Result<Response<ProxyBody>, Refusal> {
+        context: &ProxyContext<'a>,
+    ) -> Result<Admitted<'a>, Refusal> {
         let backend = upstream.route().backend.as_ref().ok_or(Refusal::NoBackend)?;
         check_available(&upstream.route().available)?;
         let transport = upstream
@@ -96,38 +110,34 @@ impl Proxy {
 
         let (mut parts, body) = request.into_parts();
         let upgrade = headers::requested_upgrade(&parts.headers);
-        parts.uri = Uri::from(location::path_and_query(&parts.uri)?);
-        parts.version = Version::HTTP_11;
-        headers::strip_request(&mut parts.headers);
-        headers::set_identity(&mut parts.headers, identity, OWN_HEADERS)?;
-        headers::forward(&mut parts.headers, context.client, parts.uri.path(), context.audit_id);
-        match upgrade {
-            Upgrade::No => self.forward(permit, parts, body.into(), context).await,
-            Upgrade::Refused(why) => Err(Refusal::UpgradeRefused(why)),
+        let client = parts.extensions.remove();
+        let words = Words::new(identity, context.client, context.audit_id)?;
+        let request = Outgoing::new(parts, body.into(), words)?;
+        let to = match upgrade {
+            Upgrade::No => None,
+            Upgrade::Refused(why) => return Err(Refusal::UpgradeRefused(why)),
             Upgrade::To(_) if !context.request_info.is_resource_request => {
-                Err(Refusal::UpgradeRefused("an upgrade is not passed on outside of resources".to_owned()))
+                let why = "an upgrade is not passed on outside of resources".to_owned();
+                return Err(Refusal::UpgradeRefused(why));
             }
-            Upgrade::To(protocol) => {
-                upgrade::upgrade(&self.shared, permit, parts, body.into(), protocol, context.deadline).await
-            }
-        }
+            Upgrade::To(protocol) => Some((protocol, client)),
+        };
+        Ok(Admitted { permit, request, to })
     }
 
     async fn forward(
         &self,
         permit: Permit,
-        mut parts: Parts,
-        body: RequestBody,
-        context: ProxyContext<'_>,
+        mut request: Outgoing<'_>,
+        context: &ProxyContext<'_>,
     ) -> Result<Response<ProxyBody>, Refusal> {
-        parts.extensions.clear();
-        let request = Request::from_parts(parts, body);
-        let deadline = self.deadline(&context);
+        let deadline = self.deadline(context);
+        let sending = permit.transport().send(&mut request);
         let answer = match deadline {
-            None => permit.transport().send(request).await,
-            Some((at, discovery)) => timeout_at(at, permit.transport().send(request))
-                .await
-                .map_err(|_| Refusal::Deadline { discovery })?,
+            None => sending.await,
+            Some((at, discovery)) => {
+                timeout_at(at, sending).await.map_err(|_| Refusal::Deadline { discovery })?
+            }
         };
         self.answer(permit, answer?, deadline.map(|(at, _)| at))
     }

@@ -8,13 +8,15 @@ mod forwarded;
 mod hop;
 mod identity;
 mod response;
+mod words;
 
 pub use forwarded::ClientAddress;
-pub(crate) use forwarded::{forward, set_target};
-pub(crate) use hop::{Upgrade, requested_upgrade};
+pub(crate) use forwarded::{names_target, set_target, write_target};
+pub(crate) use hop::{Upgrade, frames_body, requested_upgrade};
 pub use identity::Identity;
-pub(crate) use identity::{is_private, set_identity};
+pub(crate) use identity::is_private;
 pub(crate) use response::clean_response;
+pub(crate) use words::Words;
 
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName};
@@ -29,6 +31,14 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
     for name in doomed {
         hop::remove(headers, &name);
     }
+}
+
+/// A line of an HTTP/1.1 head.
+pub(crate) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod headers;
 mod location;
 mod metrics;
 mod observation;
+mod outgoing;
 mod refusal;
 mod settings;
 mod transport;

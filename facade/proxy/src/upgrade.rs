@@ -5,15 +5,15 @@
 //! connections are closed, and the identity stands in the request itself.
 
 use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use http::request::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
 
-use crate::body::{ProxyBody, RequestBody};
-use crate::headers::{clean_response, set_target};
+use crate::body::ProxyBody;
+use crate::headers::clean_response;
+use crate::outgoing::Outgoing;
 use crate::refusal::{Refusal, Stage};
 use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched};
 
@@ -27,20 +27,20 @@ const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 pub(crate) async fn upgrade(
     shared: &Shared,
     permit: Permit,
-    mut parts: Parts,
-    body: RequestBody,
+    mut request: Outgoing<'_>,
+    client: Option<OnUpgrade>,
     protocol: HeaderValue,
     deadline: Option<Instant>,
 ) -> Result<Response<ProxyBody>, Refusal> {
-    let client = parts.extensions.remove::<OnUpgrade>().ok_or_else(|| Refusal::Unreachable {
+    let client = client.ok_or_else(|| Refusal::Unreachable {
         stage: Stage::Http,
         message: "the client's connection cannot be upgraded".to_owned(),
     })?;
-    parts.extensions.clear();
-    remove_bearer_protocol(&mut parts.headers);
-    parts.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    parts.headers.insert(UPGRADE, protocol.clone());
-    let ask = ask(&permit, Request::from_parts(parts, body));
+    request.settle();
+    remove_bearer_protocol(&mut request.headers);
+    request.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    request.headers.insert(UPGRADE, protocol.clone());
+    let ask = ask(&permit, &mut request);
     let (answered, authority) = match deadline {
         Some(at) => timeout_at(at, ask).await.map_err(|_| Refusal::Deadline { discovery: false })??,
         None => ask.await?,
@@ -52,12 +52,11 @@ pub(crate) async fn upgrade(
     }
 }
 
-async fn ask(permit: &Permit, mut request: Request<RequestBody>) -> Result<(Answered, HeaderValue), Refusal> {
+async fn ask(permit: &Permit, request: &mut Outgoing<'_>) -> Result<(Answered, HeaderValue), Refusal> {
     let (connection, target) = permit.transport().dedicated().await?;
-    set_target(request.headers_mut(), &target.authority, true);
-    match connection.send(request).await {
+    match connection.send(request, &target.authority).await {
         Ok(answered) => Ok((answered, target.authority.clone())),
-        Err(Http1Error::Unsent(_, error) | Http1Error::Broken(error)) => Err(error.into()),
+        Err(Http1Error::Unsent(error) | Http1Error::Broken(error)) => Err(error.into()),
     }
 }
 

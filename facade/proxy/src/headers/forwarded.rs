@@ -1,13 +1,15 @@
-//! Where a request came from and where it goes: `Host`, `X-Forwarded-*`, `Audit-ID`.
+//! Where a request came from and where it goes: `Host` and `X-Forwarded-*`.
 
 use std::net::IpAddr;
 
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 
-const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+use super::write_line;
+
+pub(super) const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+pub(super) const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(super) const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// A client's address as `X-Forwarded-For` says it. Made once for as many requests as it sends.
@@ -22,49 +24,33 @@ impl From<IpAddr> for ClientAddress {
     }
 }
 
-/// Puts our words in. `path` is the path that the backend is asked for; `host` is set apart, because it
-/// depends on the target.
-pub(crate) fn forward(
-    headers: &mut HeaderMap,
-    client: Option<&ClientAddress>,
-    path: &str,
-    audit_id: &HeaderValue,
-) {
-    if let Some(client) = client {
-        append_client(headers, client);
-    }
-    headers.insert(PROTO, HeaderValue::from_static("https"));
-    if let Ok(path) = HeaderValue::from_str(path) {
-        headers.insert(URI, path);
-    }
-    if !audit_id.is_empty() {
-        headers.insert(AUDIT_ID, audit_id.clone());
-    }
-}
-
-/// Names the target as `Host` (unless the protocol says it otherwise) and `X-Forwarded-Host`.
-pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue, host: bool) {
-    if host {
-        headers.insert(HOST, authority.clone());
-    } else {
-        headers.remove(HOST);
-    }
+/// Names the target as `X-Forwarded-Host`; `Host` is said by HTTP/2 itself.
+pub(crate) fn set_target(headers: &mut HeaderMap, authority: &HeaderValue) {
+    headers.remove(HOST);
     headers.insert(FORWARDED_HOST, authority.clone());
 }
 
-/// One header, the client last.
-fn append_client(headers: &mut HeaderMap, ClientAddress(client): &ClientAddress) {
+/// Names the target in an HTTP/1.1 head.
+pub(crate) fn write_target(out: &mut Vec<u8>, authority: &HeaderValue) {
+    write_line(out, HOST.as_str(), authority.as_bytes());
+    write_line(out, FORWARDED_HOST.as_str(), authority.as_bytes());
+}
+
+/// Whether a header names the target.
+pub(crate) fn names_target(name: &HeaderName) -> bool {
+    *name == HOST || *name == FORWARDED_HOST
+}
+
+/// Where a request came through so far, the client last. Nothing when that cannot be said.
+pub(super) fn list(headers: &HeaderMap, ClientAddress(client): &ClientAddress) -> Option<HeaderValue> {
     let mut list = Vec::new();
     for prior in headers.get_all(FOR).iter().filter(|value| value.to_str().is_ok()) {
         list.extend_from_slice(prior.as_bytes());
         list.extend_from_slice(b", ");
     }
     if list.is_empty() {
-        headers.insert(FOR, client.clone());
-        return;
+        return Some(client.clone());
     }
     list.extend_from_slice(client.as_bytes());
-    if let Ok(value) = HeaderValue::try_from(list) {
-        headers.insert(FOR, value);
-    }
+    HeaderValue::try_from(list).ok()
 }

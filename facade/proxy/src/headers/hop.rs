@@ -1,6 +1,8 @@
 //! Headers that concern one connection only, and the one request that changes the protocol on it.
 
-use http::header::{CONNECTION, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE,
+};
 
 /// Protocols that are passed on as raw bytes.
 const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
@@ -51,6 +53,11 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
             "keep-alive" | "proxy-connection" | "proxy-authenticate" | "proxy-authorization"
         )
         || name.as_str() == "http2-settings"
+}
+
+/// What is said anew of a body's end on each connection.
+pub(crate) fn frames_body(name: &HeaderName) -> bool {
+    *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING
 }
 
 /// Removes one header; of `TE` the word `trailers` stays.

@@ -1,6 +1,6 @@
 //! Who calls, as a backend reads it; and what only the front proxy may say.
 
-use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use portico_machinery::UserInfo;
 
 use crate::refusal::Refusal;
@@ -31,27 +31,17 @@ pub struct Identity {
     headers: Result<Box<[Header]>, &'static str>,
 }
 
-type Header = (HeaderName, HeaderValue);
+pub(super) type Header = (HeaderName, HeaderValue);
 
 impl Identity {
     /// Of this user. A fact that cannot stand in a header refuses the user's requests, when they come.
     pub fn new(user: &UserInfo) -> Self {
         Self { headers: headers_of(user).map(Vec::into_boxed_slice) }
     }
-}
 
-/// Puts the caller in, with room for `others` headers. What stood there before must be gone already.
-pub(crate) fn set_identity(
-    headers: &mut HeaderMap,
-    identity: &Identity,
-    others: usize,
-) -> Result<(), Refusal> {
-    let own = identity.headers.as_ref().map_err(|what| Refusal::Identity(what))?;
-    headers.reserve(own.len() + others);
-    for (name, value) in own {
-        headers.append(name, value.clone());
+    pub(super) fn headers(&self) -> Result<&[Header], Refusal> {
+        self.headers.as_deref().map_err(|what| Refusal::Identity(what))
     }
-    Ok(())
 }
 
 fn headers_of(user: &UserInfo) -> Result<Vec<Header>, &'static str> {

@@ -1,6 +1,7 @@
 //! Headers in, headers out.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use http::header::HeaderValue;
 use http::{HeaderMap, HeaderName};
@@ -15,13 +16,36 @@ fn map(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-fn client(address: &str) -> ClientAddress {
-    address.parse::<std::net::IpAddr>().unwrap().into()
+/// Our words among these headers; checks that lines of an HTTP/1.1 head would say the same.
+fn say(
+    headers: &mut HeaderMap,
+    user: &UserInfo,
+    client: Option<&str>,
+    path: &str,
+    id: &str,
+) -> Result<(), crate::Refusal> {
+    let client = client.map(|address| ClientAddress::from(address.parse::<IpAddr>().unwrap()));
+    let (identity, id) = (Identity::new(user), HeaderValue::from_str(id).unwrap());
+    let words = Words::new(&identity, client.as_ref(), &id)?;
+    let mut lines = Vec::new();
+    words.write(&mut lines, headers, path);
+    for (name, value) in headers.iter().filter(|(name, _)| !words.replaces(name)) {
+        write_line(&mut lines, name.as_str(), value.as_bytes());
+    }
+    words.put(headers, path);
+    let mut lines: Vec<String> = String::from_utf8(lines).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, list(headers));
+    Ok(())
+}
+
+fn text(value: &HeaderValue) -> &str {
+    std::str::from_utf8(value.as_bytes()).unwrap()
 }
 
 fn list(headers: &HeaderMap) -> Vec<String> {
     let mut all: Vec<String> =
-        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        headers.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
     all.sort();
     all
 }
@@ -65,8 +89,7 @@ fn hop_by_hop_headers_and_those_that_connection_names_are_gone() {
 fn naming_identity_headers_in_connection_does_not_remove_the_real_ones() {
     let mut headers = map(&[("Connection", "X-Remote-User, X-Remote-Group, Audit-ID, X-Forwarded-For")]);
     strip_request(&mut headers);
-    set_identity(&mut headers, &Identity::new(&UserInfo::new("alice", ["dev"])), 0).unwrap();
-    forward(&mut headers, Some(&client("10.0.0.1")), "/x", &HeaderValue::from_static("id"));
+    say(&mut headers, &UserInfo::new("alice", ["dev"]), Some("10.0.0.1"), "/x", "id").unwrap();
     assert_eq!(
         list(&headers),
         [
@@ -90,10 +113,12 @@ fn an_identity_is_one_header_for_each_fact() {
         ("100%".into(), vec!["x".into()]),
     ]);
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &Identity::new(&user), 0).unwrap();
+    say(&mut headers, &user, None, "/x", "").unwrap();
     assert_eq!(
         list(&headers),
         [
+            "x-forwarded-proto: https",
+            "x-forwarded-uri: /x",
             "x-remote-extra-100%25: x",
             "x-remote-extra-authentication.kubernetes.io%2fcredential-id: X=1",
             "x-remote-extra-scopes: r",
@@ -106,16 +131,16 @@ fn an_identity_is_one_header_for_each_fact() {
     );
     user.uid.clear();
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &Identity::new(&user), 0).unwrap();
+    say(&mut headers, &user, None, "/x", "").unwrap();
     assert!(!headers.contains_key("x-remote-uid"));
 }
 
 #[test]
 fn a_name_with_a_line_break_is_refused_and_never_sent() {
     let user = UserInfo::new("alice\r\nX-Remote-Group: system:masters", ["dev"]);
-    assert!(set_identity(&mut HeaderMap::new(), &Identity::new(&user), 0).is_err());
+    assert!(say(&mut HeaderMap::new(), &user, None, "/x", "").is_err());
     let mut headers = HeaderMap::new();
-    set_identity(&mut headers, &Identity::new(&UserInfo::new("jürgen", ["dev"])), 0).unwrap();
+    say(&mut headers, &UserInfo::new("jürgen", ["dev"]), None, "/x", "").unwrap();
     assert_eq!(headers["x-remote-user"].as_bytes(), "jürgen".as_bytes());
 }
 
@@ -129,16 +154,17 @@ fn the_client_is_appended_to_the_forwarding_list_and_the_rest_is_overwritten() {
         ("X-Forwarded-Host", "lie"),
         ("Host", "front"),
     ]);
-    forward(&mut headers, Some(&client("::ffff:10.0.0.1")), "/apis/g/v/", &HeaderValue::from_static(""));
-    set_target(&mut headers, &HeaderValue::from_static("b:8443"), true);
+    say(&mut headers, &UserInfo::new("alice", ["dev"]), Some("::ffff:10.0.0.1"), "/apis/g/v/", "").unwrap();
+    set_target(&mut headers, &HeaderValue::from_static("b:8443"));
     assert_eq!(
         list(&headers),
         [
-            "host: b:8443",
             "x-forwarded-for: 1.1.1.1, 2.2.2.2, 10.0.0.1",
             "x-forwarded-host: b:8443",
             "x-forwarded-proto: https",
-            "x-forwarded-uri: /apis/g/v/"
+            "x-forwarded-uri: /apis/g/v/",
+            "x-remote-group: dev",
+            "x-remote-user: alice"
         ]
     );
 }

@@ -5,8 +5,6 @@
 use std::sync::atomic::Ordering;
 
 use http::response::Parts;
-use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Request, Version};
 use hyper::body::Incoming;
 use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
 use portico_kit::tls::Alpn;
@@ -17,8 +15,7 @@ use super::http1::{Answered, Decoder, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
 use super::target::Target;
-use crate::body::RequestBody;
-use crate::headers::set_target;
+use crate::outgoing::Outgoing;
 use crate::refusal::Stage;
 
 /// A dial that its request abandoned after this long counts as a failure of the target.
@@ -60,31 +57,28 @@ pub(crate) enum SendError {
 
 enum Attempt {
     /// Nothing has left; another target may be better.
-    Unsent(Box<Request<RequestBody>>, SendError),
+    Unsent(SendError),
     Failed(SendError),
 }
 
 impl Transport {
-    /// Sends a request whose URI is a path, to one target after another until one takes it.
-    pub(crate) async fn send(&self, request: Request<RequestBody>) -> Result<Answer, SendError> {
-        let mut request = request;
+    /// Sends a request to one target after another until one takes it.
+    pub(crate) async fn send(&self, request: &mut Outgoing<'_>) -> Result<Answer, SendError> {
         let mut dials = Dials::default();
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let mut failed = None;
         for step in 0..self.targets.len() {
             let index = first.wrapping_add(step) % self.targets.len();
             let attempt = if self.http2() {
-                self.over_http2(index, request, &mut dials).await
+                // Boxed, so that requests over HTTP/1.1 need no room for it.
+                Box::pin(self.over_http2(index, request, &mut dials)).await
             } else {
                 self.over_http1(index, request, &mut dials).await
             };
             match attempt {
                 Ok(answer) => return Ok(answer),
                 Err(Attempt::Failed(error)) => return Err(error),
-                Err(Attempt::Unsent(back, error)) => {
-                    request = *back;
-                    failed = Some(prefer(failed, error));
-                }
+                Err(Attempt::Unsent(error)) => failed = Some(prefer(failed, error)),
             }
         }
         Err(failed
@@ -110,44 +104,43 @@ impl Transport {
     async fn over_http1(
         &self,
         index: usize,
-        mut request: Request<RequestBody>,
+        request: &mut Outgoing<'_>,
         dials: &mut Dials,
     ) -> Result<Answer, Attempt> {
         let target = &self.targets[index];
-        set_target(request.headers_mut(), &target.authority, true);
         while let Some(connection) = target.take(self.shared.generation()) {
-            match connection.send(request).await {
+            match connection.send(request, &target.authority).await {
                 Ok(answered) => return Ok(Answer::http1(answered, index)),
                 Err(Http1Error::Broken(error)) => return Err(Attempt::Failed(error)),
-                Err(Http1Error::Unsent(back, _)) => {
-                    self.shared.metrics.retries.inc();
-                    request = *back;
-                }
-            }
+                Err(Http1Error::Unsent(_)) => self.shared.metrics.retries.inc(),
+            };
         }
-        match self.dial(target, None, dials).await {
-            Ok((io, generation)) => Self::first_on_http1(io, generation, index, request).await,
-            Err(error) => Err(Attempt::Unsent(Box::new(request), error)),
-        }
+        // Boxed, as everything rare: a request's future holds the room for it all the while.
+        let first = async {
+            let (io, generation) = self.dial(target, None, dials).await.map_err(Attempt::Unsent)?;
+            self.first_on_http1(io, generation, index, request).await
+        };
+        Box::pin(first).await
     }
 
     async fn first_on_http1(
+        &self,
         io: Connection,
         generation: u64,
         target: usize,
-        request: Request<RequestBody>,
+        request: &mut Outgoing<'_>,
     ) -> Result<Answer, Attempt> {
-        match Http1::new(io, generation).send(request).await {
+        match Http1::new(io, generation).send(request, self.authority(target)).await {
             Ok(answered) => Ok(Answer::http1(answered, target)),
             Err(Http1Error::Broken(error)) => Err(Attempt::Failed(error)),
-            Err(Http1Error::Unsent(back, error)) => Err(Attempt::Unsent(back, error)),
+            Err(Http1Error::Unsent(error)) => Err(Attempt::Unsent(error)),
         }
     }
 
     async fn over_http2(
         &self,
         index: usize,
-        mut request: Request<RequestBody>,
+        request: &mut Outgoing<'_>,
         dials: &mut Dials,
     ) -> Result<Answer, Attempt> {
         let target = &self.targets[index];
@@ -156,28 +149,24 @@ impl Transport {
             let stream = match self.stream(target, dials).await {
                 Ok(Opened::Stream(stream)) => stream,
                 Ok(Opened::Http1(io, generation)) => {
-                    set_target(request.headers_mut(), &target.authority, true);
-                    return Self::first_on_http1(io, generation, index, request).await;
+                    return self.first_on_http1(io, generation, index, request).await;
                 }
-                Err(error) => return Err(Attempt::Unsent(Box::new(request), error)),
+                Err(error) => return Err(Attempt::Unsent(error)),
             };
-            address(&mut request, target);
-            match stream.send(request).await {
+            match stream.send(request.take_http2(&target.authority)).await {
                 Ok(response) => {
                     let (head, incoming) = response.into_parts();
                     return Ok(Answer { head, carrier: Carrier::Http2(incoming, stream), target: index });
                 }
-
                 Err(Http2Error::Broken(error)) => return Err(Attempt::Failed(error)),
                 Err(Http2Error::Unsent(back)) => {
                     self.shared.metrics.retries.inc();
-                    request = *back;
-                    unaddress(&mut request);
+                    request.take_back(*back);
                 }
             }
         }
         let message = "the backend's HTTP/2 connections end before they take a request".to_owned();
-        Err(Attempt::Unsent(Box::new(request), SendError::Http(message)))
+        Err(Attempt::Unsent(SendError::Http(message)))
     }
 
     /// A stream on a connection with room, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
@@ -311,25 +300,6 @@ fn stage_of(error: &DialError) -> Stage {
         DialStage::Dial | DialStage::Egress => Stage::Dial,
         DialStage::Tls => Stage::Tls,
     }
-}
-
-/// For HTTP/2 the authority is part of the URI.
-fn address(request: &mut Request<RequestBody>, target: &Target) {
-    set_target(request.headers_mut(), &target.authority, false);
-    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-    if let Ok(authority) = Authority::try_from(target.authority.as_bytes()) {
-        let mut parts = http::uri::Parts::default();
-        (parts.scheme, parts.authority, parts.path_and_query) =
-            (Some(Scheme::HTTPS), Some(authority), Some(path));
-        *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-    }
-    *request.version_mut() = Version::HTTP_2;
-}
-
-fn unaddress(request: &mut Request<RequestBody>) {
-    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
-    *request.uri_mut() = Uri::from(path);
-    *request.version_mut() = Version::HTTP_11;
 }
 
 /// A filter of ours breaks a body off with a Status; anything else is the client's end.

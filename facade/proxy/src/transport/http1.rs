@@ -17,7 +17,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::BytesMut;
-use http::{Method, Request, Response};
+use http::{HeaderValue, Method, Response};
 use http_body::Body;
 use portico_kit::dial::Connection;
 use tokio::io::AsyncWrite;
@@ -28,6 +28,7 @@ use tokio_util::io::poll_read_buf;
 use super::exchange::{SendError, body_error};
 use super::registry::Permit;
 use crate::body::RequestBody;
+use crate::outgoing::Outgoing;
 use encode::Framing;
 
 /// Space for reading; an answer that fills it gets [`STREAM`].
@@ -67,7 +68,7 @@ struct Upload {
 /// Why no answer came.
 pub(crate) enum Http1Error {
     /// Nothing of the request has left: it may be sent elsewhere.
-    Unsent(Box<Request<RequestBody>>, SendError),
+    Unsent(SendError),
     /// Something has left, or may have.
     Broken(SendError),
 }
@@ -123,29 +124,25 @@ impl Http1 {
     /// Sends a request and waits for the answer's head. Dropping the future cancels it, with the connection.
     pub(crate) async fn send(
         mut self: Box<Self>,
-        request: Request<RequestBody>,
+        request: &mut Outgoing<'_>,
+        authority: &HeaderValue,
     ) -> Result<Answered, Http1Error> {
         // What an idle connection says is either its end or not meant for us. A silent one costs nothing.
         if !self.is_quiet() {
-            return Err(Http1Error::Unsent(
-                Box::new(request),
-                SendError::Http("the connection had ended".to_owned()),
-            ));
+            return Err(Http1Error::Unsent(SendError::Http("the connection had ended".to_owned())));
         }
-        let (parts, body) = request.into_parts();
-        let framing = encode::framing(&parts.headers, body.is_end_stream(), body.size_hint().exact());
-        encode::head(&mut self.write, &parts, framing);
+        let body = &request.body;
+        let framing = encode::framing(&request.headers, body.is_end_stream(), body.size_hint().exact());
+        encode::head(&mut self.write, request, authority, framing);
         self.sent = false;
         if framing != Framing::None {
-            self.upload = Some(Upload { body, framing });
+            self.upload = Some(Upload { body: std::mem::take(&mut request.body), framing });
         }
-        let to_head = parts.method == Method::HEAD;
+        let to_head = request.method == Method::HEAD;
         match std::future::poll_fn(|cx| self.poll_answer(cx, to_head)).await {
             Ok(response) => Ok((self, response)),
             // A body that has been read from cannot be sent again.
-            Err(error) if !self.sent && framing == Framing::None => {
-                Err(Http1Error::Unsent(Box::new(Request::from_parts(parts, RequestBody::empty())), error))
-            }
+            Err(error) if !self.sent && framing == Framing::None => Err(Http1Error::Unsent(error)),
             Err(error) => Err(Http1Error::Broken(error)),
         }
     }

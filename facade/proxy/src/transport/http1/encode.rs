@@ -1,8 +1,9 @@
 //! A request as bytes: its head, and its body's framing. Pure.
 
 use http::Method;
-use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
-use http::request::Parts;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+
+use crate::outgoing::Outgoing;
 
 /// How a body's end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +26,12 @@ pub(super) fn framing(headers: &HeaderMap, empty: bool, exact: Option<u64>) -> F
 }
 
 /// The head. What was said of the body's length is said anew.
-pub(super) fn head(out: &mut Vec<u8>, parts: &Parts, framing: Framing) {
-    out.extend_from_slice(parts.method.as_str().as_bytes());
+pub(super) fn head(out: &mut Vec<u8>, request: &Outgoing<'_>, authority: &HeaderValue, framing: Framing) {
+    out.extend_from_slice(request.method.as_str().as_bytes());
     out.push(b' ');
-    out.extend_from_slice(parts.uri.path_and_query().map_or("/", |path| path.as_str()).as_bytes());
+    out.extend_from_slice(request.target.as_str().as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\n");
-    for (name, value) in &parts.headers {
-        if *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING {
-            continue;
-        }
-        out.extend_from_slice(name.as_str().as_bytes());
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(value.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
+    request.write(out, authority);
     match framing {
         Framing::Length(length) => {
             out.extend_from_slice(b"content-length: ");
@@ -46,7 +39,7 @@ pub(super) fn head(out: &mut Vec<u8>, parts: &Parts, framing: Framing) {
             out.extend_from_slice(b"\r\n\r\n");
         }
         Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n"),
-        Framing::None if parts.headers.contains_key(CONTENT_LENGTH) || expects_body(&parts.method) => {
+        Framing::None if request.headers.contains_key(CONTENT_LENGTH) || expects_body(&request.method) => {
             out.extend_from_slice(b"content-length: 0\r\n\r\n");
         }
         Framing::None => out.extend_from_slice(b"\r\n"),
@@ -102,8 +95,11 @@ pub(super) fn end(
 #[cfg(test)]
 mod tests {
     use http::Request;
+    use portico_machinery::UserInfo;
 
     use super::*;
+    use crate::body::RequestBody;
+    use crate::headers::{Identity, Words};
 
     fn encoded(method: &str, said: Option<&str>, empty: bool, exact: Option<u64>) -> String {
         let mut request = Request::builder().method(method).uri("/a?b=c").header("x-a", "1");
@@ -111,9 +107,17 @@ mod tests {
             request = request.header("content-length", said);
         }
         let parts = request.body(()).unwrap().into_parts().0;
+        let (identity, id) = (Identity::new(&UserInfo::new("a", [""; 0])), HeaderValue::from_static(""));
+        let words = Words::new(&identity, None, &id).unwrap();
+        let request = Outgoing::new(parts, RequestBody::empty(), words).unwrap();
         let mut out = Vec::new();
-        head(&mut out, &parts, framing(&parts.headers, empty, exact));
-        String::from_utf8(out).unwrap()
+        let framing = framing(&request.headers, empty, exact);
+        head(&mut out, &request, &HeaderValue::from_static("b:1"), framing);
+        let ours = "host: b:1\r\nx-forwarded-host: b:1\r\nx-remote-user: a\r\n\
+            x-forwarded-proto: https\r\nx-forwarded-uri: /a\r\n";
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(ours), "{text}");
+        text.replace(ours, "")
     }
 
     #[test]
