@@ -54,18 +54,8 @@ impl Handler for Director {
         }
         match found {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => self.proxied(&upstream, x).await,
-            Some(Target::Group) => match self.endpoints.catalog(x).await {
-                Some(response) => response,
-                None => self.delegated(x).await,
-            },
-            Some(Target::Fixed(fixed)) => {
-                let table = self.table.load_full();
-                match self.endpoints.handle(fixed, &table, x).await {
-                    Some(response) => response,
-                    None => self.delegated(x).await,
-                }
-            }
-            Some(Target::Route(_)) | None => self.delegated(x).await,
+            // Boxed: a proxied request, of which there may be very many, keeps no room for it.
+            found => Box::pin(self.answered(found, x)).await,
         }
     }
 }
@@ -89,6 +79,21 @@ impl Director {
             x.known_resource = false;
         }
         response.map(Body::from)
+    }
+
+    async fn answered(&self, found: Option<Target>, x: &mut RequestContext) -> Response<Body> {
+        let response = match found {
+            Some(Target::Group) => self.endpoints.catalog(x).await,
+            Some(Target::Fixed(fixed)) => {
+                let table = self.table.load_full();
+                self.endpoints.handle(fixed, &table, x).await
+            }
+            Some(Target::Route(_)) | None => None,
+        };
+        match response {
+            Some(response) => response,
+            None => self.delegated(x).await,
+        }
     }
 
     async fn delegated(&self, x: &mut RequestContext) -> Response<Body> {

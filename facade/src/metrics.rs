@@ -230,7 +230,11 @@ impl RequestMetrics {
 
     /// Notes how many requests of a class are in flight: the gauge shows the most since it was last taken.
     pub fn in_flight(&self, class: Class, now: usize) {
-        self.high_water[class as usize].fetch_max(i64::try_from(now).unwrap_or(i64::MAX), Ordering::Relaxed);
+        let (mark, now) = (&self.high_water[class as usize], i64::try_from(now).unwrap_or(i64::MAX));
+        // Most requests are below it, and a look does not take the mark away from other threads.
+        if now > mark.load(Ordering::Relaxed) {
+            mark.fetch_max(now, Ordering::Relaxed);
+        }
     }
 
     /// Moves the high-water marks into the gauges; called once a second, as upstream does.

@@ -20,9 +20,8 @@ impl Filter for AuditInit {
             Some(id) if !id.is_empty() => id.clone(),
             _ => new_id(),
         };
-        let id = x.audit_id.clone();
         let mut response = next.handle(x).await;
-        response.headers_mut().entry(AUDIT_ID).or_insert(id);
+        response.headers_mut().entry(AUDIT_ID).or_insert_with(|| x.audit_id.clone());
         response
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use http::Response;
-use portico_auth::{Authorizer, forbidden};
-use portico_machinery::Attributes;
+use portico_auth::Authorizer;
+use portico_machinery::{Attributes, Status};
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Filter, Handler};
@@ -23,17 +23,23 @@ pub struct Authorization {
 impl Filter for Authorization {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
         let begin = std::time::Instant::now();
-        // Lent for the question, so that nothing is copied.
-        let user = x.user.take().unwrap_or_default();
-        let attributes = Attributes::new(user, std::mem::take(&mut x.info));
-        let decision = self.authorizer.authorize(&attributes);
-        let refusal = (!decision.allowed()).then(|| forbidden(&attributes, &decision.reason));
-        x.user = Some(attributes.user);
-        x.info = attributes.request;
+        let refusal = self.refusal(x);
         self.duration.observe(begin.elapsed().as_secs_f64());
         match refusal {
             Some(status) => respond::status(x, &status),
             None => next.handle(x).await,
         }
+    }
+}
+
+impl Authorization {
+    fn refusal(&self, x: &mut RequestContext) -> Option<Box<Status>> {
+        // Lent for the question, so that nothing is copied.
+        let user = x.user.take().unwrap_or_default();
+        let attributes = Attributes::new(user, std::mem::take(&mut x.info));
+        let refusal = self.authorizer.check(&attributes).err();
+        x.user = Some(attributes.user);
+        x.info = attributes.request;
+        refusal
     }
 }

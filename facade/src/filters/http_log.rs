@@ -49,26 +49,28 @@ fn terminated(response: &Response<Body>) -> bool {
 
 struct Line {
     method: http::Method,
-    uri: http::Uri,
+    /// Where lines of all requests are wanted.
+    uri: Option<http::Uri>,
     agent: Option<http::HeaderValue>,
 }
 
 impl Line {
     fn of(x: &RequestContext) -> Self {
-        let agent = x.parts.headers.get(USER_AGENT).cloned();
-        Self { method: x.parts.method.clone(), uri: x.parts.uri.clone(), agent }
+        let all = tracing::enabled!(target: "http", tracing::Level::DEBUG);
+        let uri = all.then(|| x.parts.uri.clone());
+        Self { method: x.parts.method.clone(), uri, agent: x.parts.headers.get(USER_AGENT).cloned() }
     }
 
     fn write(self, x: &RequestContext, response: &Response<Body>) {
         let code = response.status().as_u16();
-        let path = x.info.path.as_str();
-        let latency = x.received.elapsed();
         if code >= 500 {
-            tracing::info!(target: "http", method = %self.method, path, code, ?latency, agent = ?self.agent,
-                audit_id = ?x.audit_id, peer = %x.connection.peer, "request");
-        } else {
-            tracing::debug!(target: "http", method = %self.method, uri = %self.uri, code, ?latency,
-                agent = ?self.agent, audit_id = ?x.audit_id, peer = %x.connection.peer, "request");
+            tracing::info!(target: "http", method = %self.method, path = x.info.path, code,
+                latency = ?x.received.elapsed(), agent = ?self.agent, audit_id = ?x.audit_id,
+                peer = %x.connection.peer, "request");
+        } else if let Some(uri) = self.uri {
+            tracing::debug!(target: "http", method = %self.method, %uri, code,
+                latency = ?x.received.elapsed(), agent = ?self.agent, audit_id = ?x.audit_id,
+                peer = %x.connection.peer, "request");
         }
     }
 }

@@ -16,13 +16,13 @@ pub struct PanicRecovery;
 
 impl Filter for PanicRecovery {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
-        let uri = x.parts.uri.clone();
-        let id = x.audit_id.clone();
         // What a panicking handler leaves in the context is dropped with the request.
         match AssertUnwindSafe(next.handle(x)).catch_unwind().await {
             Ok(response) => response,
             Err(_) => {
-                tracing::error!(path = uri.path(), audit_id = ?id, "a request caused a panic");
+                // An inner handler may have taken the request away; then it knows the path already.
+                let path = if x.info.path.is_empty() { x.parts.uri.path() } else { &x.info.path };
+                tracing::error!(path, audit_id = ?x.audit_id, "a request caused a panic");
                 let message = "This request caused apiserver to panic. Look in the logs for details.";
                 respond::text(StatusCode::INTERNAL_SERVER_ERROR, message)
             }

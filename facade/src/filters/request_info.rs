@@ -2,7 +2,7 @@
 
 use http::{Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use portico_machinery::RequestInfo;
+use portico_machinery::request_info::{InvalidPath, RequestInfo};
 
 use super::{Filter, Handler};
 use crate::body::Body;
@@ -18,16 +18,18 @@ impl Filter for RequestInfoFilter {
         if !well_escaped(x.parts.uri.path()) {
             return respond::text(StatusCode::BAD_REQUEST, "400 Bad Request: invalid URL escape");
         }
-        let path = percent_decode_str(x.parts.uri.path()).decode_utf8_lossy();
-        match RequestInfo::parse(x.parts.method.as_str(), &path, x.query()) {
-            Ok(info) => {
-                x.long_running = is_long_running(&info);
-                x.info = info;
-                next.handle(x).await
-            }
+        match read(x) {
+            Ok(()) => next.handle(x).await,
             Err(error) => respond::internal(x, &format!("failed to create RequestInfo: {error}")),
         }
     }
+}
+
+fn read(x: &mut RequestContext) -> Result<(), InvalidPath> {
+    let path = percent_decode_str(x.parts.uri.path()).decode_utf8_lossy();
+    x.info = RequestInfo::parse(x.parts.method.as_str(), &path, x.query())?;
+    x.long_running = is_long_running(&x.info);
+    Ok(())
 }
 
 /// Go's HTTP server refuses what does not unescape before any filter sees it.
