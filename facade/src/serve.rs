@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use http::Response;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
@@ -202,10 +204,9 @@ impl<H: Handler> Server<H> {
     ) where
         C: Future<Output = hyper::Result<()>>,
     {
-        let mut drain = self.drain.clone();
-        let mut finishing = false;
+        // A set of one: it polls the wait when that is woken, not whenever the connection is.
+        let mut ending = FuturesUnordered::from_iter([self.ending(connection, false)]);
         loop {
-            let watch = self.limits.header_timeout.min(self.limits.idle_timeout) / 4;
             tokio::select! {
                 biased;
                 ended = conn.as_mut() => {
@@ -214,18 +215,40 @@ impl<H: Handler> Server<H> {
                     }
                     return;
                 }
-                () = drain.signaled(), if !finishing => finishing = true,
-                () = connection.go_away.notified(), if !finishing => finishing = true,
-                () = tokio::time::sleep(watch) => match connection.activity.verdict(&self.limits) {
-                    activity::Verdict::Fine => continue,
-                    activity::Verdict::Idle if !finishing => finishing = true,
-                    activity::Verdict::Idle | activity::Verdict::SlowHead => {
-                        tracing::debug!(peer = %connection.peer, "closing a slow or idle connection");
-                        return;
-                    }
+                ending = ending.next() => if ending != Some(Ending::Finish) {
+                    tracing::debug!(peer = %connection.peer, "closing a slow or idle connection");
+                    return;
                 },
             }
             graceful(conn.as_mut());
+            ending.push(self.ending(connection, true));
         }
     }
+
+    /// Waits until the connection should finish, unless it is `finishing`, or must be closed.
+    async fn ending(&self, connection: &Connection, finishing: bool) -> Ending {
+        let mut drain = self.drain.clone();
+        let watch = self.limits.header_timeout.min(self.limits.idle_timeout) / 4;
+        loop {
+            tokio::select! {
+                biased;
+                () = drain.signaled(), if !finishing => return Ending::Finish,
+                () = connection.go_away.notified(), if !finishing => return Ending::Finish,
+                () = tokio::time::sleep(watch) => match connection.activity.verdict(&self.limits) {
+                    activity::Verdict::Fine => {}
+                    activity::Verdict::Idle if !finishing => return Ending::Finish,
+                    activity::Verdict::Idle | activity::Verdict::SlowHead => return Ending::Close,
+                },
+            }
+        }
+    }
+}
+
+/// How a connection is brought to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// After what is under way.
+    Finish,
+    /// Now.
+    Close,
 }
