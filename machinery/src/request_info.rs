@@ -50,14 +50,16 @@ impl RequestInfo {
     /// # Errors
     /// [`InvalidPath`] when a verb prefix (`watch`, `proxy`) is followed by nothing.
     pub fn parse(method: &str, path: &str, query: &str) -> Result<Self, InvalidPath> {
-        let mut info = Self { path: path.to_owned(), verb: method.to_ascii_lowercase(), ..Self::default() };
-        let all: Vec<&str> = path.trim_matches('/').split('/').collect();
-        let Some((prefix, group, version, rest)) = api_segments(&all) else { return Ok(info) };
+        let mut info = Self { path: path.to_owned(), ..Self::default() };
+        let Some((prefix, group, version, rest)) = api_segments(path) else {
+            info.verb = method.to_ascii_lowercase();
+            return Ok(info);
+        };
         info.is_resource_request = true;
         info.api_prefix = prefix.to_owned();
         info.api_group = group.to_owned();
         info.api_version = version.to_owned();
-        let mut parts = rest;
+        let mut parts = rest.as_slice();
         let verb_prefix = matches!(parts[0], "proxy" | "watch");
         if verb_prefix {
             if parts.len() < 2 {
@@ -137,12 +139,16 @@ impl RequestInfo {
 }
 
 /// Splits off `api/V` or `apis/G/V`; nothing when no resource follows.
-fn api_segments<'a>(all: &'a [&'a str]) -> Option<(&'a str, &'a str, &'a str, &'a [&'a str])> {
-    match all {
-        ["api", version, rest @ ..] if !rest.is_empty() => Some(("api", "", version, rest)),
-        ["apis", group, version, rest @ ..] if !rest.is_empty() => Some(("apis", group, version, rest)),
-        _ => None,
-    }
+fn api_segments(path: &str) -> Option<(&'static str, &str, &str, Vec<&str>)> {
+    let mut segments = path.trim_matches('/').split('/');
+    let (prefix, group) = match segments.next()? {
+        "api" => ("api", ""),
+        "apis" => ("apis", segments.next()?),
+        _ => return None,
+    };
+    let version = segments.next()?;
+    let rest: Vec<&str> = segments.collect();
+    (!rest.is_empty()).then_some((prefix, group, version, rest))
 }
 
 fn verb_of(method: &str) -> &'static str {
