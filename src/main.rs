@@ -8,6 +8,10 @@ use std::time::Instant;
 
 use settings::{Parsed, Role, SettingError};
 
+/// Why not the system's: docs/adr/0005.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A setting is wrong; nothing was bound.
 const USAGE: u8 = 2;
 
