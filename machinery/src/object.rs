@@ -111,8 +111,16 @@ impl Object {
 
     /// A cursor at these nested fields.
     #[must_use]
-    pub fn at(&self, path: &[&str]) -> Cursor<'_> {
+    pub fn at<'a>(&'a self, path: &[&'a str]) -> Cursor<'a> {
         path.iter().fold(self.cursor(), |cursor, field| cursor.field(field))
+    }
+
+    /// The string at a dotted path, empty when absent.
+    #[must_use]
+    pub fn str_at(&self, path: &str) -> &str {
+        let mut names = path.split('.');
+        let first = names.next().and_then(|name| self.0.get(name));
+        names.fold(first, |value, name| value?.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Sets a nested field, making the maps on the way.

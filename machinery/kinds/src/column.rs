@@ -55,7 +55,7 @@ impl CellRule {
     }
 }
 
-fn at<'a>(object: &'a Object, path: &[String]) -> Cursor<'a> {
+fn at<'a>(object: &'a Object, path: &'a [String]) -> Cursor<'a> {
     path.iter().fold(object.cursor(), |cursor, field| cursor.field(field))
 }
 

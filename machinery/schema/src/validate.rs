@@ -77,8 +77,8 @@ fn range(least: Option<i64>, most: Option<i64>, number: i64, at: &Cursor<'_>, er
 
 fn length(limit: usize, at: &Cursor<'_>, errors: &mut Vec<Error>) {
     match at.opt_str() {
-        Some(text) if text.len() > limit => errors.push(Error::too_long(at.path(), limit)),
-        None if at.len() > limit => errors.push(Error::too_many(at.path(), at.len(), limit)),
+        Some(text) if text.len() > limit => errors.push(Error::too_long(&at.path(), limit)),
+        None if at.len() > limit => errors.push(Error::too_many(&at.path(), at.len(), limit)),
         _ => {}
     }
 }

@@ -1,6 +1,9 @@
 //! A cursor: a place in an object and the field path that errors print.
 
+use std::hash::{Hash, Hasher};
+
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use super::Node;
 use crate::field::{Error, Path};
@@ -10,24 +13,39 @@ use crate::field::{Error, Path};
 pub struct Cursor<'a> {
     root: Option<&'a Map<String, Value>>,
     value: Option<&'a Value>,
-    path: Path,
+    /// The way here. A path is only printed when there is something to complain about.
+    steps: SmallVec<[Step<'a>; 6]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Field(&'a str),
+    Key(&'a str),
+    Index(usize),
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn root(map: &'a Map<String, Value>) -> Self {
-        Self { root: Some(map), value: None, path: Path::root() }
+        Self { root: Some(map), value: None, steps: SmallVec::new() }
     }
 
-    /// A cursor at a value, under this path: for the schema engine.
-    #[must_use]
-    pub fn at(value: Option<&'a Value>, path: Path) -> Self {
-        Self { root: None, value, path }
+    fn step<'b>(&self, value: Option<&'b Value>, step: Step<'b>) -> Cursor<'b>
+    where
+        'a: 'b,
+    {
+        let mut steps = SmallVec::from_slice(&self.steps);
+        steps.push(step);
+        Cursor { root: None, value, steps }
     }
 
     /// The field path.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn path(&self) -> Path {
+        self.steps.iter().fold(Path::root(), |path, step| match step {
+            Step::Field(name) => path.child(name),
+            Step::Key(key) => path.key(key),
+            Step::Index(index) => path.index(*index),
+        })
     }
 
     fn map(&self) -> Option<&'a Map<String, Value>> {
@@ -36,27 +54,39 @@ impl<'a> Cursor<'a> {
 
     /// The child field of this name.
     #[must_use]
-    pub fn field(&self, name: &str) -> Self {
-        Self::at(self.map().and_then(|m| m.get(name)), self.path.child(name))
+    pub fn field<'b>(&self, name: &'b str) -> Cursor<'b>
+    where
+        'a: 'b,
+    {
+        self.step(self.map().and_then(|m| m.get(name)), Step::Field(name))
     }
 
     /// The map entry under this key, printed in brackets.
     #[must_use]
-    pub fn key(&self, key: &str) -> Self {
-        Self::at(self.map().and_then(|m| m.get(key)), self.path.key(key))
+    pub fn key<'b>(&self, key: &'b str) -> Cursor<'b>
+    where
+        'a: 'b,
+    {
+        self.step(self.map().and_then(|m| m.get(key)), Step::Key(key))
+    }
+
+    /// The string in the map here under this key, if there is one.
+    #[must_use]
+    pub fn entry_str(&self, key: &str) -> Option<&'a str> {
+        self.map().and_then(|m| m.get(key)).and_then(Value::as_str)
     }
 
     /// The elements of a list, none when it is no list.
     pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
-        let path = self.path.clone();
+        let here = self.clone();
         let list = self.value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        list.iter().enumerate().map(move |(i, v)| Self::at(Some(v), path.index(i)))
+        list.iter().enumerate().map(move |(i, v)| here.step(Some(v), Step::Index(i)))
     }
 
     /// The entries of a map as key and cursor, none when it is no map.
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
-        let path = self.path.clone();
-        self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), Self::at(Some(v), path.key(k))))
+        let here = self.clone();
+        self.map().into_iter().flatten().map(move |(k, v)| (k.as_str(), here.step(Some(v), Step::Key(k))))
     }
 
     /// How many elements or entries.
@@ -125,6 +155,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Feeds what stands here to a hasher.
+    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        (self.root, self.value).hash(hasher);
+    }
+
     /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON.
     #[must_use]
     pub fn printed(&self) -> String {
@@ -138,24 +173,24 @@ impl<'a> Cursor<'a> {
     /// `Required value` here.
     #[must_use]
     pub fn required(&self, detail: &str) -> Error {
-        Error::required(&self.path, detail)
+        Error::required(&self.path(), detail)
     }
 
     /// `Invalid value` here, printing what stands here.
     #[must_use]
     pub fn invalid(&self, detail: &str) -> Error {
-        Error::invalid_printed(&self.path, &self.printed(), detail)
+        Error::invalid_printed(&self.path(), &self.printed(), detail)
     }
 
     /// `Forbidden` here.
     #[must_use]
     pub fn forbidden(&self, detail: &str) -> Error {
-        Error::forbidden(&self.path, detail)
+        Error::forbidden(&self.path(), detail)
     }
 
     /// `Unsupported value` here.
     #[must_use]
     pub fn not_supported(&self, supported: &[&str]) -> Error {
-        Error::not_supported(&self.path, self.str(), supported)
+        Error::not_supported(&self.path(), self.str(), supported)
     }
 }

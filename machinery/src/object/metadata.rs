@@ -96,13 +96,13 @@ impl Object {
     /// One label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.at(&["metadata", "labels"]).field(key).opt_str()
+        self.at(&["metadata", "labels"]).entry_str(key)
     }
 
     /// One annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.at(&["metadata", "annotations"]).field(key).opt_str()
+        self.at(&["metadata", "annotations"]).entry_str(key)
     }
 
     /// `metadata.ownerReferences`; entries of another shape read as empty.

@@ -1,7 +1,6 @@
 //! What routing and probing need to know of an APIService.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Weak};
 
@@ -55,11 +54,9 @@ impl BundlePool {
 }
 
 fn hex_sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
+    Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// An APIService, as far as routing and probing go.
@@ -182,9 +179,10 @@ fn available(object: &Object) -> Option<Availability> {
 fn fingerprint(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     object.uid().hash(&mut hasher);
-    for path in [["spec", ""], ["metadata", "labels"], ["metadata", "annotations"]] {
-        let path = if path[1].is_empty() { &path[..1] } else { &path[..] };
-        object.at(path).printed().hash(&mut hasher);
+    for said in
+        [object.at(&["spec"]), object.at(&["metadata", "labels"]), object.at(&["metadata", "annotations"])]
+    {
+        said.hash_into(&mut hasher);
     }
     hasher.finish()
 }

@@ -96,7 +96,7 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// The value of a selectable field; by default what stands at that path.
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
-        Cow::Borrowed(at_path(object, field))
+        Cow::Borrowed(object.str_at(field))
     }
 
     /// The cell of a column whose data names a function of the registry.
@@ -109,10 +109,6 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Renames what the storage version calls otherwise: into the served version.
     fn to_version(&self, _object: &mut Object) {}
-}
-
-fn at_path<'o>(object: &'o Object, path: &str) -> &'o str {
-    path.split('.').fold(object.cursor(), |cursor, field| cursor.field(field)).str()
 }
 
 /// `a,b,c + 2 more...`: at most `shown` of the words.

@@ -125,6 +125,7 @@ impl Sink for World {
         let condition = object.at(&["status", "conditions"]).items().next().unwrap();
         let said = format!("{} {}", condition.field("status").str(), condition.field("reason").str());
         assert!(!condition.field("lastTransitionTime").str().is_empty());
+        drop(condition);
         self.writes.lock().push((name, said));
         self.put(Watched::ApiServices, object);
         Ok(())

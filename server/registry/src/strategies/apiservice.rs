@@ -43,9 +43,9 @@ impl Strategy for ApiService {
                 errors.push(group.required("only v1 may have an empty group and it better be legacy kube"));
             }
         } else {
-            errors.extend(names::errors(group.path(), group.str(), names::dns1123_subdomain(group.str())));
+            errors.extend(names::errors(&group.path(), group.str(), names::dns1123_subdomain(group.str())));
         }
-        errors.extend(names::errors(version.path(), version.str(), names::dns1035_label(version.str())));
+        errors.extend(names::errors(&version.path(), version.str(), names::dns1035_label(version.str())));
         in_range(&spec.field("groupPriorityMinimum"), 20_000, errors);
         in_range(&spec.field("versionPriority"), 1_000, errors);
         validate_backend(&spec, errors);
@@ -91,7 +91,7 @@ fn in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
     let value = priority.i64().unwrap_or(0);
     if value <= 0 || value > limit {
         let text = format!("must be positive and less than {limit}");
-        errors.push(Error::invalid(priority.path(), value, &text));
+        errors.push(Error::invalid(&priority.path(), value, &text));
     }
 }
 
@@ -104,7 +104,7 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
         if bundle_size > 0 {
             let size = format!("{bundle_size} bytes");
             let text = "local APIServices may not have a caBundle";
-            errors.push(Error::invalid(bundle.path(), size, text));
+            errors.push(Error::invalid(&bundle.path(), size, text));
         }
         if insecure.bool() {
             errors.push(insecure.invalid("local APIServices may not have insecureSkipTLSVerify"));
@@ -120,7 +120,7 @@ fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
     let port = service.field("port");
     let number = port.i64().unwrap_or(0);
     if let Some(text) = values::port_number(number) {
-        errors.push(Error::invalid(port.path(), number, &format!("port is not valid: {text}")));
+        errors.push(Error::invalid(&port.path(), number, &format!("port is not valid: {text}")));
     }
     if insecure.bool() && bundle_size > 0 {
         errors.push(insecure.invalid("may not be true if caBundle is present"));

@@ -18,7 +18,7 @@ impl Strategy for ConfigMap {
         for (key, value) in data.entries() {
             validate_key(key, &value, errors);
             if binary.field(key).is_present() {
-                errors.push(Error::invalid(value.path(), key, "duplicate of key present in binaryData"));
+                errors.push(Error::invalid(&value.path(), key, "duplicate of key present in binaryData"));
             }
             size += value.str().len();
         }
@@ -27,7 +27,7 @@ impl Strategy for ConfigMap {
             size += values::decoded_length(value.str());
         }
         if size > SIZE_MAX {
-            errors.push(Error::too_long(data.path(), SIZE_MAX));
+            errors.push(Error::too_long(&data.path(), SIZE_MAX));
         }
     }
 
@@ -38,7 +38,7 @@ impl Strategy for ConfigMap {
 }
 
 pub(super) fn validate_key(key: &str, value: &Cursor<'_>, errors: &mut Errors) {
-    errors.extend(values::config_key(key).iter().map(|m| Error::invalid(value.path(), key, m)));
+    errors.extend(values::config_key(key).iter().map(|m| Error::invalid(&value.path(), key, m)));
 }
 
 /// What `immutable: true` freezes once it is stored: itself and these fields.
@@ -66,6 +66,6 @@ pub(super) fn validate_bytes(data: &Cursor<'_>, errors: &mut Errors) {
         size += values::decoded_length(value.str());
     }
     if size > SIZE_MAX {
-        errors.push(Error::too_long(data.path(), SIZE_MAX));
+        errors.push(Error::too_long(&data.path(), SIZE_MAX));
     }
 }

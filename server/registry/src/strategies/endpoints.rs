@@ -49,10 +49,10 @@ fn validate_subset(subset: &Cursor<'_>, errors: &mut Errors) {
         let parsed = values::ip(&ip, errors);
         values::endpoint_ip(&ip, parsed, errors);
         if !hostname.str().is_empty() {
-            errors.extend(names::errors(hostname.path(), hostname.str(), values::label(hostname.str())));
+            errors.extend(names::errors(&hostname.path(), hostname.str(), values::label(hostname.str())));
         }
         if node.is_present() {
-            errors.extend(names::errors(node.path(), node.str(), names::dns1123_subdomain(node.str())));
+            errors.extend(names::errors(&node.path(), node.str(), names::dns1123_subdomain(node.str())));
         }
     }
     let ports = subset.field("ports");
@@ -64,7 +64,7 @@ fn validate_subset(subset: &Cursor<'_>, errors: &mut Errors) {
 fn validate_port(port: &Cursor<'_>, named: bool, errors: &mut Errors) {
     let (name, protocol, app) = (port.field("name"), port.field("protocol"), port.field("appProtocol"));
     if !name.str().is_empty() {
-        errors.extend(names::errors(name.path(), name.str(), values::label(name.str())));
+        errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
     } else if named {
         errors.push(name.required(""));
     }
@@ -75,7 +75,7 @@ fn validate_port(port: &Cursor<'_>, named: bool, errors: &mut Errors) {
         _ => errors.push(protocol.not_supported(&["SCTP", "TCP", "UDP"])),
     }
     if app.is_present() {
-        errors.extend(names::errors(app.path(), app.str(), names::qualified_name(app.str())));
+        errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
     }
 }
 

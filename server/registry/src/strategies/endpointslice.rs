@@ -106,7 +106,7 @@ fn drop_topology(object: &mut Object) {
 fn validate_endpoints(new: &Object, family: &str, errors: &mut Errors) {
     let endpoints = new.at(&["endpoints"]);
     if endpoints.len() > ENDPOINTS_MAX {
-        errors.push(Error::too_many(endpoints.path(), endpoints.len(), ENDPOINTS_MAX));
+        errors.push(Error::too_many(&endpoints.path(), endpoints.len(), ENDPOINTS_MAX));
         return;
     }
     for endpoint in endpoints.items() {
@@ -114,17 +114,17 @@ fn validate_endpoints(new: &Object, family: &str, errors: &mut Errors) {
         if addresses.is_empty() {
             errors.push(addresses.required("must contain at least 1 address"));
         } else if addresses.len() > ADDRESSES_MAX {
-            errors.push(Error::too_many(addresses.path(), addresses.len(), ADDRESSES_MAX));
+            errors.push(Error::too_many(&addresses.path(), addresses.len(), ADDRESSES_MAX));
         }
         for address in addresses.items() {
             validate_address(&addresses, &address, family, errors);
         }
         let (node, hostname) = (endpoint.field("nodeName"), endpoint.field("hostname"));
         if node.is_present() {
-            errors.extend(names::errors(node.path(), node.str(), names::dns1123_subdomain(node.str())));
+            errors.extend(names::errors(&node.path(), node.str(), names::dns1123_subdomain(node.str())));
         }
         if hostname.is_present() {
-            errors.extend(names::errors(hostname.path(), hostname.str(), values::label(hostname.str())));
+            errors.extend(names::errors(&hostname.path(), hostname.str(), values::label(hostname.str())));
         }
         validate_hints(&endpoint.field("hints").field("forZones"), names::label_value, errors);
         validate_hints(&endpoint.field("hints").field("forNodes"), names::dns1123_subdomain, errors);
@@ -137,7 +137,7 @@ fn validate_address(list: &Cursor<'_>, address: &Cursor<'_>, family: &str, error
             let Some(ip) = values::ip(address, errors) else { return };
             if ip.is_ipv4() != (family == "IPv4") {
                 let text = format!("must be an {family} address");
-                errors.push(Error::invalid_printed(list.path(), &address.printed(), &text));
+                errors.push(Error::invalid_printed(&list.path(), &address.printed(), &text));
             }
             if family == "IPv6" && ip.to_string() != address.str() {
                 errors.push(address.invalid(&format!("must be in canonical form ({:?})", ip.to_string())));
@@ -150,7 +150,7 @@ fn validate_address(list: &Cursor<'_>, address: &Cursor<'_>, family: &str, error
                 errors.push(address.required(""));
                 return;
             }
-            errors.extend(names::errors(address.path(), address.str(), names::dns1123_subdomain(name)));
+            errors.extend(names::errors(&address.path(), address.str(), names::dns1123_subdomain(name)));
             if !name.contains('.') {
                 errors
                     .push(address.invalid("should be a domain with at least two segments separated by dots"));
@@ -162,37 +162,37 @@ fn validate_address(list: &Cursor<'_>, address: &Cursor<'_>, family: &str, error
 
 fn validate_hints(hints: &Cursor<'_>, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
     if hints.len() > HINTS_MAX {
-        errors.push(Error::too_many(hints.path(), hints.len(), HINTS_MAX));
+        errors.push(Error::too_many(&hints.path(), hints.len(), HINTS_MAX));
     }
     let mut seen = HashSet::new();
     for hint in hints.items() {
         let name = hint.field("name");
-        errors.extend(names::errors(name.path(), name.str(), rule(name.str())));
+        errors.extend(names::errors(&name.path(), name.str(), rule(name.str())));
         if !seen.insert(name.str()) {
-            errors.push(Error::duplicate(name.path(), name.str()));
+            errors.push(Error::duplicate(&name.path(), name.str()));
         }
     }
 }
 
 fn validate_ports(ports: &Cursor<'_>, errors: &mut Errors) {
     if ports.len() > PORTS_MAX {
-        errors.push(Error::too_many(ports.path(), ports.len(), PORTS_MAX));
+        errors.push(Error::too_many(&ports.path(), ports.len(), PORTS_MAX));
         return;
     }
     let mut seen = HashSet::new();
     for port in ports.items() {
         let (name, protocol, app) = (port.field("name"), port.field("protocol"), port.field("appProtocol"));
         if !name.str().is_empty() {
-            errors.extend(names::errors(name.path(), name.str(), values::label(name.str())));
+            errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
         }
         if !seen.insert(name.str()) {
-            errors.push(Error::duplicate(name.path(), name.str()));
+            errors.push(Error::duplicate(&name.path(), name.str()));
         }
         if !matches!(protocol.str(), "TCP" | "UDP" | "SCTP") {
             errors.push(protocol.not_supported(&["SCTP", "TCP", "UDP"]));
         }
         if app.is_present() {
-            errors.extend(names::errors(app.path(), app.str(), names::qualified_name(app.str())));
+            errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
         }
     }
 }

@@ -6,7 +6,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, names};
 
-use super::{Errors, Strategy, at_path};
+use super::{Errors, Strategy};
 
 const WORD_MAX: usize = 128;
 const MESSAGE_MAX: usize = 1_024;
@@ -25,7 +25,7 @@ impl Strategy for Event {
         };
         if !matches {
             let text = "does not match event.namespace";
-            errors.push(Error::invalid(about.path(), about.str(), text));
+            errors.push(Error::invalid(&about.path(), about.str(), text));
         }
         if series {
             validate_series(new, errors);
@@ -34,11 +34,11 @@ impl Strategy for Event {
 
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
         match field {
-            "source" => Cow::Borrowed(match at_path(object, "source.component") {
-                "" => at_path(object, "reportingComponent"),
+            "source" => Cow::Borrowed(match object.str_at("source.component") {
+                "" => object.str_at("reportingComponent"),
                 component => component,
             }),
-            path => Cow::Borrowed(at_path(object, path)),
+            path => Cow::Borrowed(object.str_at(path)),
         }
     }
 
@@ -60,7 +60,7 @@ fn validate_series(new: &Object, errors: &mut Errors) {
     if component.str().is_empty() {
         errors.push(component.required(""));
     }
-    errors.extend(names::errors(component.path(), component.str(), names::qualified_name(component.str())));
+    errors.extend(names::errors(&component.path(), component.str(), names::qualified_name(component.str())));
     for field in ["reportingInstance", "action", "reason"] {
         let cursor = new.at(&[field]);
         if cursor.str().is_empty() {
@@ -74,7 +74,7 @@ fn validate_series(new: &Object, errors: &mut Errors) {
 /// Upstream prints no value here.
 fn too_long(cursor: &portico_machinery::Cursor<'_>, limit: usize, errors: &mut Errors) {
     if cursor.str().len() > limit {
-        errors.push(Error::invalid(cursor.path(), "", &format!("can have at most {limit} characters")));
+        errors.push(Error::invalid(&cursor.path(), "", &format!("can have at most {limit} characters")));
     }
 }
 

@@ -29,10 +29,10 @@ impl Strategy for Lease {
         let (duration, transitions) =
             (new.at(&["spec", "leaseDurationSeconds"]), new.at(&["spec", "leaseTransitions"]));
         if let Some(seconds) = duration.i64().filter(|n| *n <= 0) {
-            errors.push(Error::invalid(duration.path(), seconds, "must be greater than 0"));
+            errors.push(Error::invalid(&duration.path(), seconds, "must be greater than 0"));
         }
         if let Some(count) = transitions.i64().filter(|n| *n < 0) {
-            errors.push(Error::invalid(transitions.path(), count, "must be greater than or equal to 0"));
+            errors.push(Error::invalid(&transitions.path(), count, "must be greater than or equal to 0"));
         }
     }
 }

@@ -26,7 +26,7 @@ impl Strategy for Namespace {
         let finalizers = new.at(&["spec", "finalizers"]);
         for finalizer in finalizers.items() {
             let text = finalizer.str();
-            errors.extend(names::errors(finalizers.path(), text, names::qualified_name(text)));
+            errors.extend(names::errors(&finalizers.path(), text, names::qualified_name(text)));
         }
         validation::validate_standard_finalizers(&finalizers, false, errors);
     }
@@ -57,7 +57,7 @@ impl Strategy for Namespace {
         let finalizers = new.at(&["spec", "finalizers"]);
         for finalizer in finalizers.items() {
             let text = finalizer.str();
-            errors.extend(names::errors(finalizer.path(), text, names::qualified_name(text)));
+            errors.extend(names::errors(&finalizer.path(), text, names::qualified_name(text)));
         }
         validation::validate_standard_finalizers(&finalizers, true, errors);
     }

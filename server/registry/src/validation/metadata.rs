@@ -92,8 +92,8 @@ fn validate_maps_and_lists(meta: &Cursor<'_>, rules: MetaRules, errors: &mut Err
 /// Labels: every complaint stands at the map itself.
 pub(crate) fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
     for (key, value) in labels.entries() {
-        errors.extend(names::errors(labels.path(), key, names::qualified_name(key)));
-        errors.extend(names::errors(labels.path(), value.str(), names::label_value(value.str())));
+        errors.extend(names::errors(&labels.path(), key, names::qualified_name(key)));
+        errors.extend(names::errors(&labels.path(), value.str(), names::label_value(value.str())));
     }
 }
 
@@ -101,11 +101,11 @@ fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
         let complaints = names::qualified_name(&key.to_lowercase());
-        errors.extend(names::errors(annotations.path(), key, complaints));
+        errors.extend(names::errors(&annotations.path(), key, complaints));
         size += key.len() + value.str().len();
     }
     if size > ANNOTATIONS_MAX {
-        errors.push(field::Error::too_long(annotations.path(), ANNOTATIONS_MAX));
+        errors.push(field::Error::too_long(&annotations.path(), ANNOTATIONS_MAX));
     }
 }
 
@@ -126,7 +126,7 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
         }
         if version == "v1" && kind == "Event" {
             let text = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(field::Error::invalid_printed(path, &owner.printed(), text));
+            errors.push(field::Error::invalid_printed(&path, &owner.printed(), text));
         }
         if owner.field("controller").bool() {
             let current = format!("{kind}/{name}");
@@ -144,7 +144,7 @@ fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut E
     let path = finalizers.path();
     let (mut orphan, mut foreground) = (false, false);
     for finalizer in finalizers.items() {
-        errors.extend(names::errors(path, finalizer.str(), names::qualified_name(finalizer.str())));
+        errors.extend(names::errors(&path, finalizer.str(), names::qualified_name(finalizer.str())));
         orphan |= finalizer.str() == "orphan";
         foreground |= finalizer.str() == "foregroundDeletion";
     }
@@ -163,7 +163,7 @@ pub(crate) fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: boo
         let name = finalizer.str();
         if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
             let path = if indexed { finalizer.path() } else { finalizers.path() };
-            errors.push(field::Error::invalid(path, name, TEXT));
+            errors.push(field::Error::invalid(&path, name, TEXT));
         }
     }
 }
@@ -180,7 +180,7 @@ pub(crate) fn validate_update(new: &Object, old: &Object, rules: MetaRules, erro
         let (new, old) = (new_meta.field(name), old_meta.field(name));
         if !new.same_as(&old) && (new.is_present() || old.is_present()) {
             let printed = if new.is_present() { new.printed() } else { "null".to_owned() };
-            errors.push(field::Error::invalid_printed(new.path(), &printed, IMMUTABLE));
+            errors.push(field::Error::invalid_printed(&new.path(), &printed, IMMUTABLE));
         }
     }
     validate_namespace(&new_meta.field("namespace"), rules.namespaced, errors);

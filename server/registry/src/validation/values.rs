@@ -29,7 +29,7 @@ pub(crate) fn port_number(number: i64) -> Option<&'static str> {
 pub(crate) fn port(cursor: &Cursor<'_>, errors: &mut Errors) {
     let number = cursor.i64().unwrap_or(0);
     if let Some(text) = port_number(number) {
-        errors.push(portico_machinery::field::Error::invalid(cursor.path(), number, text));
+        errors.push(portico_machinery::field::Error::invalid(&cursor.path(), number, text));
     }
 }
 

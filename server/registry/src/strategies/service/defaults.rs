@@ -51,8 +51,11 @@ fn set_ports(object: &mut Object) {
             if port.at(&["protocol"]).str().is_empty() {
                 port.set(&["protocol"], "TCP");
             }
-            let target = port.at(&["targetPort"]);
-            if target.i64().is_none_or(|n| n == 0) && target.str().is_empty() {
+            let has_target = {
+                let target = port.at(&["targetPort"]);
+                target.i64().is_some_and(|n| n != 0) || !target.str().is_empty()
+            };
+            if !has_target {
                 port.copy_within("port", "targetPort");
             }
             port.into_node()

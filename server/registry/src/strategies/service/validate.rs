@@ -38,7 +38,7 @@ fn affinity(spec: &Cursor<'_>, errors: &mut Errors) {
     let seconds = spec.field("sessionAffinityConfig").field("clientIP").field("timeoutSeconds");
     let value = seconds.i64().unwrap_or(0);
     if !(1..=86_400).contains(&value) {
-        errors.push(Error::invalid(seconds.path(), value, "must be greater than 0 and less than 86400"));
+        errors.push(Error::invalid(&seconds.path(), value, "must be greater than 0 and less than 86400"));
     }
 }
 
@@ -57,7 +57,7 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
             if bare.is_empty() {
                 errors.push(name.required(""));
             } else {
-                errors.extend(names::errors(name.path(), name.str(), names::dns1123_subdomain(bare)));
+                errors.extend(names::errors(&name.path(), name.str(), names::dns1123_subdomain(bare)));
             }
         }
         "LoadBalancer" | "NodePort" if is_headless(spec) => {
@@ -115,9 +115,9 @@ fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
                 errors.push(name.required(""));
             }
         } else {
-            errors.extend(names::errors(name.path(), name.str(), values::label(name.str())));
+            errors.extend(names::errors(&name.path(), name.str(), values::label(name.str())));
             if !named.insert(name.str()) {
-                errors.push(Error::duplicate(name.path(), name.str()));
+                errors.push(Error::duplicate(&name.path(), name.str()));
             }
         }
         one_port(spec, &port, errors);
@@ -132,7 +132,7 @@ fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
         let node_port = port.field("nodePort");
         let node = node_port.i64().unwrap_or(0);
         if node != 0 && !node_ports.insert((protocol.str(), node)) {
-            errors.push(Error::duplicate(node_port.path(), node));
+            errors.push(Error::duplicate(&node_port.path(), node));
         }
     }
 }
@@ -153,7 +153,7 @@ fn one_port(spec: &Cursor<'_>, port: &Cursor<'_>, errors: &mut Errors) {
     }
     let app = port.field("appProtocol");
     if app.is_present() {
-        errors.extend(names::errors(app.path(), app.str(), names::qualified_name(app.str())));
+        errors.extend(names::errors(&app.path(), app.str(), names::qualified_name(app.str())));
     }
     let node_port = port.field("nodePort");
     if spec.field("type").str() == "ClusterIP" && node_port.i64().unwrap_or(0) != 0 {
@@ -230,7 +230,7 @@ pub(super) fn status(new: &Object, errors: &mut Errors) {
         }
         if !hostname.str().is_empty() {
             errors.extend(names::errors(
-                hostname.path(),
+                &hostname.path(),
                 hostname.str(),
                 names::dns1123_subdomain(hostname.str()),
             ));
