@@ -80,15 +80,15 @@ impl Inner {
         let stored = if options.dry_run {
             self.pretend_create(served, key, value).await?
         } else {
-            self.commit_create(served, key, value).await?
+            self.commit_create(served, key, value, object).await?
         };
         Ok(Written { stored, created: true, warnings })
     }
 
-    async fn commit_create(&self, served: &Served, key: Key, value: Value) -> Result<Stored> {
+    async fn commit_create(&self, served: &Served, key: Key, value: Value, object: Object) -> Result<Stored> {
         let name = key.name().to_owned();
         match self.commit(Txn::create(key, value)).await {
-            Ok(record) => Ok(Stored::new(record)),
+            Ok(record) => Ok(self.recent.written(record, object)),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, &name, &current)),
             Err(error) => Err(failure::of_txn(error, &served.resource, &name)),
         }

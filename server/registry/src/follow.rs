@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::Stream;
 use futures::stream;
-use portico_store::{EventType, Scope, Store, Subscription};
+use portico_store::{EventType, Scope, Subscription};
 
 use crate::Result;
 use crate::failure;
@@ -40,20 +40,20 @@ pub struct Followed {
 
 /// A reader of the log, and what it takes to begin again.
 struct Follower {
-    store: Arc<dyn Store>,
+    inner: Arc<Inner>,
     scope: Scope,
     subscription: Subscription,
 }
 
 impl Inner {
-    pub(crate) async fn follow(&self, served: &Served) -> Result<Followed> {
+    pub(crate) async fn follow(self: Arc<Self>, served: &Served) -> Result<Followed> {
         let snapshot = self.snapshot(served).await?;
         let scope = Scope::all(&served.storage);
         let subscription = self
             .store
             .watch(scope.clone(), snapshot.revision())
             .map_err(|e| portico_machinery::Status::unavailable(e.to_string()))?;
-        let follower = Follower { store: self.store.clone(), scope, subscription };
+        let follower = Follower { inner: self, scope, subscription };
         Ok(Followed {
             initial: snapshot.iter().cloned().map(Stored::new).collect(),
             revision: snapshot.revision(),
@@ -65,7 +65,7 @@ impl Inner {
 impl Follower {
     async fn next(&mut self) -> Option<Change> {
         let Ok(event) = self.subscription.next().await else { return self.relist().await };
-        let stored = Stored::new(event.record.clone());
+        let stored = self.inner.recent.stored(event.record.clone());
         Some(match event.event_type {
             EventType::Deleted => Change::Deleted(stored),
             EventType::Added | EventType::Modified => Change::Put(stored),
@@ -74,7 +74,7 @@ impl Follower {
 
     /// Begins again at the newest state; nothing when the store is closed.
     async fn relist(&mut self) -> Option<Change> {
-        let snapshot = match self.store.snapshot(&self.scope.resource).await {
+        let snapshot = match self.inner.store.snapshot(&self.scope.resource).await {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let status = failure::of_read(error, 0);
@@ -82,7 +82,7 @@ impl Follower {
                 return None;
             }
         };
-        self.subscription = self.store.watch(self.scope.clone(), snapshot.revision()).ok()?;
+        self.subscription = self.inner.store.watch(self.scope.clone(), snapshot.revision()).ok()?;
         let objects = snapshot.iter().cloned().map(Stored::new).collect();
         Some(Change::Relisted(objects, snapshot.revision()))
     }

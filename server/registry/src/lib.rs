@@ -21,6 +21,7 @@ mod get;
 mod list;
 mod options;
 mod patch;
+mod recent;
 mod registry;
 mod selection;
 mod served;

@@ -7,7 +7,6 @@ use crate::Result;
 use crate::options::{FieldValidation, PatchOptions};
 use crate::registry::{Context, Inner, Patch, Place, Written};
 use crate::served::Served;
-use crate::stored;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
 impl Inner {
@@ -20,8 +19,8 @@ impl Inner {
         options: &PatchOptions,
     ) -> Result<Written> {
         loop {
-            let current = self.get(served, place.namespace, place.name).await?;
-            let mut object = stored::decode(&current);
+            let current = self.recent.stored(self.get(served, place.namespace, place.name).await?);
+            let mut object = current.object().clone();
             served.to_version(&mut object);
             let (mut new, mut warnings) = apply(served, &object, patch, options)?;
             check_identity(served, &new, place)?;

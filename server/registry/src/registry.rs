@@ -19,6 +19,7 @@ use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
+use crate::recent::Recent;
 use crate::served::{Catalogue, Served};
 use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
@@ -123,6 +124,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) forms: FormCache,
+    pub(crate) recent: Recent,
     /// The types of delete options, for bodies in YAML.
     pub(crate) delete_options: Option<Schema>,
 }
@@ -155,6 +157,7 @@ impl Registry {
             catalogue: ArcSwap::from_pointee(Catalogue::new(kinds)),
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),
+            recent: Recent::new(),
             delete_options: kinds.meta("DeleteOptions"),
             settings,
             clock,
@@ -195,7 +198,7 @@ impl Registry {
     /// 404.
     pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Result<Stored> {
         let served = self.inner.served(resource)?;
-        Ok(Stored::new(self.inner.get(&served, namespace, name).await?))
+        Ok(self.inner.recent.stored(self.inner.get(&served, namespace, name).await?))
     }
 
     /// Lists objects; an empty namespace is all of them.
@@ -297,6 +300,6 @@ impl Registry {
     /// 404 when no such resource is served, 503 when the store cannot be read.
     pub async fn follow(&self, resource: &GroupResource) -> Result<Followed> {
         let served = self.inner.served(resource)?;
-        self.inner.follow(&served).await
+        self.inner.clone().follow(&served).await
     }
 }

@@ -52,6 +52,13 @@ impl Stored {
         self.inner.object.get_or_init(|| decode(&self.inner.record))
     }
 
+    /// Keeps what the record was encoded from, so that nobody decodes it.
+    pub(crate) fn know(&self, mut object: Object) {
+        set_version(&mut object, self.inner.record.revision);
+        // Somebody who was faster has decoded the same.
+        let _ = self.inner.object.set(object);
+    }
+
     /// `metadata.name`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -75,10 +82,14 @@ impl Stored {
 /// are refused when the store loads them, so an empty object is never seen.
 pub(crate) fn decode(record: &Record) -> Object {
     let mut object = Object::from_json(record.value.json()).unwrap_or_default();
-    if record.revision > 0 {
-        object.set(&["metadata", "resourceVersion"], record.revision.to_string());
-    }
+    set_version(&mut object, record.revision);
     object
+}
+
+fn set_version(object: &mut Object, revision: i64) {
+    if revision > 0 {
+        object.set(&["metadata", "resourceVersion"], revision.to_string());
+    }
 }
 
 impl fmt::Debug for Stored {

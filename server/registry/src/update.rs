@@ -1,7 +1,5 @@
 //! Update of an object or a subresource (rules 6.5 and the update order of the built-in kinds), for PUT and PATCH.
 
-use std::sync::Arc;
-
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Attributes, Object, Status, field};
 use portico_schema::same_content;
@@ -12,7 +10,7 @@ use crate::failure::{self, MODIFIED};
 use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
-use crate::stored::{self, Stored};
+use crate::stored::Stored;
 use crate::strategies::Moment;
 use crate::validation::{self, MetaRules};
 use crate::{draft, system};
@@ -67,6 +65,7 @@ impl Inner {
             let insists = !new.resource_version().is_empty();
             let attempt = if insists { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms { dry_run: options.dry_run, insists, uid: UidRule::Precondition };
+            let current = self.recent.stored(current);
             if let Attempt::Done(written) = self.replace(served, place, &current, attempt, terms).await? {
                 return Ok(*written);
             }
@@ -108,31 +107,30 @@ impl Inner {
         &self,
         served: &Served,
         place: Place<'_>,
-        current: &Arc<Record>,
+        before: &Stored,
         mut new: Object,
         terms: Terms,
     ) -> Result<Attempt> {
-        let old = stored::decode(current);
-        check_version(served, &new, &old)?;
-        check_uid(served, &new, &old, terms.uid)?;
+        let (old, current) = (before.object(), before.record());
+        check_version(served, &new, old)?;
+        check_uid(served, &new, old, terms.uid)?;
         let duplicate_owners = system::dedup_owners(&mut new);
-        system::prepare_update(&mut new, &old);
-        prepare(served, place.part, &mut new, &old, self.moment());
-        validate(served, place.part, &new, &old)?;
+        system::prepare_update(&mut new, old);
+        prepare(served, place.part, &mut new, old, self.moment());
+        validate(served, place.part, &new, old)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
-        warnings.extend(served.strategy.warnings(&new, Some(&old)));
+        warnings.extend(served.strategy.warnings(&new, Some(old)));
         served.strategy.canonicalize(&mut new);
-        finish(served, place.part, &mut new, &old);
-        let done = |record| {
-            Attempt::Done(Box::new(Written { stored: Stored::new(record), created: false, warnings }))
-        };
-        if same_content(&new, &old) {
-            return Ok(done(current.clone()));
+        finish(served, place.part, &mut new, old);
+        let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
+        if same_content(&new, old) {
+            return Ok(done(before.clone()));
         }
-        let remove = is_finished(served, &new, &old);
+        let remove = is_finished(served, &new, old);
         let value = draft::encode(served, &mut new)?;
-        let submitted =
-            |value| Arc::new(Record { key: current.key.clone(), revision: current.revision, value });
+        let submitted = |value| {
+            Stored::new(Record { key: current.key.clone(), revision: current.revision, value }.into())
+        };
         if terms.dry_run {
             return Ok(done(submitted(value)));
         }
@@ -142,7 +140,7 @@ impl Inner {
             (Txn::update(current.key.clone(), current.revision, value), None)
         };
         match self.commit(txn).await {
-            Ok(record) => Ok(done(removed.map_or(record, submitted))),
+            Ok(record) => Ok(done(removed.map_or_else(|| self.recent.written(record, new), submitted))),
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
                 Ok(Attempt::Again)
             }
