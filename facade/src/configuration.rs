@@ -12,13 +12,11 @@ use parking_lot::Mutex;
 use portico_facade_catalog::{Catalog, Change};
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
-use portico_machinery::discovery::Served;
-use portico_machinery::route::Route;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
 use tokio::sync::watch;
 
 use crate::mux::MuxError;
-use crate::route_table::{RouteTable, bundle_of};
+use crate::route_table::RouteTable;
 
 /// An entry that is not in force, and why: told to the control service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,10 +82,7 @@ impl Configuration {
     /// CA bundles that routes name and that are not here.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
-        let table = self.table.load();
-        let named =
-            table.routes().filter_map(|u| bundle_of(u.route())).filter(|hash| !table.has_bundle(hash));
-        named.map(str::to_owned).collect()
+        self.table.load().missing_bundles()
     }
 
     /// Puts a whole configuration in force, in the place of what was.
@@ -206,8 +201,8 @@ fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
 
 fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
     match (&entry.payload, entry.kind) {
-        (Some(Payload::Route(route)), _) => return table.set_route(Route::clone(route)),
-        (Some(Payload::Served(served)), _) => table.set_served(&entry.key, Served::clone(served)),
+        (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
+        (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
         (Some(Payload::Check(_) | Payload::Setting(_)), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
@@ -221,12 +216,8 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
 fn change_of(entry: &Entry) -> Option<Change> {
     let key = entry.key.clone();
     match (&entry.payload, entry.kind) {
-        (Some(Payload::Route(route)), _) => {
-            Some(Change::Route { key, route: Some(Arc::new(Route::clone(route))) })
-        }
-        (Some(Payload::Served(served)), _) => {
-            Some(Change::Served { key, served: Some(Arc::new(Served::clone(served))) })
-        }
+        (Some(Payload::Route(route)), _) => Some(Change::Route { key, route: Some(route.clone()) }),
+        (Some(Payload::Served(served)), _) => Some(Change::Served { key, served: Some(served.clone()) }),
         (None, PayloadKind::Route) => Some(Change::Route { key, route: None }),
         (None, PayloadKind::Served) => Some(Change::Served { key, served: None }),
         _ => None,

@@ -184,7 +184,7 @@ mod tests {
         {
             let (group, version) = (group.to_owned(), version.to_owned());
             let key = format!("{group}/{version}");
-            table.set_served(&key, Served { group, version, source, ..Served::default() });
+            table.set_served(&key, Arc::new(Served { group, version, source, ..Served::default() }));
         }
         table
     }

@@ -40,6 +40,8 @@ pub struct RouteTable {
     owners: ShardedMap<usize>,
     /// PEM by hash.
     bundles: ShardedMap<Bytes>,
+    /// Hashes that routes have named before their bundle came.
+    awaited: BTreeSet<Arc<str>>,
 }
 
 impl RouteTable {
@@ -99,14 +101,17 @@ impl RouteTable {
     ///
     /// # Errors
     /// [`MuxError`], never for the paths that are made here.
-    pub fn set_route(&mut self, route: Route) -> Result<(), MuxError> {
+    pub fn set_route(&mut self, route: Arc<Route>) -> Result<(), MuxError> {
         let name: Arc<str> = route.name.as_str().into();
         let known = self.routes.get(&name).map(|old| old.route().group_version == route.group_version);
         if known == Some(false) {
             self.remove_route(&name);
         }
+        if let Some(hash) = bundle_of(&route).filter(|hash| !self.has_bundle(hash)) {
+            self.awaited.insert(hash.into());
+        }
         let bundles = &self.bundles;
-        let upstream = Arc::new(Upstream::new(Arc::new(route), &|hash| bundles.get(hash).cloned()));
+        let upstream = Arc::new(Upstream::new(route, &|hash| bundles.get(hash).cloned()));
         let gv = upstream.route().group_version.clone();
         let root = root_of(&gv.group, &gv.version);
         self.mux.handle(&root, Listing::Listed, Target::Route(upstream.clone()));
@@ -152,10 +157,10 @@ impl RouteTable {
     }
 
     /// Adds or replaces what a group version offers, by the entry's key.
-    pub fn set_served(&mut self, key: &str, served: Served) {
+    pub fn set_served(&mut self, key: &str, served: Arc<Served>) {
         self.remove_served(key);
         self.count(&served, 1);
-        self.served.insert(key.into(), Arc::new(served));
+        self.served.insert(key.into(), served);
     }
 
     /// Removes what a group version offered, by the entry's key.
@@ -186,14 +191,24 @@ impl RouteTable {
             // The same hash is the same content.
             return Ok(());
         }
-        let waiting: Vec<Route> =
-            self.routes().filter(|u| bundle_of(u.route()) == Some(hash)).map(|u| u.route().clone()).collect();
+        self.awaited.remove(hash);
+        let waiting: Vec<Arc<Route>> =
+            self.routes().filter(|u| bundle_of(u.route()) == Some(hash)).map(|u| u.shared_route()).collect();
         waiting.into_iter().try_for_each(|route| self.set_route(route))
     }
 
     /// Forgets a CA bundle; routes that hold it keep it.
     pub fn remove_bundle(&mut self, hash: &str) {
         self.bundles.remove(hash);
+    }
+
+    /// CA bundles that routes name and that are not here.
+    #[must_use]
+    pub fn missing_bundles(&self) -> Vec<String> {
+        // Who waited may have gone.
+        let named = |hash: &str| self.routes().any(|u| bundle_of(u.route()) == Some(hash));
+        let missing = |hash: &&Arc<str>| !self.has_bundle(hash) && named(hash);
+        self.awaited.iter().filter(missing).map(ToString::to_string).collect()
     }
 
     /// Whether a CA bundle is here.
@@ -248,9 +263,10 @@ mod tests {
     use portico_machinery::GroupVersion;
     use proptest::prelude::*;
 
-    fn route(name: &str) -> Route {
+    fn route(name: &str) -> Arc<Route> {
         let (version, group) = name.split_once('.').unwrap();
         Route { name: name.to_owned(), group_version: GroupVersion::new(group, version), ..Route::default() }
+            .into()
     }
 
     fn name_at(table: &RouteTable, path: &str) -> Option<String> {
@@ -298,12 +314,12 @@ mod tests {
     #[test]
     fn a_group_is_builtin_while_a_version_of_it_is_served() {
         let mut table = RouteTable::default();
-        let served = Served {
+        let served = Arc::new(Served {
             group: "apps".into(),
             version: "v1".into(),
             source: Source::Builtin,
             ..Served::default()
-        };
+        });
         table.set_served("builtin/apps/v1", served.clone());
         table.set_served("builtin/apps/v1", served);
         assert_eq!(

@@ -32,6 +32,11 @@ impl Upstream {
         &self.route
     }
 
+    /// The route, to be put into another entry.
+    pub fn shared_route(&self) -> Arc<Route> {
+        self.route.clone()
+    }
+
     /// What this facade last saw of the backend; nothing before the first request.
     pub fn observation(&self) -> Option<Observation> {
         self.slot.get()?.as_ref().ok()?.observation()

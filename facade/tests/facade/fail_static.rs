@@ -1,5 +1,6 @@
 //! A facade that starts without its control service.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     let mut snapshot = route("v1.g.example", &backend);
     let mut apps = served("apps", "v1");
     if let Some(Payload::Served(s)) = &mut apps.payload {
-        **s = Served { resource_list: sha256_hex(&list), ..Served::clone(s) };
+        *s = Arc::new(Served { resource_list: sha256_hex(&list), ..Served::clone(s) });
     }
     snapshot.push(apps);
     let control = Scripted::new(snapshot);

@@ -1,6 +1,7 @@
 //! A facade, its scripted control service and a client, joined.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Version;
@@ -57,7 +58,7 @@ impl Rig {
 pub fn served(group: &str, version: &str) -> Entry {
     let served =
         Served { group: group.into(), version: version.into(), source: Source::Builtin, ..Served::default() };
-    entry(PayloadKind::Served, &format!("builtin/{group}/{version}"), Some(Payload::Served(Box::new(served))))
+    entry(PayloadKind::Served, &format!("builtin/{group}/{version}"), Some(Payload::Served(Arc::new(served))))
 }
 
 pub fn check(name: &str, ok: bool) -> Entry {
@@ -89,7 +90,7 @@ pub fn route(name: &str, backend: &backend::Backend) -> Vec<Entry> {
     };
     let bundle = Payload::TrustBundle(Bytes::from(backend.ca.clone()));
     vec![
-        entry(PayloadKind::Route, name, Some(Payload::Route(Box::new(route)))),
+        entry(PayloadKind::Route, name, Some(Payload::Route(Arc::new(route)))),
         entry(PayloadKind::TrustBundle, &hash, Some(bundle)),
     ]
 }

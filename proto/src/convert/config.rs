@@ -1,5 +1,7 @@
 //! Config entries: routes, served group versions, trust bundles, checks and settings.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
@@ -45,9 +47,9 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A compiled APIService, under its name.
-    Route(Box<Route>),
+    Route(Arc<Route>),
     /// Discovery and OpenAPI of a group version, under `source/group/version`.
-    Served(Box<Served>),
+    Served(Arc<Served>),
     /// A CA bundle (PEM), under its SHA-256.
     TrustBundle(Bytes),
     /// A health check, under its name.
@@ -156,8 +158,8 @@ impl TryFrom<pb::Entry> for Entry {
             return Ok(Self { kind, key, revision, payload: None });
         }
         let payload = match payload {
-            P::Route(r) => Payload::Route(Box::new(route_of(&key, revision, r)?)),
-            P::Served(s) => Payload::Served(Box::new(served_of(s))),
+            P::Route(r) => Payload::Route(Arc::new(route_of(&key, revision, r)?)),
+            P::Served(s) => Payload::Served(Arc::new(served_of(s))),
             P::TrustBundle(b) => Payload::TrustBundle(b.pem),
             P::Check(c) => Payload::Check(Check { endpoints: c.endpoints, ok: c.ok, message: c.message }),
             P::Setting(s) => Payload::Setting(s.value),
@@ -314,15 +316,15 @@ mod tests {
             ..Route::default()
         };
         let payloads = [
-            Payload::Route(Box::new(route)),
-            Payload::Served(Box::default()),
+            Payload::Route(Arc::new(route)),
+            Payload::Served(Arc::default()),
             Payload::TrustBundle(Bytes::from_static(b"pem")),
             Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
             Payload::Setting("v".into()),
         ];
         for mut payload in payloads {
             if let Payload::Served(served) = &mut payload {
-                served.source = Source::Crd;
+                Arc::make_mut(served).source = Source::Crd;
             }
             let kind = payload.kind();
             round_trip(&Entry { kind, key: "v1.g".into(), revision: 7, payload: Some(payload) });

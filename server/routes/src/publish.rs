@@ -65,6 +65,23 @@ pub enum Update {
     Delta(Delta),
 }
 
+impl Update {
+    /// How many entries it carries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Snapshot(snapshot) => snapshot.entries.len(),
+            Self::Delta(delta) => delta.changes.len(),
+        }
+    }
+
+    /// Whether only revisions have passed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Hands the table to readers. Cheap to clone.
 #[derive(Clone)]
 pub struct Publisher {

@@ -79,7 +79,7 @@ async fn post(catalog: Catalog, board: Board) {
     loop {
         let changes = reader.changes().await;
         board.post(changes.into_iter().map(|(key, served)| {
-            let payload = served.map(|s| Payload::Served(Box::new((*s).clone())));
+            let payload = served.map(Payload::Served);
             (PayloadKind::Served, key, payload)
         }));
     }
