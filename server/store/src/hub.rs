@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
 
 use crate::event::Event;
@@ -28,6 +29,8 @@ pub(crate) struct Hub {
     compacted: AtomicI64,
     next_id: AtomicU64,
     limits: Limits,
+    /// How many subscriptions run.
+    running: Gauge,
 }
 
 struct Limits {
@@ -60,7 +63,7 @@ struct Subscriber {
 }
 
 impl Hub {
-    pub(crate) fn new(revision: i64, compacted: i64, settings: &Settings) -> Self {
+    pub(crate) fn new(revision: i64, compacted: i64, settings: &Settings, running: Gauge) -> Self {
         Self {
             ring: Mutex::new(Ring { batches: VecDeque::new(), events: 0, bytes: 0, floor: revision }),
             subscribers: Mutex::default(),
@@ -74,6 +77,7 @@ impl Hub {
                 subscription_events: settings.subscription_events,
                 subscription_bytes: settings.subscription_bytes,
             },
+            running,
         }
     }
 
@@ -127,6 +131,7 @@ impl Hub {
             }
         }
         subscribers.followers.retain(|subscriber| self.offer(subscriber, events));
+        self.count(&subscribers);
         self.dispatched.store(revision, Ordering::Release);
     }
 
@@ -193,6 +198,7 @@ impl Hub {
             }
             Selection::Filter(_) => subscribers.followers.push(subscriber),
         }
+        self.count(&subscribers);
         Ok(())
     }
 
@@ -217,6 +223,7 @@ impl Hub {
             }
             Selection::Filter(_) => subscribers.followers.retain(|subscriber| subscriber.id != id),
         }
+        self.count(&subscribers);
     }
 
     /// Ends all subscriptions; they get what is queued first.
@@ -225,12 +232,12 @@ impl Hub {
         subscribers.closed = true;
         subscribers.scopes.clear();
         subscribers.followers.clear();
+        self.count(&subscribers);
     }
 
-    /// How many subscriptions run, for metrics.
-    pub(crate) fn subscriptions(&self) -> usize {
-        let subscribers = self.subscribers.lock();
-        subscribers.scopes.values().map(Vec::len).sum::<usize>() + subscribers.followers.len()
+    fn count(&self, subscribers: &Subscribers) {
+        let running = subscribers.scopes.values().map(Vec::len).sum::<usize>() + subscribers.followers.len();
+        self.running.set(i64::try_from(running).unwrap_or(i64::MAX));
     }
 }
 

@@ -61,7 +61,8 @@ impl SqliteStore {
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
         let opened = open::open(&settings).await?;
-        let hub = Arc::new(Hub::new(opened.revision, opened.compacted, &settings));
+        let hub =
+            Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
         let history = Arc::new(History::default());
         let cache = Arc::new(opened.cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));

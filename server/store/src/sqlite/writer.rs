@@ -179,7 +179,6 @@ impl Writer {
         maintenance.run(&mut self.connection, &mut self.compacted, self.revision, &hub, &history).await;
         self.metrics.compacted.set(self.hub.compacted());
         self.metrics.history_bytes.set(self.history.bytes.load(Ordering::Relaxed));
-        self.metrics.subscriptions.set(i64::try_from(self.hub.subscriptions()).unwrap_or(i64::MAX));
     }
 }
 
