@@ -103,22 +103,13 @@ pub(crate) fn free_address() -> Result<SocketAddr, Failure> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
-/// Asks every millisecond until there is an answer.
+/// Asks every millisecond until there is an answer, for [`PATIENCE`].
 pub(crate) async fn until<T>(
     what: &str,
-    probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,
-) -> Result<T, Failure> {
-    until_every(what, Duration::from_millis(1), probe).await
-}
-
-/// Asks at this pace until there is an answer, for [`PATIENCE`].
-pub(crate) async fn until_every<T>(
-    what: &str,
-    pace: Duration,
     mut probe: impl AsyncFnMut() -> Result<Option<T>, Failure>,
 ) -> Result<T, Failure> {
     let begun = Instant::now();
-    let mut pace = interval(pace);
+    let mut pace = interval(Duration::from_millis(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while begun.elapsed() < PATIENCE {
         pace.tick().await;

@@ -1,6 +1,6 @@
 //! APIServices: as messages for the gRPC client, as JSON for HTTPS; created by many clients at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use futures::TryStreamExt;
 use portico_kit::tasks::TaskSet;
 use portico_proto::apiregistration::{
-    ApiService, ApiServiceSpec, CreateRequest, DeleteRequest, ListRequest, ObjectMeta, ServiceReference,
+    ApiService, ApiServiceCondition, ApiServiceSpec, CreateRequest, DeleteRequest, ObjectMeta,
+    ServiceReference, WatchRequest,
 };
 use portico_proto::client::Client;
 use tokio::sync::mpsc;
 
 use crate::certificates::BACKEND;
-use crate::process::until_every;
+use crate::process::PATIENCE;
 use crate::{Failure, statistics::Latencies};
 
 /// Where the backends of an APIService are, without a Service.
@@ -166,30 +167,40 @@ pub(crate) async fn delete(connection: &Client, names: impl Iterator<Item = Stri
     Ok(())
 }
 
-/// How many APIServices of backends have the Available condition, and of how many it is True.
-async fn judged(connection: &Client) -> Result<(usize, usize), Failure> {
-    let list = connection.api_services().list(ListRequest::default()).await?.into_inner();
-    let count = |(judged, available), item: &ApiService| {
-        let remote = item.spec.as_ref().is_some_and(|spec| spec.service.is_some());
-        let conditions = item.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let condition = conditions.iter().find(|c| remote && c.r#type == "Available");
-        let yes = condition.is_some_and(|condition| condition.status == "True");
-        (judged + usize::from(condition.is_some()), available + usize::from(yes))
-    };
-    let all = list.try_fold((0, 0), |seen, part| async move { Ok(part.items.iter().fold(seen, count)) });
-    Ok(all.await?)
-}
-
 /// Waits until this many have a condition, whatever it says.
 pub(crate) async fn wait_judged(connection: &Client, wanted: usize) -> Result<(), Failure> {
-    let probe = async || Ok((judged(connection).await?.0 >= wanted).then_some(()));
-    until_every("every APIService has a condition", Duration::from_millis(250), probe).await
+    wait_conditions(connection, wanted, |_| true).await
 }
 
 /// Waits until this many are available.
 pub(crate) async fn wait_available(connection: &Client, wanted: usize) -> Result<(), Failure> {
-    let probe = async || Ok((judged(connection).await?.1 >= wanted).then_some(()));
-    until_every("every APIService is available", Duration::from_millis(250), probe).await
+    wait_conditions(connection, wanted, |condition| condition.status == "True").await
+}
+
+/// Watches (asking again and again would be a load of its own) until so many APIServices of backends have an Available
+/// condition like this.
+async fn wait_conditions(
+    connection: &Client,
+    wanted: usize,
+    like: impl Fn(&ApiServiceCondition) -> bool,
+) -> Result<(), Failure> {
+    let mut events = connection.api_services().watch(WatchRequest::default()).await?.into_inner();
+    let mut seen = HashSet::new();
+    let all = async {
+        while seen.len() < wanted {
+            let event = events.try_next().await?.ok_or("the watch ended")?;
+            let Some(ApiService { metadata, spec, status }) = event.object else {
+                return Err(format!("the watch broke: {}", event.error).into());
+            };
+            let remote = spec.is_some_and(|spec| spec.service.is_some());
+            let conditions = status.map(|status| status.conditions).unwrap_or_default();
+            if remote && conditions.iter().any(|c| c.r#type == "Available" && like(c)) {
+                seen.extend(metadata.map(|metadata| metadata.name));
+            }
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, all).await?
 }
 
 #[cfg(test)]
