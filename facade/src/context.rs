@@ -22,7 +22,7 @@ pub struct RequestContext {
     pub body: Body,
     /// The connection that it came over.
     pub connection: Arc<Connection>,
-    /// When it arrived: deadlines count from here.
+    /// When it arrived: deadlines count from here. Before the filter that says so, when its connection did.
     pub received: Instant,
     /// `Audit-ID`, the client's or a new one.
     pub audit_id: HeaderValue,
@@ -56,8 +56,7 @@ impl RequestContext {
         Self {
             parts,
             body,
-            connection,
-            received: Instant::now(),
+            received: connection.activity.begun(),
             audit_id: HeaderValue::from_static(""),
             before_mux_complete: false,
             info: RequestInfo::default(),
@@ -69,6 +68,7 @@ impl RequestContext {
             guards: Guards::default(),
             component: "apiserver",
             known_resource: false,
+            connection,
         }
     }
 

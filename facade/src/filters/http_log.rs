@@ -22,13 +22,11 @@ pub struct HttpLog {
 
 impl Filter for HttpLog {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
-        // Taken apart below: an inner handler may take the request away.
-        let line = tracing::enabled!(target: "http", tracing::Level::INFO).then(|| Line::of(x));
+        // Kept for the line: an inner handler may take the request away.
+        let line = Line::of(x);
         let dry_run = x.query().contains("dryRun=All");
         let response = next.handle(x).await;
-        if let Some(line) = line {
-            line.write(x, &response);
-        }
+        line.write(x, &response);
         let code = response.status().as_u16();
         let query = if dry_run { "dryRun=All" } else { "" };
         let labels = self.metrics.labels(&x.info, x.component, x.known_resource, x.long_running, query);

@@ -59,6 +59,12 @@ impl Activity {
         Busy(self.clone())
     }
 
+    /// When the connection was accepted.
+    #[must_use]
+    pub fn begun(&self) -> Instant {
+        self.begin
+    }
+
     /// What to do about the connection now.
     #[must_use]
     pub fn verdict(&self, limits: &ConnectionLimits) -> Verdict {
