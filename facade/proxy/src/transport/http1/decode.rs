@@ -17,6 +17,8 @@ use http::{Response, StatusCode};
 /// Bytes of a head, or of trailers; more is an error.
 pub(super) const MAX_HEAD: usize = 1 << 20;
 const MAX_HEADERS: usize = 100;
+/// Room for what the chain adds on the way to the client: `Cache-Control`, `Audit-ID`, and one or the other.
+const ADDED: usize = 4;
 
 /// What came is not HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +75,7 @@ pub(super) fn head(buffer: &mut BytesMut, to_head: bool) -> Result<Option<Head>,
 fn header_map(buffer: &[u8], length: usize, parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Malformed> {
     let raw = Bytes::copy_from_slice(&buffer[..length]);
     let start = buffer.as_ptr() as usize;
-    let mut headers = HeaderMap::with_capacity(parsed.len());
+    let mut headers = HeaderMap::with_capacity(parsed.len() + ADDED);
     for header in parsed {
         let name =
             HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| Malformed::Header("header name"))?;
