@@ -32,6 +32,6 @@ pub(crate) struct StoreSettings {
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) watch_queue_bytes: usize,
     /// Bytes that made forms of objects (tables, metadata) may take together.
-    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
 }

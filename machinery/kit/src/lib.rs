@@ -14,6 +14,7 @@ pub mod fetch;
 pub mod health;
 pub mod hooks;
 pub mod lanes;
+pub mod ledger;
 pub mod lifecycle;
 pub mod listener;
 pub mod metrics;

@@ -1,6 +1,6 @@
 //! Documents by content hash: what entries name can be had here, for as long as they name it and a little longer.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub struct Documents(Arc<Mutex<Store>>);
 #[derive(Debug, Default)]
 struct Store {
     kept: HashMap<String, Kept>,
+    /// How many entries name a document.
+    named: HashMap<String, usize>,
     retired: VecDeque<String>,
     bytes: usize,
 }
@@ -96,15 +98,29 @@ impl Documents {
         hash
     }
 
-    /// Retires the documents of an entry that is gone or changed, unless they are named elsewhere.
-    pub(crate) fn retire<'a>(&self, hashes: impl IntoIterator<Item = &'a str>, named: &BTreeSet<&str>) {
+    /// An entry names these from now on.
+    pub(crate) fn name<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
-        for hash in hashes.into_iter().filter(|hash| !named.contains(hash)) {
-            store.retired.push_back(hash.to_owned());
+        for hash in hashes {
+            *store.named.entry(hash.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// An entry that named these is gone or changed: what no other one names goes after a while.
+    pub(crate) fn retire<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
+        let mut store = self.0.lock();
+        for hash in hashes {
+            let left = store.named.get(hash).map_or(0, |count| count - 1);
+            if left > 0 {
+                store.named.insert(hash.to_owned(), left);
+            } else {
+                store.named.remove(hash);
+                store.retired.push_back(hash.to_owned());
+            }
         }
         while store.retired.len() > RETIRED {
             let Some(oldest) = store.retired.pop_front() else { break };
-            if named.contains(oldest.as_str()) {
+            if store.named.contains_key(&oldest) {
                 continue;
             }
             if let Some(gone) = store.kept.remove(&oldest) {
@@ -149,12 +165,15 @@ mod tests {
     async fn what_nobody_names_goes_after_a_while_and_what_is_named_stays() {
         let documents = Documents::default();
         let named = documents.put(b"named");
+        documents.name([named.as_str()]);
         let first = documents.put(b"first");
-        documents.retire([first.as_str()], &BTreeSet::new());
+        documents.name([first.as_str()]);
+        documents.retire([first.as_str()]);
         assert!(documents.get(&first).await.is_some(), "a facade may be fetching it");
         for i in 0..RETIRED {
             let hash = documents.put(format!("{i}").as_bytes());
-            documents.retire([hash.as_str(), named.as_str()], &BTreeSet::from([named.as_str()]));
+            documents.name([hash.as_str(), named.as_str()]);
+            documents.retire([hash.as_str(), named.as_str()]);
         }
         assert!(documents.get(&first).await.is_none());
         assert!(documents.get(&named).await.is_some());

@@ -25,7 +25,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            form_cache_bytes: 16 * 1024 * 1024,
+            form_cache_bytes: 4 * 1024 * 1024,
             min_watch_timeout: Duration::from_secs(1800),
             bookmark_period: Duration::from_secs(60),
             future_revision_wait: Duration::from_secs(3),

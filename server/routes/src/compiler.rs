@@ -4,6 +4,8 @@
 //! (by an APIService with a backend, upstream's aggregator comes first) and an APIService that claims the registration
 //! API's own group (its REST container comes before the mux).
 
+use std::sync::Arc;
+
 use portico_machinery::resolve::{ApiServiceFacts, BackendFacts, CaBundle};
 use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target};
 
@@ -43,7 +45,7 @@ impl Shadow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
     /// The route; not published when the shadow is [`Shadow::ReservedGroup`].
-    pub route: Route,
+    pub route: Arc<Route>,
     /// The bundle that the route's trust names.
     pub bundle: Option<CaBundle>,
     /// What is hidden.
@@ -100,7 +102,7 @@ fn local(name: &str, installed: &Installed, revision: i64) -> Compiled {
         available: Availability { ok: true, reason: "Local".to_owned(), ..Availability::default() },
         revision,
     };
-    Compiled { route, bundle: None, shadow: None }
+    Compiled { route: Arc::new(route), bundle: None, shadow: None }
 }
 
 fn registered(
@@ -125,7 +127,7 @@ fn registered(
         revision,
     };
     let bundle = facts.backend.as_ref().filter(|b| !b.insecure).and_then(|b| b.bundle.clone());
-    Compiled { route, bundle, shadow }
+    Compiled { route: Arc::new(route), bundle, shadow }
 }
 
 fn backend(index: &Index, settings: &Settings, facts: &BackendFacts) -> Backend {

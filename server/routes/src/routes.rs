@@ -123,7 +123,7 @@ impl Routes {
 
     /// The published routes, sorted by name.
     #[must_use]
-    pub fn published(&self) -> Vec<Route> {
+    pub fn published(&self) -> Vec<Arc<Route>> {
         self.inner.state.read().table.iter().filter(|c| c.is_published()).map(|c| c.route.clone()).collect()
     }
 

@@ -43,7 +43,7 @@ impl Table {
                 self.take_bundle(bundle, &mut came);
             }
             let published =
-                after.as_ref().filter(|c| c.is_published()).map(|c| Entry::Route(Arc::new(c.route.clone())));
+                after.as_ref().filter(|c| c.is_published()).map(|c| Entry::Route(c.route.clone()));
             let before = match after {
                 Some(after) => self.routes.insert(name.clone(), after),
                 None => self.routes.remove(&name),

@@ -161,7 +161,7 @@ impl Reader {
         assert!(self.0.keys().eq(want.keys()), "{:?}\n{:?}", self.0.keys(), want.keys());
         for (key, entry) in &self.0 {
             if let (Entry::Route(route), Some(Some(want))) = (entry, want.get(key)) {
-                let same = Compiled { route: (**route).clone(), ..want.clone() };
+                let same = Compiled { route: route.clone(), ..want.clone() };
                 assert!(same.same_as(want), "{route:?}\n{want:?}");
             }
         }
@@ -255,7 +255,7 @@ fn a_backend_hides_the_local_chain_and_its_removal_brings_it_back() {
 #[test]
 fn backend_urls_and_the_own_service_need_no_service_object() {
     let by_url = Step::ApiService { group: 1, service: Some(0), ca: 0, ok: true, urls: true };
-    let backend = compiled(&[by_url], &Settings::default(), "v1.g1").unwrap().route.backend.unwrap();
+    let backend = compiled(&[by_url], &Settings::default(), "v1.g1").unwrap().route.backend.clone().unwrap();
     assert_eq!(backend.targets, [Target { host: "10.9.9.9".into(), port: 1 }]);
     assert_eq!(backend.server_name, "s0.ns.svc");
 
@@ -266,7 +266,8 @@ fn backend_urls_and_the_own_service_need_no_service_object() {
     claim.set(&["spec", "service", "name"], "kubernetes");
     let (mut index, mut touched) = (Index::default(), Touched::new());
     index.put(Watched::ApiServices, &claim, &mut touched);
-    assert_eq!(compile(&index, &settings, "v1.g1", 1).unwrap().route.backend.unwrap().targets, [own]);
-    let unresolved = compile(&index, &Settings::default(), "v1.g1", 1).unwrap().route.backend.unwrap();
+    assert_eq!(compile(&index, &settings, "v1.g1", 1).unwrap().route.backend.clone().unwrap().targets, [own]);
+    let unresolved =
+        compile(&index, &Settings::default(), "v1.g1", 1).unwrap().route.backend.clone().unwrap();
     assert_eq!(unresolved.resolve_error.unwrap().reason, "ServiceNotFound");
 }

@@ -60,7 +60,7 @@ impl Rooms {
         let prober = backends.prober(ProbeSettings::default());
         let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
-        let board = Board::new();
+        let board = Board::default();
         let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
         let served = ServedHere::new(kinds, &backends);
         let rooms = Self {

@@ -77,8 +77,8 @@ impl ServedHere {
 async fn post(catalog: Catalog, board: Board) {
     let mut reader = catalog.subscribe();
     loop {
-        let changes = reader.changes().await;
-        board.post(changes.into_iter().map(|(key, served)| {
+        reader.changed().await;
+        board.post(reader.look().into_iter().map(|(key, served)| {
             let payload = served.map(Payload::Served);
             (PayloadKind::Served, key, payload)
         }));

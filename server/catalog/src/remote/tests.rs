@@ -110,7 +110,8 @@ impl World {
         let deadline = Duration::from_secs(1200);
         let waited = tokio::time::timeout(deadline, async {
             while !wanted(&self.entries.all()) {
-                reader.changes().await;
+                reader.changed().await;
+                reader.look();
             }
         });
         assert!(waited.await.is_ok(), "{what}: {:?}", self.entries.all());

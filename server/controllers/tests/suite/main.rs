@@ -58,7 +58,7 @@ async fn a_registered_backend_becomes_available_and_its_route_is_published() {
     house.until(name, "True Passed").await;
     house.until_route(name, |route| route.available.ok).await;
     let route = house.routes.get(name).unwrap().route;
-    assert_eq!(route.backend.unwrap().targets[0].to_string(), backend.addr.to_string());
+    assert_eq!(route.backend.as_ref().unwrap().targets[0].to_string(), backend.addr.to_string());
     let stages = house.routes.explain("/apis/w.example.com/v1/flunders", &portico_routes::NoEvidence);
     assert!(stages.iter().all(|s| s.ok), "{stages:?}");
 

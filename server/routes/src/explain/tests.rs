@@ -1,5 +1,7 @@
 //! Stages as people read them.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{Installed, Routes, Settings};
 
@@ -58,7 +60,7 @@ fn a_facade_that_lags_or_refuses_is_named() {
     )
     .get("v1.apps")
     .unwrap();
-    compiled.route.revision = 7;
+    Arc::make_mut(&mut compiled.route).revision = 7;
     let ack = |facade: &str, revision, refused: Option<&str>| Ack {
         facade: facade.into(),
         revision,

@@ -7,12 +7,12 @@ use portico_proto::config as pb;
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 use portico_routes::{Entry as Routed, EntryKey, Subscription, Update};
 use prost::Message;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Streaming;
 
 use super::Sources;
-use super::board::Posted;
+use super::board::{self, BoardReader};
 use super::facades::{Facades, Seat};
 use crate::grpc::RpcResult;
 
@@ -36,12 +36,6 @@ pub(super) struct Feed {
 /// The facade hung up, or its connection broke.
 struct Gone;
 
-/// What one stream has sent.
-struct Sent {
-    board: Arc<Posted>,
-    revision: i64,
-}
-
 impl Feed {
     /// Feeds until either side leaves.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
@@ -50,7 +44,8 @@ impl Feed {
         self.sources.routes.initiated().signaled().await;
         let mut routes = self.sources.publisher().subscribe(None);
         let mut board = self.sources.board.subscribe();
-        let mut sent = Sent { board: Arc::default(), revision: 0 };
+        // The version that the facade has; 0 before the first snapshot, which carries the board, too.
+        let mut sent = 0;
         let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
         let mut marks = tokio::time::interval(PROGRESS_PERIOD);
         marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,10 +62,7 @@ impl Feed {
                     peace.as_mut().reset(Instant::now() + pause);
                     self.send_update(update, &mut board, &mut sent).await
                 }
-                changed = board.changed() => match changed {
-                    Ok(()) => self.send_board(&mut routes, &mut board, &mut sent).await,
-                    Err(_) => Err(Gone),
-                },
+                () = board.changed(), if sent > 0 => self.send_board(&mut routes, &mut board, &mut sent).await,
                 _ = marks.tick() => {
                     let passed = std::mem::replace(&mut seen, *revisions.borrow());
                     self.send_progress(passed, &mut sent).await
@@ -83,27 +75,22 @@ impl Feed {
         }
     }
 
-    async fn send_update(
-        &self,
-        update: Update,
-        board: &mut watch::Receiver<Arc<Posted>>,
-        sent: &mut Sent,
-    ) -> Result<(), Gone> {
+    async fn send_update(&self, update: Update, board: &mut BoardReader, sent: &mut i64) -> Result<(), Gone> {
         use pb::stream_response::Message as M;
         match update {
             Update::Snapshot(snapshot) => {
                 let version = Some(pb::Version::from(&self.sources.version(snapshot.revision)));
-                sent.board = board.borrow_and_update().clone();
-                sent.revision = snapshot.revision;
+                *sent = snapshot.revision;
                 self.send(M::Begin(pb::Begin { version: version.clone() })).await?;
                 let routes = snapshot.entries.into_iter().map(|(k, e)| entry(&k, Some(e), snapshot.revision));
-                let posted = sent.board.since(&Posted::default(), snapshot.revision);
-                self.send_entries(posted.into_iter().chain(routes), None).await?;
+                let posted = board.look_at_all().into_iter();
+                let posted = posted.map(|(key, p)| board::entry(key, Some(&p), snapshot.revision));
+                self.send_entries(posted.chain(routes), None).await?;
                 self.send(M::End(pb::End { version })).await
             }
             Update::Delta(delta) => {
-                sent.revision = sent.revision.max(delta.revision);
-                let version = pb::Version::from(&self.sources.version(sent.revision));
+                *sent = (*sent).max(delta.revision);
+                let version = pb::Version::from(&self.sources.version(*sent));
                 if delta.changes.is_empty() {
                     // The next mark says it, together with revisions that the routes never hear of.
                     return Ok(());
@@ -114,35 +101,34 @@ impl Feed {
         }
     }
 
-    /// Sends what changed on the board; before the first snapshot that snapshot will carry it.
+    /// Sends what changed on the board.
     async fn send_board(
         &self,
         routes: &mut Subscription,
-        board: &mut watch::Receiver<Arc<Posted>>,
-        sent: &mut Sent,
+        board: &mut BoardReader,
+        sent: &mut i64,
     ) -> Result<(), Gone> {
         // Routes first: a group version is routed before it is advertised.
         if let Some(update) = routes.try_next() {
             self.send_update(update, board, sent).await?;
         }
-        if sent.revision == 0 {
+        let changes = board.look();
+        if changes.is_empty() {
             return Ok(());
         }
-        let newest = board.borrow_and_update().clone();
-        let changes = newest.since(&sent.board, sent.revision);
-        sent.board = newest;
-        let version = pb::Version::from(&self.sources.version(sent.revision));
-        if changes.is_empty() { Ok(()) } else { self.send_entries(changes.into_iter(), Some(version)).await }
+        let version = pb::Version::from(&self.sources.version(*sent));
+        let entries = changes.into_iter().map(|(key, payload)| board::entry(key, payload.as_deref(), *sent));
+        self.send_entries(entries, Some(version)).await
     }
 
     /// Says that revisions have passed that concern no facade: those that were there a period ago, for routes of the
     /// newest may still be compiled.
-    async fn send_progress(&self, newest: i64, sent: &mut Sent) -> Result<(), Gone> {
+    async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Gone> {
         use pb::stream_response::Message as M;
-        if sent.revision == 0 || newest <= sent.revision {
+        if *sent == 0 || newest <= *sent {
             return Ok(());
         }
-        sent.revision = newest;
+        *sent = newest;
         let version = Some(pb::Version::from(&self.sources.version(newest)));
         self.send(M::Progress(pb::Progress { version })).await
     }

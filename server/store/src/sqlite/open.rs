@@ -115,7 +115,8 @@ fn writer_options(settings: &Settings) -> SqliteConnectOptions {
         .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
-        .pragma("cache_size", "-8000")
+        // Objects are read from memory; what is left are the inner pages of one index.
+        .pragma("cache_size", "-2000")
         .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864");
     if let Some(bytes) = settings.max_file_bytes {

@@ -1,0 +1,203 @@
+//! Keyed values whose readers hear what changed since they last looked.
+//!
+//! A change costs what it changes, however many keys there are. A reader keeps no queue of changes but a set of keys: a
+//! slow one hears the newest value of each key, once. It must not know what the values are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// See the module. Cheap to clone; clones are the same ledger.
+#[derive(Debug)]
+pub struct Ledger<K, V> {
+    state: Arc<Mutex<State<K, V>>>,
+}
+
+#[derive(Debug)]
+struct State<K, V> {
+    values: BTreeMap<K, Arc<V>>,
+    readers: HashMap<u64, Seat<K>>,
+    next_id: u64,
+}
+
+/// What a reader has not looked at, and how it is woken.
+#[derive(Debug)]
+struct Seat<K> {
+    unseen: BTreeSet<K>,
+    wake: Arc<Notify>,
+}
+
+/// A key that [`Ledger::set`] has changed: its value before and after.
+pub type Replaced<V> = (Option<Arc<V>>, Option<Arc<V>>);
+
+impl<K: Ord + Clone, V: PartialEq> Ledger<K, V> {
+    /// Without values.
+    #[must_use]
+    pub fn new() -> Self {
+        let state = State { values: BTreeMap::new(), readers: HashMap::new(), next_id: 0 };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Sets or (with nothing) removes values together; readers hear of all or none. What is the same stays the same.
+    pub fn set(&self, changes: impl IntoIterator<Item = (K, Option<Arc<V>>)>) -> Vec<Replaced<V>> {
+        let mut state = self.state.lock();
+        let State { values, readers, .. } = &mut *state;
+        let mut replaced = Vec::new();
+        for (key, after) in changes {
+            let before = values.get(&key);
+            if before == after.as_ref() {
+                continue;
+            }
+            for seat in readers.values_mut() {
+                seat.unseen.insert(key.clone());
+            }
+            let before = match after.clone() {
+                Some(after) => values.insert(key, after),
+                None => values.remove(&key),
+            };
+            replaced.push((before, after));
+        }
+        if !replaced.is_empty() {
+            readers.values().for_each(|seat| seat.wake.notify_one());
+        }
+        replaced
+    }
+
+    /// Everything, by key.
+    #[must_use]
+    pub fn all(&self) -> Vec<(K, Arc<V>)> {
+        self.state.lock().all()
+    }
+
+    /// A reader that has seen nothing.
+    #[must_use]
+    pub fn reader(&self) -> Reader<K, V> {
+        let mut state = self.state.lock();
+        let (id, wake) = (state.next_id, Arc::new(Notify::new()));
+        state.next_id += 1;
+        let unseen = state.values.keys().cloned().collect();
+        state.readers.insert(id, Seat { unseen, wake: wake.clone() });
+        Reader { ledger: Self { state: self.state.clone() }, id, wake }
+    }
+}
+
+impl<K: Clone, V> State<K, V> {
+    fn all(&self) -> Vec<(K, Arc<V>)> {
+        self.values.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+impl<K: Ord + Clone, V: PartialEq> Default for Ledger<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> Clone for Ledger<K, V> {
+    fn clone(&self) -> Self {
+        Self { state: self.state.clone() }
+    }
+}
+
+/// Hears of changes; gone from the ledger when it is dropped.
+#[derive(Debug)]
+pub struct Reader<K, V> {
+    ledger: Ledger<K, V>,
+    id: u64,
+    wake: Arc<Notify>,
+}
+
+impl<K: Ord + Clone, V> Reader<K, V> {
+    /// Waits until there is something to look at. Cancel safe.
+    pub async fn changed(&self) {
+        while self.ledger.state.lock().readers.get(&self.id).is_none_or(|seat| seat.unseen.is_empty()) {
+            self.wake.notified().await;
+        }
+    }
+
+    /// What changed since the last look, by key; nothing stands for a value that is gone.
+    pub fn look(&mut self) -> Vec<(K, Option<Arc<V>>)> {
+        let mut state = self.ledger.state.lock();
+        let unseen = state.readers.get_mut(&self.id).map(|seat| std::mem::take(&mut seat.unseen));
+        let value = |key: K| {
+            let value = state.values.get(&key).cloned();
+            (key, value)
+        };
+        unseen.unwrap_or_default().into_iter().map(value).collect()
+    }
+
+    /// Everything, as if nothing had been seen before.
+    pub fn look_at_all(&mut self) -> Vec<(K, Arc<V>)> {
+        let mut state = self.ledger.state.lock();
+        if let Some(seat) = state.readers.get_mut(&self.id) {
+            seat.unseen.clear();
+        }
+        state.all()
+    }
+}
+
+impl<K, V> Drop for Reader<K, V> {
+    fn drop(&mut self) {
+        self.ledger.state.lock().readers.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(changes: Vec<(&'static str, Option<Arc<i32>>)>) -> Vec<(&'static str, Option<i32>)> {
+        changes.into_iter().map(|(key, value)| (key, value.map(|v| *v))).collect()
+    }
+
+    #[tokio::test]
+    async fn a_reader_hears_the_newest_of_each_key_once() {
+        let ledger = Ledger::new();
+        ledger.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
+        let mut reader = ledger.reader();
+        reader.changed().await;
+        assert_eq!(told(reader.look()), [("a", Some(1)), ("b", Some(1))]);
+        ledger.set([("a", Some(Arc::new(2)))]);
+        ledger.set([("a", Some(Arc::new(3))), ("b", None), ("c", None)]);
+        reader.changed().await;
+        assert_eq!(told(reader.look()), [("a", Some(3)), ("b", None)]);
+        assert!(reader.look().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_the_same_wakes_nobody() {
+        let ledger = Ledger::new();
+        ledger.set([("a", Some(Arc::new(1)))]);
+        let mut reader = ledger.reader();
+        reader.look();
+        assert!(ledger.set([("a", Some(Arc::new(1))), ("b", None)]).is_empty());
+        let woken = tokio::time::timeout(std::time::Duration::from_secs(1), reader.changed());
+        assert!(woken.await.is_err());
+    }
+
+    #[test]
+    fn who_changes_something_learns_what_was_there() {
+        let ledger = Ledger::new();
+        ledger.set([("a", Some(Arc::new(1)))]);
+        let replaced = ledger.set([("a", Some(Arc::new(2)))]);
+        assert_eq!(replaced, [(Some(Arc::new(1)), Some(Arc::new(2)))]);
+    }
+
+    #[test]
+    fn a_reader_that_begins_again_has_seen_everything_then() {
+        let ledger = Ledger::new();
+        let mut reader = ledger.reader();
+        ledger.set([("a", Some(Arc::new(1)))]);
+        assert_eq!(reader.look_at_all().len(), 1);
+        assert!(reader.look().is_empty());
+    }
+
+    #[test]
+    fn readers_that_are_gone_cost_nothing() {
+        let ledger: Ledger<&str, i32> = Ledger::new();
+        drop(ledger.reader());
+        assert!(ledger.state.lock().readers.is_empty());
+    }
+}
