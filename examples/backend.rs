@@ -60,7 +60,8 @@ struct Options {
     /// and the identity that they claim is believed: only for trying out.
     #[arg(long)]
     client_ca: Option<PathBuf>,
-    /// Also write the APIService to this file.
+    /// Also write the APIService to this file, and keep a self-made certificate beside it: registered once, it is found
+    /// again after a restart.
     #[arg(long)]
     apiservice: Option<PathBuf>,
 }
@@ -71,7 +72,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let names = [format!("{}.{}.svc", options.service, options.namespace), "localhost".to_owned()];
     let identity = match (&options.cert, &options.key, &options.ca) {
         (Some(cert), Some(key), Some(ca)) => certs::Identity::read(cert, key, ca)?,
-        _ => certs::Identity::make(&names, options.listen.ip())?,
+        _ => match &options.apiservice {
+            Some(file) => certs::Identity::kept(file, &names, options.listen.ip())?,
+            None => certs::Identity::make(&names, options.listen.ip())?,
+        },
     };
     let client_ca = options.client_ca.as_ref().map(std::fs::read).transpose()?;
     let tls = certs::server_config(&identity, client_ca.as_deref())?;

@@ -1,7 +1,10 @@
 //! The server's certificate, self-made or from files, and whom it lets in.
 
 use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +28,22 @@ impl Identity {
     pub fn read(cert: &Path, key: &Path, ca: &Path) -> Result<Self, Box<dyn Error>> {
         let read = std::fs::read_to_string;
         Ok(Self { cert_pem: read(cert)?, key_pem: read(key)?, ca_pem: read(ca)? })
+    }
+
+    /// The identity of an earlier run beside this file (`.crt`, `.key` and `.ca` in the place of its extension), or a new
+    /// one that is kept there.
+    pub fn kept(beside: &Path, names: &[String], address: IpAddr) -> Result<Self, Box<dyn Error>> {
+        let [cert, key, ca] = ["crt", "key", "ca"].map(|extension| beside.with_extension(extension));
+        if cert.exists() && key.exists() && ca.exists() {
+            return Self::read(&cert, &key, &ca);
+        }
+        let made = Self::make(names, address)?;
+        let mut private = OpenOptions::new();
+        private.write(true).create(true).truncate(true).mode(0o600);
+        private.open(&key)?.write_all(made.key_pem.as_bytes())?;
+        std::fs::write(&cert, &made.cert_pem)?;
+        std::fs::write(&ca, &made.ca_pem)?;
+        Ok(made)
     }
 
     /// A fresh CA, whose key is forgotten at once, and a certificate for these names.

@@ -126,7 +126,12 @@ impl IdentityLease {
                     RENEW
                 }
                 Err(status) => {
-                    tracing::warn!(lease = self.identity.id, %status, "the identity lease could not be renewed");
+                    let lease = &self.identity.id;
+                    if status.reason() == Reason::NotFound && !self.held.is_signaled() {
+                        tracing::debug!(lease, %status, "the identity lease waits for its namespace");
+                    } else {
+                        tracing::warn!(lease, %status, "the identity lease could not be renewed");
+                    }
                     backoff.next_wait()
                 }
             };
