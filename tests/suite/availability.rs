@@ -48,6 +48,16 @@ async fn a_dead_backend_is_named_and_everybody_else_keeps_working() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backend_that_dies_is_noticed_without_anybody_asking_for_it() {
+    let mut backend = Backend::start("noticed.example.com").await;
+    let portico = routed(&backend).await;
+    backend.stop().await;
+    // Sooner than the next periodic probe, which is 24 seconds away at least.
+    let (reason, _) = wait_for(&portico, &backend, "False").await;
+    assert_eq!(reason, "FailedDiscoveryCheck");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn each_fault_is_named_by_its_stage() {
     let portico = Portico::start().await;
     for (group, mood, words) in [

@@ -6,6 +6,7 @@
 mod pool;
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -101,7 +102,11 @@ pub struct Fetcher {
     connector: Connector,
     tasks: TaskSet,
     pool: Pool,
+    lost: Arc<OnceLock<OnLost>>,
 }
+
+/// Hears whose kept connection was closed by the other side.
+pub type OnLost = Box<dyn Fn(&Target) + Send + Sync>;
 
 /// What one exchange ended in: some failures on a kept connection are worth a fresh one.
 enum Failed {
@@ -112,7 +117,7 @@ enum Failed {
 impl Fetcher {
     /// Connections are driven by tasks in `tasks`.
     pub fn new(connector: Connector, tasks: TaskSet) -> Self {
-        Self { connector, tasks, pool: Pool::default() }
+        Self { connector, tasks, pool: Pool::default(), lost: Arc::default() }
     }
 
     /// The connector behind it.
@@ -132,6 +137,12 @@ impl Fetcher {
     /// Closes the kept connections to a target: after a failed probe, as upstream does.
     pub fn forget(&self, to: &FetchTarget) {
         self.pool.forget(&pool::key(to));
+    }
+
+    /// Calls this whenever the other side closes a kept connection: it may be gone. The first one counts.
+    pub fn on_lost(&self, hear: OnLost) {
+        // Somebody listens already.
+        let _ = self.lost.set(hear);
     }
 
     /// How many connections are kept.
@@ -164,7 +175,16 @@ impl Fetcher {
             Some(tls) => self.connector.connect_tls(&to.target, tls).await?,
             None => self.connector.connect_plain(&to.target).await?,
         };
-        Sender::handshake(connection, &self.tasks).await.map_err(|error| http_error(to, &words(&error)))
+        let (pool, lost, key) = (self.pool.clone(), self.lost.clone(), pool::key(to));
+        let ended = move || {
+            if pool.drop_closed(&key)
+                && let Some(hear) = lost.get()
+            {
+                hear(&key.0);
+            }
+        };
+        let sender = Sender::handshake(connection, &self.tasks, ended).await;
+        sender.map_err(|error| http_error(to, &words(&error)))
     }
 
     async fn send(

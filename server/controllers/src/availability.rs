@@ -30,6 +30,7 @@ use portico_kit::metrics::Registry as MetricsRegistry;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, WorkQueue};
 use portico_machinery::resolve::{ApiServiceFacts, Facts, Mode, Touched};
+use portico_machinery::route::Target;
 use portico_machinery::time;
 use tokio::time::Instant;
 
@@ -149,6 +150,20 @@ impl<P: Prober> Availability<P> {
     pub fn forget_facade(&self, facade: &str) {
         let concerned = self.inner.cache.lock().forget_facade(facade);
         concerned.into_iter().for_each(|name| self.inner.remote.add(name));
+    }
+
+    /// To be called when a backend has closed a kept connection: it may be gone, and nobody should have to wait for the
+    /// next period to see it.
+    pub fn on_connection_lost(&self) -> impl Fn(&Target) + Send + Sync + use<P> {
+        // Weak: whoever calls is part of what we probe with.
+        let weak = Arc::downgrade(&self.inner);
+        move |target| {
+            let Some(inner) = weak.upgrade() else { return };
+            let due = inner.cache.lock().lost(target, Instant::now());
+            if let Some((name, delay)) = due {
+                inner.remote.add_after(name, delay);
+            }
+        }
     }
 
     /// Probes every backend again: the client certificate changed.

@@ -64,6 +64,14 @@ impl Backends {
         HttpProber::new(self.fetcher.clone(), settings, client_cert)
     }
 
+    /// Tells the controller whose connections are lost.
+    pub(super) fn tell_losses(&self, judge: &Judge) {
+        let lost = judge.on_connection_lost();
+        self.fetcher.on_lost(Box::new(move |target| {
+            lost(&portico_machinery::route::Target { host: target.host.clone(), port: target.port });
+        }));
+    }
+
     /// The hook that takes changed certificates up; only where there is one.
     pub(super) fn add_hook(
         &self,

@@ -75,6 +75,7 @@ impl Rooms {
         };
         rooms.add_hooks(registry, hooks)?;
         rooms.served.add_hooks(&rooms.routes, &rooms.board, &rooms.ready, hooks)?;
+        backends.tell_losses(&rooms.judge);
         backends.add_hook(prober, &rooms.judge, hooks)?;
         Ok(rooms)
     }

@@ -37,13 +37,19 @@ pub(super) enum Sender {
 }
 
 impl Sender {
-    pub(super) async fn handshake(connection: Connection, tasks: &TaskSet) -> Result<Self, hyper::Error> {
+    /// `ended` is called when the connection is no more, whoever closed it.
+    pub(super) async fn handshake(
+        connection: Connection,
+        tasks: &TaskSet,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, hyper::Error> {
         let alpn = connection.alpn();
         let io = TokioIo::new(connection);
         let closed = |result: Result<(), hyper::Error>| {
             if let Err(error) = result {
                 tracing::debug!(%error, "a fetch connection ended");
             }
+            ended();
         };
         match alpn {
             NegotiatedAlpn::Http1 => {
@@ -133,6 +139,19 @@ impl Pool {
         if kept.values().map(Vec::len).sum::<usize>() > IN_ALL {
             trim(&mut kept, now);
         }
+    }
+
+    /// Drops the connections that their peer has closed. Answers whether there were any.
+    pub(super) fn drop_closed(&self, key: &Key) -> bool {
+        let mut kept = self.kept.lock();
+        let Some(idle) = kept.get_mut(key) else { return false };
+        let before = idle.len();
+        idle.retain(|idle| idle.sender.is_open());
+        let any = idle.len() < before;
+        if idle.is_empty() {
+            kept.remove(key);
+        }
+        any
     }
 
     pub(super) fn forget(&self, key: &Key) {

@@ -105,6 +105,29 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
 }
 
 #[tokio::test]
+async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then() {
+    let authority = Authority::create("ca").unwrap();
+    let first = backend(&authority);
+    let (send, mut told) = tokio::sync::mpsc::unbounded_channel();
+    for alpn in [Alpn::Http1, Alpn::Http2] {
+        let (fetcher, to) = (fetcher(), to(&first, &authority, alpn));
+        let send = send.clone();
+        fetcher.on_lost(Box::new(move |target| send.send(target.clone()).unwrap()));
+        fetcher.get(&to, &request("/")).await.unwrap();
+        fetcher.forget(&to);
+        fetcher.get(&to, &request("/")).await.unwrap();
+        // Kept until both are told.
+        std::mem::forget(fetcher);
+    }
+    first.drain.signal();
+    first.tasks.shutdown(Duration::ZERO).await;
+    for _ in 0..2 {
+        assert_eq!(told.recv().await.unwrap(), target(first.addr));
+    }
+    assert!(told.try_recv().is_err(), "what we closed ourselves is not lost");
+}
+
+#[tokio::test]
 async fn a_silent_backend_costs_the_timeout_and_not_more() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = FetchTarget { target: target(silent.local_addr().unwrap()), tls: None, host: None };

@@ -2,11 +2,12 @@
 //!
 //! Time comes in as a value. It must not know how a probe is made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use portico_kit::backoff::{KeyLimiter, Policy};
+use portico_machinery::route::Target;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -78,6 +79,8 @@ pub struct Cache {
     running: HashMap<Arc<str>, Running>,
     hints: HashMap<Arc<str>, HashMap<String, Hint>>,
     limiter: KeyLimiter<Arc<str>>,
+    /// Probed because a connection was lost: when they fail, all that use the same address are probed.
+    canaries: HashSet<Arc<str>>,
 }
 
 impl Default for Cache {
@@ -87,6 +90,7 @@ impl Default for Cache {
             running: HashMap::new(),
             hints: HashMap::new(),
             limiter: KeyLimiter::new(RETRY),
+            canaries: HashSet::new(),
         }
     }
 }
@@ -113,17 +117,42 @@ impl Cache {
         Next::Start { plan, cancelled, slow }
     }
 
-    /// A probe ended. Ignored when it was called off meanwhile.
+    /// A backend closed a connection. Answers which APIService is to be looked at again, and when: one of those that
+    /// use this address, and each no more often than every [`HINT_PAUSE`].
+    pub fn lost(&mut self, target: &Target, now: Instant) -> Option<(Arc<str>, Duration)> {
+        let uses = |(_, o): &(_, &mut Outcome)| o.result.is_ok() && o.plan.targets.contains(target);
+        let (name, outcome) = self.outcomes.iter_mut().find(uses)?;
+        let due = now.max(outcome.at + HINT_PAUSE);
+        outcome.valid_until = outcome.valid_until.min(due);
+        self.canaries.insert(name.clone());
+        Some((name.clone(), due - now))
+    }
+
+    /// All that use an address of this failed plan and were well are to be looked at again. What facades have seen was
+    /// before it failed.
+    fn doubt_neighbours(&mut self, plan: &ProbePlan, now: Instant) -> Vec<Arc<str>> {
+        let shares = |o: &Outcome| o.plan.targets.iter().any(|target| plan.targets.contains(target));
+        let well = self.outcomes.iter_mut().filter(|(_, o)| o.result.is_ok() && shares(o));
+        let doubt = |(name, outcome): (&Arc<str>, &mut Outcome)| {
+            outcome.valid_until = now;
+            name.clone()
+        };
+        let doubted: Vec<_> = well.map(doubt).collect();
+        doubted.iter().chain([&plan.name]).for_each(|name| drop(self.hints.remove(name)));
+        doubted
+    }
+
+    /// A probe ended. Ignored when it was called off meanwhile. Answers who else is to be looked at again.
     pub fn finished(
         &mut self,
         plan: &Arc<ProbePlan>,
         result: Result<(), ProbeFailure>,
         now: Instant,
         since: String,
-    ) {
+    ) -> Vec<Arc<str>> {
         let name = &plan.name;
         if !self.running.get(name).is_some_and(|running| Arc::ptr_eq(&running.plan, plan)) {
-            return;
+            return Vec::new();
         }
         self.running.remove(name);
         let valid = match &result {
@@ -138,8 +167,11 @@ impl Cache {
             Some(last) if last.result == result => last.since.clone(),
             _ => since,
         };
+        let failed = result.is_err();
         let outcome = Outcome { plan: plan.clone(), result, at: now, since, valid_until: now + valid };
         self.outcomes.insert(name.clone(), outcome);
+        let was_canary = self.canaries.remove(name);
+        if was_canary && failed { self.doubt_neighbours(plan, now) } else { Vec::new() }
     }
 
     /// The APIService is gone, or has no backend any more.
@@ -149,6 +181,7 @@ impl Cache {
         }
         self.running.remove(name);
         self.hints.remove(name);
+        self.canaries.remove(name);
     }
 
     /// A facade's experience. Answers whether the APIService must be looked at again.
@@ -219,4 +252,53 @@ impl Cache {
 fn spread(plan: &ProbePlan) -> Duration {
     let share = u32::try_from(plan.fingerprint % 1000).unwrap_or(0);
     PERIOD - PERIOD / 5 / 1000 * share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::availability::probe::ProbeStage;
+    use crate::availability::tests::plan;
+
+    fn named(name: &str, port: u16) -> ProbePlan {
+        let targets = vec![Target { host: "10.0.0.1".into(), port }];
+        ProbePlan { name: name.into(), targets, ..plan() }
+    }
+
+    fn probed(cache: &mut Cache, plan: ProbePlan, ok: bool, now: Instant) -> Vec<Arc<str>> {
+        let failure = || ProbeFailure { stage: ProbeStage::Dial, timed_out: false, message: "no".into() };
+        let Next::Start { plan, cancelled, .. } = cache.next(plan, now) else { panic!("it is not due") };
+        let neighbours = cache.finished(&plan, if ok { Ok(()) } else { Err(failure()) }, now, String::new());
+        drop(cancelled);
+        neighbours
+    }
+
+    #[test]
+    fn a_lost_connection_sends_one_canary_and_its_failure_brings_doubt_on_its_neighbours() {
+        let (mut cache, start) = (Cache::default(), Instant::now());
+        for (name, port) in [("a", 1), ("b", 1), ("c", 2)] {
+            probed(&mut cache, named(name, port), true, start);
+        }
+        let target = Target { host: "10.0.0.1".into(), port: 1 };
+        let later = start + HINT_PAUSE * 2;
+        let (canary, delay) = cache.lost(&target, later).unwrap();
+        assert_eq!(delay, Duration::ZERO);
+        cache.hint("f", &canary, true, "", start, String::new());
+        let other: Arc<str> = if &*canary == "a" { "b" } else { "a" }.into();
+        assert!(matches!(cache.next(named(&other, 1), later), Next::Known(..)), "one is enough");
+        let doubted = probed(&mut cache, named(&canary, 1), false, later);
+        assert_eq!(doubted, std::slice::from_ref(&other));
+        assert!(!cache.reached_by_facade(&canary, later), "that was before");
+        assert!(matches!(cache.next(named(&other, 1), later), Next::Start { .. }));
+        assert!(matches!(cache.next(named("c", 2), later), Next::Known(..)));
+    }
+
+    #[test]
+    fn a_backend_that_closes_after_each_answer_is_asked_no_more_often_than_once_a_second() {
+        let (mut cache, now) = (Cache::default(), Instant::now());
+        probed(&mut cache, named("a", 1), true, now);
+        let target = Target { host: "10.0.0.1".into(), port: 1 };
+        assert_eq!(cache.lost(&target, now), Some(("a".into(), HINT_PAUSE)));
+        assert!(matches!(cache.next(named("a", 1), now), Next::Known(_, fresh) if fresh == HINT_PAUSE));
+    }
 }

@@ -104,8 +104,9 @@ fn start<P: Prober>(
             result = probed => result,
         };
         let since = time::rfc3339(Timestamp::now());
-        inner.cache.lock().finished(&plan, result, Instant::now(), since);
+        let neighbours = inner.cache.lock().finished(&plan, result, Instant::now(), since);
         inner.remote.add(plan.name.clone());
+        neighbours.into_iter().for_each(|name| inner.remote.add(name));
         // Kept until here: a closed channel means that nobody is probing.
         drop(cancelled);
     });
