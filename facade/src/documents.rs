@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use portico_facade_catalog::{DocumentError, DocumentFuture, DocumentSource};
-use sha2::{Digest, Sha256};
+use portico_machinery::digest::sha256_hex;
 
 use crate::configuration::Configuration;
 
@@ -152,17 +152,6 @@ async fn fetch_missing(
         configuration.documents_came();
     }
     complete
-}
-
-/// SHA-256 in lower-case hex.
-#[must_use]
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        // Writing into a String does not fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

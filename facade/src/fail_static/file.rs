@@ -4,7 +4,7 @@ use bytes::Bytes;
 use portico_proto::convert::Version;
 use serde::{Deserialize, Serialize};
 
-use crate::documents::sha256_hex;
+use portico_machinery::digest::sha256_hex;
 
 /// The format that this build writes and reads.
 const FORMAT: u32 = 1;

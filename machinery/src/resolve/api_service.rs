@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
 
 use super::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, FAILED_DISCOVERY_CHECK, backend_urls};
+use crate::digest::sha256_hex;
 use crate::gvk::GroupVersion;
 use crate::object::{Cursor, Object};
 use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
@@ -39,7 +39,7 @@ pub struct BundlePool {
 impl BundlePool {
     /// The shared bundle of these bytes.
     pub fn intern(&mut self, bytes: Vec<u8>) -> CaBundle {
-        let hash = hex_sha256(&bytes);
+        let hash = sha256_hex(&bytes);
         if let Some(bundle) = self.bundles.get(hash.as_str()).and_then(Weak::upgrade) {
             return bundle;
         }
@@ -51,12 +51,6 @@ impl BundlePool {
         self.bundles.insert(bundle.hash.clone(), Arc::downgrade(&bundle));
         bundle
     }
-}
-
-fn hex_sha256(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |half: u8| char::from(DIGITS[usize::from(half)]);
-    Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// An APIService, as far as routing and probing go.

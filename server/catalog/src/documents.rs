@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
+use portico_machinery::digest::sha256_hex;
 
 /// From this size on documents are kept compressed.
 const COMPRESS_FROM: usize = 8 * 1024;
@@ -68,16 +68,11 @@ impl Kept {
     }
 }
 
-/// The hash that a document goes by.
-pub(crate) fn hash_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
-}
-
 impl Documents {
     /// Keeps a document and tells its hash; empty when the store is full.
     #[must_use]
     pub(crate) fn put(&self, bytes: &[u8]) -> String {
-        let hash = hash_of(bytes);
+        let hash = sha256_hex(bytes);
         if self.0.lock().kept.contains_key(&hash) {
             return hash;
         }
@@ -110,12 +105,12 @@ impl Documents {
     pub(crate) fn retire<'a>(&self, hashes: impl IntoIterator<Item = &'a str>) {
         let mut store = self.0.lock();
         for hash in hashes {
-            let left = store.named.get(hash).map_or(0, |count| count - 1);
-            if left > 0 {
-                store.named.insert(hash.to_owned(), left);
-            } else {
-                store.named.remove(hash);
-                store.retired.push_back(hash.to_owned());
+            match store.named.get_mut(hash) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => {
+                    store.named.remove(hash);
+                    store.retired.push_back(hash.to_owned());
+                }
             }
         }
         while store.retired.len() > RETIRED {

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_machinery::GroupVersion;
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::openapi::SpecV2;
 use serde::Deserialize;
 
 use super::fetch::{Answer, Fetch, Get};
 use super::services::Job;
-use crate::documents::{Documents, hash_of};
+use crate::documents::Documents;
 
 const USER: &str = "system:aggregator";
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -188,7 +189,7 @@ async fn v2(
         }
         status => return Err(format!("GET /openapi/v2 answered {status}")),
     }
-    let body = hash_of(&answer.body);
+    let body = sha256_hex(&answer.body);
     if usable && old.body == body {
         return Ok(());
     }
