@@ -131,7 +131,6 @@ impl Hub {
             }
         }
         subscribers.followers.retain(|subscriber| self.offer(subscriber, events));
-        self.count(&subscribers);
         self.dispatched.store(revision, Ordering::Release);
     }
 
@@ -149,6 +148,7 @@ impl Hub {
             || waiting > self.limits.subscription_bytes.max(bytes);
         if full || subscriber.sender.try_send(batch.clone()).is_err() {
             load.lagged.store(true, Ordering::Release);
+            self.running.dec();
             return false;
         }
         true
@@ -198,7 +198,7 @@ impl Hub {
             }
             Selection::Filter(_) => subscribers.followers.push(subscriber),
         }
-        self.count(&subscribers);
+        self.running.inc();
         Ok(())
     }
 
@@ -216,14 +216,21 @@ impl Hub {
         match selection {
             Selection::Scope(scope) => {
                 let Some(list) = subscribers.scopes.get_mut(&scope.resource) else { return };
-                list.retain(|subscriber| subscriber.id != id);
+                self.drop_from(list, id);
                 if list.is_empty() {
                     subscribers.scopes.remove(&scope.resource);
                 }
             }
-            Selection::Filter(_) => subscribers.followers.retain(|subscriber| subscriber.id != id),
+            Selection::Filter(_) => self.drop_from(&mut subscribers.followers, id),
         }
-        self.count(&subscribers);
+    }
+
+    /// One that was cut is not there any more.
+    fn drop_from(&self, list: &mut Vec<Subscriber>, id: u64) {
+        if let Some(at) = list.iter().position(|subscriber| subscriber.id == id) {
+            list.remove(at);
+            self.running.dec();
+        }
     }
 
     /// Ends all subscriptions; they get what is queued first.
@@ -232,12 +239,7 @@ impl Hub {
         subscribers.closed = true;
         subscribers.scopes.clear();
         subscribers.followers.clear();
-        self.count(&subscribers);
-    }
-
-    fn count(&self, subscribers: &Subscribers) {
-        let running = subscribers.scopes.values().map(Vec::len).sum::<usize>() + subscribers.followers.len();
-        self.running.set(i64::try_from(running).unwrap_or(i64::MAX));
+        self.running.set(0);
     }
 }
 
