@@ -66,19 +66,13 @@ pub enum Update {
 }
 
 impl Update {
-    /// How many entries it carries.
+    /// How many entries it carries; 0 when only revisions have passed.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         match self {
             Self::Snapshot(snapshot) => snapshot.entries.len(),
             Self::Delta(delta) => delta.changes.len(),
         }
-    }
-
-    /// Whether only revisions have passed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

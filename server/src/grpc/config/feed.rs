@@ -57,7 +57,7 @@ impl Feed {
             };
             let step = tokio::select! {
                 update = update => {
-                    let entries = u32::try_from(update.len()).unwrap_or(u32::MAX);
+                    let entries = u32::try_from(update.entries()).unwrap_or(u32::MAX);
                     let pause = PEACE_PER_ENTRY.saturating_mul(entries).min(PEACE);
                     peace.as_mut().reset(Instant::now() + pause);
                     self.send_update(update, &mut board, &mut sent).await
