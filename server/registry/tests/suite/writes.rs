@@ -1,9 +1,9 @@
 //! Create, update and patch: system metadata, names, options, conflicts.
 
 use portico_machinery::{GroupResource, Object};
-use portico_registry::{Context, Part, UpdateOptions};
+use portico_registry::{Context, Part, Stored, UpdateOptions};
 
-use crate::harness::{Door, JSON, MERGE, object};
+use crate::harness::{Door, JSON, MERGE, api_service, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -94,6 +94,36 @@ async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
     let patched = door.patch(&format!("{MAPS}/a?dryRun=All"), MERGE, r#"{"data":{"k":"v"}}"#).await;
     assert_eq!(patched.at("data.k"), "v");
     assert_eq!(door.get(&format!("{MAPS}/a")).await.at("data"), "\"\"");
+}
+
+/// Writers, followers and the next write share one decoded object: it must be the one that the stored bytes hold.
+#[tokio::test]
+async fn what_a_write_hands_on_is_what_its_bytes_say() {
+    let door = Door::open().await;
+    let service = r#","spec":{"ports":[{"port":80}],"selector":{"b":"2","a":"1"}}"#;
+    let ca = r#","caBundle":"eA==","service":{"namespace":"n","name":"s"}"#;
+    for (resource, json) in [
+        (
+            ("", "services"),
+            object("Service", "s", service)
+                .replace("\"name\":\"s\"", "\"name\":\"s\",\"namespace\":\"default\""),
+        ),
+        (("apiregistration.k8s.io", "apiservices"), api_service("v1", "g.example.com", ca)),
+        (("", "namespaces"), object("Namespace", "n", "")),
+    ] {
+        let created = door.create(resource, &json).await.stored;
+        let bytes = |stored: &Stored| Object::from_json(&stored.json()).unwrap();
+        assert_eq!(*created.object(), bytes(&created), "{resource:?}");
+
+        let mut changed = created.object().clone();
+        changed.set(&["metadata", "labels", "new"], "label");
+        let (context, options) = (Context::system("suite"), UpdateOptions::default());
+        let group = GroupResource::new(resource.0, resource.1);
+        let updated =
+            door.registry.update(&context, &group, Part::Main, changed, &options).await.unwrap().stored;
+        assert_ne!(updated.revision(), created.revision());
+        assert_eq!(*updated.object(), bytes(&updated), "{resource:?}");
+    }
 }
 
 #[tokio::test]
