@@ -38,7 +38,7 @@ fn stage(stage: ProbeStage) -> ReachStage {
     match stage {
         ProbeStage::Dial => ReachStage::Dial,
         ProbeStage::Tls => ReachStage::Tls,
-        ProbeStage::Http => ReachStage::Http,
+        ProbeStage::Http | ProbeStage::Status => ReachStage::Http,
     }
 }
 

@@ -10,7 +10,7 @@ use portico_machinery::resolve::{
 };
 use portico_machinery::route::{Availability, ResolveError, Target};
 
-use super::probe::ProbeFailure;
+use super::probe::{ProbeFailure, ProbeStage};
 
 /// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,11 +157,12 @@ fn plan(facts: &ApiServiceFacts, backend: &BackendFacts, targets: Vec<Target>) -
     }
 }
 
-/// R8 and R9: what a probe's end means. A backend that a facade reaches is available, whatever we see from here.
+/// R8 and R9: what a probe's end means. A backend that a facade reaches is available even if it is out of our own reach;
+/// what it answers us is its own word, and counts.
 #[must_use]
 pub fn judge_probed(plan: &ProbePlan, result: &Result<(), ProbeFailure>, reached_by_facade: bool) -> Verdict {
     match result {
-        Err(failure) if !reached_by_facade => {
+        Err(failure) if failure.stage == ProbeStage::Status || !reached_by_facade => {
             let message = format!("failing or missing response from {}: {failure}", plan.url());
             Verdict::no(FAILED_DISCOVERY_CHECK, message)
         }

@@ -13,8 +13,10 @@ pub enum ProbeStage {
     Dial,
     /// No TLS.
     Tls,
-    /// TLS, but no 2xx.
+    /// TLS, but no answer.
     Http,
+    /// An answer, but no 2xx.
+    Status,
 }
 
 /// Why a probe failed. The text tells the stage and certificate names, never what the backend said in a body.

@@ -113,7 +113,7 @@ impl Prober for HttpProber {
             Ok(fetched) if fetched.status.is_success() => return Ok(()),
             Ok(fetched) => {
                 let message = format!("bad status from {}: {}", plan.url(), fetched.status.as_u16());
-                failure(ProbeStage::Http, false, message)
+                failure(ProbeStage::Status, false, message)
             }
             Err(error) => explained(&error, plan),
         };

@@ -128,7 +128,7 @@ async fn anything_but_2xx_fails_and_redirects_are_not_followed() {
         let backend = Backend::start(pair(&authority, NAME), answer).await;
         let told = told(&backend, &backend.plan(&authority), HOUR).await;
         let want = format!("bad status from https://ADDR/apis/g/v1: {code}");
-        assert_eq!(told, (ProbeStage::Http, false, want));
+        assert_eq!(told, (ProbeStage::Status, false, want));
         assert_eq!(backend.heads.lock().len(), 1);
     }
 }

@@ -32,7 +32,7 @@ impl Prober for Backends {
         match answer {
             Some(200) => Ok(()),
             Some(code) => {
-                Err(ProbeFailure { stage: ProbeStage::Http, timed_out: false, message: format!("{code}") })
+                Err(ProbeFailure { stage: ProbeStage::Status, timed_out: false, message: format!("{code}") })
             }
             None => {
                 sleep(Duration::from_secs(5)).await;
@@ -249,7 +249,7 @@ async fn a_conflict_is_judged_and_written_again() {
 #[tokio::test(start_paused = true)]
 async fn what_a_facade_reaches_is_available_as_long_as_it_says_so() {
     with(|s| async move {
-        s.backends.set("v1.g", Some(503));
+        s.backends.set("v1.g", None);
         s.register("g");
         s.until(|s| s.world.available("v1.g").1 == "FailedDiscoveryCheck").await;
         s.controller.hint("edge", "v1.g", true, "");

@@ -117,7 +117,7 @@ fn several_targets_are_shown_as_their_service_and_urls_never_get_masters() {
 #[test]
 fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
     let failure = ProbeFailure {
-        stage: ProbeStage::Http,
+        stage: ProbeStage::Status,
         timed_out: false,
         message: "bad status from https://10.0.0.1:443/apis/g/v1: 403".into(),
     };
@@ -127,7 +127,10 @@ fn a_probe_that_fails_is_told_unless_a_facade_gets_through() {
         "failing or missing response from https://10.0.0.1:443/apis/g/v1: bad status from https://10.0.0.1:443/apis/g/v1: 403"
     );
     assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::False, "FailedDiscoveryCheck"));
-    for verdict in [judge_probed(&plan(), &Ok(()), false), judge_probed(&plan(), &Err(failure), true)] {
+    let answered = judge_probed(&plan(), &Err(failure), true);
+    assert_eq!(answered, verdict, "what the backend says counts, whoever reaches it");
+    let unreached = ProbeFailure { stage: ProbeStage::Dial, timed_out: false, message: "refused".into() };
+    for verdict in [judge_probed(&plan(), &Ok(()), false), judge_probed(&plan(), &Err(unreached), true)] {
         assert_eq!((verdict.status, &*verdict.reason), (ConditionStatus::True, "Passed"));
         assert_eq!(verdict.message, "all checks passed");
     }
