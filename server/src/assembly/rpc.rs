@@ -129,8 +129,16 @@ pub(super) fn serve(
         .max_concurrent_streams(settings.max_streams_per_connection)
         .layer(chain)
         .add_routes(routes);
-    let mut drained = drained;
+    let (mut until, over) = (drained.clone(), tasks.token());
     tasks.spawn_critical("grpc-server", async move {
-        server.serve_with_incoming_shutdown(incoming, async move { drained.signaled().await }).await
+        let served =
+            server.serve_with_incoming_shutdown(incoming, async move { until.signaled().await }).await;
+        // A drain ends the server before the set is cancelled; it waits for nobody who holds its watch.
+        let was_drained = drained.is_signaled();
+        drop(drained);
+        if served.is_ok() && was_drained {
+            over.cancelled().await;
+        }
+        served
     });
 }
