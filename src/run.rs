@@ -8,9 +8,11 @@ mod signals;
 
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use portico_kit::lanes::Lanes;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::{TaskFailure, TaskSet};
 use portico_kit::telemetry::{LogFormat, Telemetry, TelemetryError};
@@ -72,6 +74,8 @@ pub(crate) fn version() -> String {
 struct Process {
     registry: Registry,
     telemetry: Telemetry,
+    /// The threads that serve connections, of whichever listener.
+    lanes: Arc<Lanes>,
     started: Instant,
 }
 
@@ -91,8 +95,12 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     }
     runtime.thread_stack_size(STACK_BYTES);
     let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
-    let process =
-        Process { registry: Registry::with_process_metrics(), telemetry: telemetry.clone(), started };
+    let process = Process {
+        registry: Registry::with_process_metrics(),
+        telemetry: telemetry.clone(),
+        lanes: Arc::new(Lanes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?),
+        started,
+    };
     let outcome = runtime.block_on(async {
         match role {
             Role::AllInOne | Role::Version => all_in_one(settings, process).await,
@@ -103,6 +111,14 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     runtime.shutdown_timeout(Duration::from_secs(1));
     telemetry.flush();
     outcome
+}
+
+/// As many as the shared workers.
+fn serving_threads(settings: &Settings) -> usize {
+    match settings.process.worker_threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        given => given,
+    }
 }
 
 async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure> {

@@ -64,6 +64,8 @@ pub struct Process {
     pub registry: Registry,
     /// The log, when its level may be changed over `/debug/flags/v`.
     pub telemetry: Option<Telemetry>,
+    /// Threads that serve connections; without, they are served where the facade was started.
+    pub lanes: Option<Arc<Lanes>>,
 }
 
 /// Why a facade did not start.
@@ -78,9 +80,6 @@ pub enum StartError {
     /// The internal CA.
     #[error("internal CA: {0}")]
     InternalCa(portico_auth::authn::AuthorityError),
-    /// The threads that serve connections cannot be started.
-    #[error("cannot start serving threads: {0}")]
-    Threads(std::io::Error),
     /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Bind {
@@ -154,10 +153,7 @@ impl Facade {
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
-        if settings.serving_threads > 0 {
-            let lanes = Lanes::start("https", settings.serving_threads).map_err(StartError::Threads)?;
-            options.lanes = Some(Arc::new(lanes));
-        }
+        options.lanes.clone_from(&process.lanes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
         let listener = listener.map_err(|source| StartError::Bind { address: settings.address, source })?;

@@ -42,9 +42,6 @@ pub struct FacadeSettings {
     pub max_request_body_bytes: usize,
     /// `--max-connections`, 16384.
     pub max_connections: usize,
-    /// `--worker-threads`: threads that serve connections, each with a runtime of its own; 0 serves them where the
-    /// facade was started.
-    pub serving_threads: usize,
     /// `--http2-max-streams-per-connection`, 250.
     pub http2_max_streams_per_connection: u32,
     /// `--disable-http2-serving`
@@ -202,7 +199,6 @@ impl FacadeSettings {
             max_mutating_requests_inflight: 200,
             max_request_body_bytes: 3 << 20,
             max_connections: 16_384,
-            serving_threads: 0,
             http2_max_streams_per_connection: 250,
             disable_http2_serving: false,
             max_request_header_bytes: 1 << 20,

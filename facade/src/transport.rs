@@ -1,17 +1,19 @@
 //! How the control service is reached: in this process, or over TLS with a facade's certificate.
 //!
-//! Three connections, so that the configuration, calls and watches do not fill each other's streams. It must not
-//! know which services are called.
+//! The configuration, calls and watches have connections of their own, so that they do not fill each other's streams;
+//! calls and watches one of each lane, so that no request waits for another thread. It must not know which services
+//! are called.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use portico_auth::forwarded::LocalTrust;
+use portico_kit::lanes;
 use portico_proto::client::{ConnectError, Connection};
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tower::util::BoxCloneSyncService;
 use tower::{Service, ServiceExt};
 
@@ -35,20 +37,54 @@ pub struct ControlTransport {
     pub(crate) trust: Option<LocalTrust>,
     pub(crate) local: bool,
     /// The connections to a control service elsewhere, so that they can be replaced.
-    channels: Option<Arc<Channels>>,
+    channels: Option<Arc<ArcSwap<Channels>>>,
 }
 
-/// Config, calls, streams.
-type Channels = [ArcSwap<Channel>; 3];
-const CONFIG: usize = 0;
-const CALLS: usize = 1;
-const STREAMS: usize = 2;
+struct Channels {
+    config: Channel,
+    calls: LaneChannels,
+    streams: LaneChannels,
+}
 
-/// One of the connections, whichever it is at the time of a call.
+impl Channels {
+    fn new(connection: &Connection, lanes: usize) -> Result<Self, ConnectError> {
+        let endpoint = connection.endpoint()?;
+        Ok(Self {
+            config: endpoint.connect_lazy(),
+            calls: LaneChannels::new(&endpoint, lanes),
+            streams: LaneChannels::new(&endpoint, lanes),
+        })
+    }
+}
+
+/// A channel of each lane, and one of all other threads.
+struct LaneChannels {
+    endpoint: Endpoint,
+    lanes: Box<[OnceLock<Channel>]>,
+    others: Channel,
+}
+
+impl LaneChannels {
+    fn new(endpoint: &Endpoint, lanes: usize) -> Self {
+        Self {
+            endpoint: endpoint.clone(),
+            lanes: (0..lanes).map(|_| OnceLock::new()).collect(),
+            others: endpoint.connect_lazy(),
+        }
+    }
+
+    /// Made at a lane's first call and by itself: what drives a channel lives where it was made.
+    fn here(&self) -> &Channel {
+        let mine = lanes::current().and_then(|lane| self.lanes.get(lane));
+        mine.map_or(&self.others, |channel| channel.get_or_init(|| self.endpoint.connect_lazy()))
+    }
+}
+
+/// One of the connections, whichever it is at the time and place of a call.
 #[derive(Clone)]
 struct Current {
-    channels: Arc<Channels>,
-    which: usize,
+    channels: Arc<ArcSwap<Channels>>,
+    of: fn(&Channels) -> &Channel,
 }
 
 impl Service<Request<tonic::body::Body>> for Current {
@@ -62,13 +98,9 @@ impl Service<Request<tonic::body::Body>> for Current {
     }
 
     fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
-        let channel = Channel::clone(&self.channels[self.which].load());
+        let channel = Channel::clone((self.of)(&self.channels.load()));
         Box::pin(async move { channel.oneshot(request).await.map_err(|e| ControlError(e.into())) })
     }
-}
-
-fn channels(connection: &Connection) -> Result<[Channel; 3], ConnectError> {
-    Ok([connection.channel()?, connection.channel()?, connection.channel()?])
 }
 
 impl ControlTransport {
@@ -88,25 +120,20 @@ impl ControlTransport {
         Self { config, calls, streams, trust: Some(trust), local: true, channels: None }
     }
 
-    /// A control service elsewhere. Nothing is dialled before the first call.
+    /// A control service elsewhere, called from so many lanes. Nothing is dialled before the first call.
     ///
     /// # Errors
     /// [`ConnectError`] when address or certificates cannot be used.
-    pub fn remote(connection: &Connection) -> Result<Self, ConnectError> {
-        let [config, calls, streams] = channels(connection)?;
-        let current = Arc::new([
-            ArcSwap::from_pointee(config),
-            ArcSwap::from_pointee(calls),
-            ArcSwap::from_pointee(streams),
-        ]);
-        let through = |which| BoxCloneSyncService::new(Current { channels: Arc::clone(&current), which });
+    pub fn remote(connection: &Connection, lanes: usize) -> Result<Self, ConnectError> {
+        let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, lanes)?));
+        let through = |of| BoxCloneSyncService::new(Current { channels: Arc::clone(&channels), of });
         Ok(Self {
-            config: through(CONFIG),
-            calls: through(CALLS),
-            streams: through(STREAMS),
+            config: through(|channels| &channels.config),
+            calls: through(|channels| channels.calls.here()),
+            streams: through(|channels| channels.streams.here()),
             trust: None,
             local: false,
-            channels: Some(current),
+            channels: Some(channels),
         })
     }
 
@@ -115,11 +142,9 @@ impl ControlTransport {
     /// # Errors
     /// [`ConnectError`]; everything stays as it was then.
     pub fn reconnect(&self, connection: &Connection) -> Result<(), ConnectError> {
-        let fresh = channels(connection)?;
         if let Some(current) = &self.channels {
-            for (place, channel) in current.iter().zip(fresh) {
-                place.store(Arc::new(channel));
-            }
+            let lanes = current.load().calls.lanes.len();
+            current.store(Arc::new(Channels::new(connection, lanes)?));
         }
         Ok(())
     }

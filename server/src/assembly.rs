@@ -19,6 +19,7 @@ use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
 use portico_kit::hooks::Hooks;
+use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics;
@@ -110,6 +111,8 @@ pub struct Process {
     pub metrics: metrics::Registry,
     /// The log.
     pub telemetry: Telemetry,
+    /// Threads that serve connections.
+    pub lanes: Arc<Lanes>,
 }
 
 /// A control service that runs.
@@ -295,8 +298,11 @@ fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsLi
         &[],
         &ServerTlsOptions { alpn: vec![b"h2".to_vec()], ..ServerTlsOptions::default() },
     )?;
-    let options =
-        ListenerOptions { max_connections: settings.max_connections, ..ListenerOptions::new("control") };
+    let options = ListenerOptions {
+        max_connections: settings.max_connections,
+        lanes: Some(Arc::clone(&process.lanes)),
+        ..ListenerOptions::new("control")
+    };
     let metrics = ListenerMetrics::new(&process.metrics, "control");
     TlsListener::bind(settings.control_address, tls, options, metrics)
         .map_err(|source| StartError::Bind { address: settings.control_address, source })

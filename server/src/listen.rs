@@ -1,14 +1,21 @@
-//! The gRPC listener: TLS connections from kit, as tonic takes them.
+//! The gRPC listener: TLS connections from kit, each served by tonic on the thread that accepted it.
 
+use std::future::ready;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::{Stream, StreamExt};
+use futures::{StreamExt, stream};
 use portico_auth::PeerChain;
-use portico_kit::listener::{Incoming, TlsIo};
+use portico_kit::drain::Watch;
+use portico_kit::listener::{Accepted, TlsIo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::body::Body;
+use tonic::service::Routes;
+use tonic::transport::server::Router;
+use tower::{BoxError, Layer, Service};
 
 /// What every request of a connection knows of its peer.
 #[derive(Clone)]
@@ -20,19 +27,34 @@ pub struct Connected {
 }
 
 /// A connection with its peer.
-pub struct Connection {
+struct Connection {
     io: TlsIo,
     connected: Connected,
+    /// Dropped with the connection.
+    _open: DropGuard,
 }
 
-/// Adapts accepted connections.
-pub fn connections(incoming: Incoming) -> impl Stream<Item = io::Result<Connection>> {
-    incoming.map(|accepted| {
-        let accepted = accepted?;
-        let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
-        let connected = Connected { address: accepted.peer.addr.to_string(), chain };
-        Ok(Connection { io: accepted.io, connected })
-    })
+/// Serves a connection in this runtime until it ends, or until what it has begun by the drain is done.
+pub async fn serve<L>(server: Router<L>, accepted: Accepted, mut drained: Watch)
+where
+    L: Layer<Routes>,
+    L::Service: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    <L::Service as Service<http::Request<Body>>>::Future: Send,
+    <L::Service as Service<http::Request<Body>>>::Error: Into<BoxError> + Send,
+{
+    let closed = CancellationToken::new();
+    let address = accepted.peer.addr.to_string();
+    let chain = accepted.peer.chain.as_ref().and_then(|c| PeerChain::new(c)).map(Arc::new);
+    let connected = Connected { address, chain };
+    let connection = Connection { io: accepted.io, connected, _open: closed.clone().drop_guard() };
+    // tonic takes the end of the connections to come for a stop: there are none, and no end of them.
+    let incoming = stream::once(ready(Ok::<_, io::Error>(connection))).chain(stream::pending());
+    let end = async move {
+        tokio::select! { () = drained.signaled() => {}, () = closed.cancelled() => {} }
+    };
+    if let Err(error) = server.serve_with_incoming_shutdown(incoming, end).await {
+        tracing::debug!(%error, "a connection was not served");
+    }
 }
 
 impl tonic::transport::server::Connected for Connection {

@@ -1,6 +1,7 @@
 //! The facade's settings, and its start beside a control service or alone.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use portico_facade::{
     AuthenticationSettings, AuthorizationMode, ControlTransport, Facade, FacadeSettings, FailStaticSettings,
@@ -39,7 +40,7 @@ pub(super) async fn alone(
         SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
     };
     let connection = Connection::from_kubeconfig(&file, None).map_err(|e| wrong(&e))?;
-    let control = ControlTransport::remote(&connection).map_err(|e| wrong(&e))?;
+    let control = ControlTransport::remote(&connection, process.lanes.count()).map_err(|e| wrong(&e))?;
     portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
         SettingError::new("--data-dir", format!("{}: {e}", settings.process.data_dir.display()))
     })?;
@@ -81,7 +82,11 @@ pub(super) fn url(settings: &Settings, bound: SocketAddr) -> String {
 }
 
 fn lent(process: &Process) -> portico_facade::Process {
-    portico_facade::Process { registry: process.registry.clone(), telemetry: Some(process.telemetry.clone()) }
+    portico_facade::Process {
+        registry: process.registry.clone(),
+        telemetry: Some(process.telemetry.clone()),
+        lanes: Some(Arc::clone(&process.lanes)),
+    }
 }
 
 fn given(settings: &Settings) -> Option<ServingCertificate> {
@@ -116,7 +121,6 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,
         max_request_body_bytes: s.max_request_body_bytes,
         max_connections: s.max_connections,
-        serving_threads: serving_threads(settings),
         http2_max_streams_per_connection: s.http2_max_streams_per_connection,
         max_request_header_bytes: s.max_request_header_bytes,
         request_header_timeout: s.request_header_timeout,
@@ -131,14 +135,6 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         profiling: settings.process.profiling,
         ..FacadeSettings::new(certificate)
     })
-}
-
-/// As many as the shared workers.
-fn serving_threads(settings: &Settings) -> usize {
-    match settings.process.worker_threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        given => given,
-    }
 }
 
 fn authentication(settings: &Settings) -> AuthenticationSettings {

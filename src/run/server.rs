@@ -1,5 +1,7 @@
 //! The control service's settings, and its start.
 
+use std::sync::Arc;
+
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{RegistrySettings, Server, ServerSettings, StoreSettings};
 
@@ -13,8 +15,11 @@ const DATABASE: &str = "portico.db";
 
 /// Starts the control service.
 pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Server, Failure> {
-    let process =
-        portico_server::Process { metrics: process.registry.clone(), telemetry: process.telemetry.clone() };
+    let process = portico_server::Process {
+        metrics: process.registry.clone(),
+        telemetry: process.telemetry.clone(),
+        lanes: Arc::clone(&process.lanes),
+    };
     Ok(Server::start(server_settings(settings), process).await?)
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Process {
     /// Serve /debug/pprof (when built with it) and /debug/flags.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
     pub(crate) profiling: bool,
-    /// Worker threads; 0 = one per core.
+    /// Threads for work that is shared, and as many that serve connections; 0 = one of each per core.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) worker_threads: usize,
 }

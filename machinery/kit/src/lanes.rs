@@ -4,6 +4,7 @@
 //! No task moves between threads, so no thread is woken for another one's work; that is what the shared scheduler
 //! spends most on when requests are short. Work that blocks belongs elsewhere. It must not know what is served.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,6 +13,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A lane's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
+
+thread_local! {
+    static LANE: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Which lane this thread is: its number, from 0. None on other threads. For what a lane keeps for itself.
+pub fn current() -> Option<usize> {
+    LANE.get()
+}
 
 /// Serving threads. They end when this is dropped, and with them what still runs there.
 #[derive(Debug)]
@@ -29,16 +39,21 @@ impl Lanes {
     pub fn start(name: &str, count: usize) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let mut handles = Vec::new();
-        for _ in 0..count.max(1) {
+        for lane in 0..count.max(1) {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             handles.push(runtime.handle().clone());
             let stop = stop.clone();
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .stack_size(STACK_BYTES)
-                .spawn(move || runtime.block_on(stop.cancelled()))?;
+            std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(move || {
+                LANE.set(Some(lane));
+                runtime.block_on(stop.cancelled());
+            })?;
         }
         Ok(Self { handles, next: AtomicUsize::new(0), _stop: stop.drop_guard() })
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.handles.len()
     }
 
     /// The lanes in turn.
@@ -54,19 +69,21 @@ mod tests {
     #[tokio::test]
     async fn lanes_take_turns_and_what_runs_there_stays_there() {
         let lanes = Lanes::start("lane", 2).unwrap();
+        assert_eq!((lanes.count(), current()), (2, None));
         let mut seen = Vec::new();
         for _ in 0..4 {
             let (tx, rx) = tokio::sync::oneshot::channel();
             lanes.next().spawn(async move {
-                let before = std::thread::current().id();
+                let before = (std::thread::current().id(), current());
                 tokio::task::yield_now().await;
-                let _ = tx.send((before, std::thread::current().id()));
+                let _ = tx.send((before, (std::thread::current().id(), current())));
             });
             let (before, after) = rx.await.unwrap();
             assert_eq!(before, after);
             seen.push(after);
         }
         assert_eq!((seen[0], seen[1]), (seen[2], seen[3]));
-        assert_ne!(seen[0], seen[1]);
+        assert_ne!(seen[0].0, seen[1].0);
+        assert_eq!((seen[0].1, seen[1].1), (Some(0), Some(1)));
     }
 }

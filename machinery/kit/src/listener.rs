@@ -6,7 +6,7 @@
 mod accept;
 mod conn;
 
-pub use conn::{Accepted, Incoming, PeerInfo, TlsIo};
+pub use conn::{Accepted, PeerInfo, TlsIo};
 
 use std::io;
 use std::net::SocketAddr;

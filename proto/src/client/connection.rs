@@ -93,7 +93,16 @@ impl Connection {
         self
     }
 
-    fn endpoint(&self) -> Result<Endpoint, tonic::transport::Error> {
+    /// Where and how to dial, for those who keep several channels.
+    ///
+    /// # Errors
+    /// [`ConnectError::Transport`].
+    pub fn endpoint(&self) -> Result<Endpoint, ConnectError> {
+        self.checked_endpoint()
+            .map_err(|source| ConnectError::Transport { server: self.server.clone(), source })
+    }
+
+    fn checked_endpoint(&self) -> Result<Endpoint, tonic::transport::Error> {
         let mut tls = ClientTlsConfig::new();
         if let Some(ca) = &self.ca_pem {
             tls = tls.ca_certificate(Certificate::from_pem(ca));
@@ -118,10 +127,7 @@ impl Connection {
     /// # Errors
     /// [`ConnectError::Transport`].
     pub fn channel(&self) -> Result<Channel, ConnectError> {
-        let endpoint = self
-            .endpoint()
-            .map_err(|source| ConnectError::Transport { server: self.server.clone(), source })?;
-        Ok(endpoint.connect_lazy())
+        Ok(self.endpoint()?.connect_lazy())
     }
 }
 

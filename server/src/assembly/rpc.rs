@@ -113,7 +113,7 @@ fn reflection<'a>() -> Reflection<'a> {
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// Serves until drained; a server that ends by itself ends the process.
+/// Serves each connection on the lane that accepted it, until drained.
 pub(super) fn serve(
     settings: &ServerSettings,
     listener: TlsListener,
@@ -122,23 +122,17 @@ pub(super) fn serve(
     tasks: &TaskSet,
     drained: drain::Watch,
 ) {
-    let incoming = listen::connections(listener.incoming(tasks, drained.clone()));
     let server = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .max_concurrent_streams(settings.max_streams_per_connection)
         .layer(chain)
         .add_routes(routes);
-    let (mut until, over) = (drained.clone(), tasks.token());
-    tasks.spawn_critical("grpc-server", async move {
-        let served =
-            server.serve_with_incoming_shutdown(incoming, async move { until.signaled().await }).await;
-        // A drain ends the server before the set is cancelled; it waits for nobody who holds its watch.
-        let was_drained = drained.is_signaled();
-        drop(drained);
-        if served.is_ok() && was_drained {
-            over.cancelled().await;
-        }
-        served
-    });
+    let until = drained.clone();
+    tasks.spawn(
+        "grpc-listener",
+        listener.serve(tasks.clone(), drained, move |accepted| {
+            listen::serve(server.clone(), accepted, until.clone())
+        }),
+    );
 }

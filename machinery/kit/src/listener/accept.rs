@@ -6,17 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
-use super::conn::{Accepted, Incoming, PeerInfo, Place, TlsIo};
+use super::conn::{Accepted, PeerInfo, Place, TlsIo};
 use super::{ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
 use crate::backoff::{Backoff, Policy};
 use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
 
-/// Connections that wait to be taken from [`Incoming`]; when so many do, handshakes wait in their tasks.
-const INCOMING: usize = 64;
 /// Pauses after errors of accept itself (out of descriptors).
 const ACCEPT_ERRORS: Policy =
     Policy::new(std::time::Duration::from_millis(5), std::time::Duration::from_secs(1), 2.0, 0.0);
@@ -69,23 +67,6 @@ impl TlsListener {
             }
         }
         tracing::debug!(listener = shared.options.name, "stopped listening");
-    }
-
-    /// Spawns the loop and gives its connections as a stream that ends with the drain.
-    pub fn incoming(self, tasks: &TaskSet, drain: Watch) -> Incoming {
-        let (tx, rx) = mpsc::channel(INCOMING);
-        let (set, name) = (tasks.clone(), self.options.name);
-        tasks.spawn(name, async move {
-            let hand_over = move |accepted| {
-                let tx = tx.clone();
-                async move {
-                    // Nobody takes connections any more: this one is closed.
-                    let _ = tx.send(accepted).await;
-                }
-            };
-            self.serve(set, drain, hand_over).await;
-        });
-        Incoming { rx }
     }
 }
 

@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::server::TlsStream;
 
 /// Who is at the other end.
@@ -102,25 +102,5 @@ impl AsyncWrite for TlsIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// Accepted connections as a stream, for servers that want one. It ends when the drain begins.
-pub struct Incoming {
-    pub(super) rx: mpsc::Receiver<Accepted>,
-}
-
-impl Incoming {
-    /// The next connection, or none once the listener has stopped.
-    pub async fn accept(&mut self) -> Option<Accepted> {
-        self.rx.recv().await
-    }
-}
-
-impl futures::Stream for Incoming {
-    type Item = io::Result<Accepted>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.rx.poll_recv(cx).map(|accepted| accepted.map(Ok))
     }
 }
