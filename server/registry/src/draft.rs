@@ -20,7 +20,8 @@ pub(crate) fn encode(served: &Served, object: &mut Object) -> Result<Value> {
         Some(splice) => index(served, object, splice),
         None => MetadataIndexer.index(&served.resource, &json).map_err(Status::internal)?,
     };
-    Ok(Value::new(json, indexed))
+    // Copied: a buffer that grew is up to twice as large as what is in it, and allocators leave it so when it shrinks.
+    Ok(Value::new(json.as_slice(), indexed))
 }
 
 fn index(served: &Served, object: &Object, splice: u32) -> Indexed {
