@@ -32,11 +32,11 @@ pub struct RouteTable {
     mux: PathRecorderMux<Target>,
     /// By name.
     routes: ShardedMap<Arc<Upstream>>,
-    /// Versions with a route, by group.
-    groups: ShardedMap<Arc<BTreeSet<Arc<str>>>>,
+    /// Versions with a route, by group; mostly one.
+    groups: ShardedMap<Arc<[Box<str>]>>,
     /// By the entry's key.
     served: ShardedMap<Arc<Served>>,
-    /// How many entries there are, by `source/group/version` and by `source/group`.
+    /// How many entries of local servers there are, by `source/group/version` and by `source/group`.
     owners: ShardedMap<usize>,
     /// PEM by hash.
     bundles: ShardedMap<Bytes>,
@@ -131,29 +131,27 @@ impl RouteTable {
         self.mux.unregister(&root);
         self.mux.unregister(&format!("{root}/"));
         let Some(versions) = self.groups.get(&gv.group) else { return };
-        let mut versions = BTreeSet::clone(versions);
-        versions.remove(gv.version.as_str());
-        if versions.is_empty() {
+        let left: Arc<[_]> = versions.iter().filter(|v| ***v != *gv.version).cloned().collect();
+        if left.is_empty() {
             self.groups.remove(&gv.group);
             self.mux.unregister(&format!("/apis/{}", gv.group));
             self.mux.unregister(&format!("/apis/{}/", gv.group));
         } else {
-            self.groups.insert(gv.group.as_str().into(), Arc::new(versions));
+            self.groups.insert(gv.group.as_str().into(), left);
         }
     }
 
     fn add_to_group(&mut self, group: &str, version: &str) {
-        let known = self.groups.get(group);
-        if known.is_some_and(|versions| versions.contains(version)) {
+        let known = self.groups.get(group).map_or(&[][..], |versions| versions);
+        if known.iter().any(|known| **known == *version) {
             return;
         }
-        let mut versions = known.map(|v| BTreeSet::clone(v)).unwrap_or_default();
-        if versions.is_empty() {
+        let versions = known.iter().cloned().chain([version.into()]).collect();
+        if known.is_empty() {
             self.mux.handle(&format!("/apis/{group}"), Listing::Listed, Target::Group);
             self.mux.handle(&format!("/apis/{group}/"), Listing::Unlisted, Target::Group);
         }
-        versions.insert(version.into());
-        self.groups.insert(group.into(), Arc::new(versions));
+        self.groups.insert(group.into(), versions);
     }
 
     /// Adds or replaces what a group version offers, by the entry's key.
@@ -172,6 +170,10 @@ impl RouteTable {
 
     fn count(&mut self, served: &Served, by: isize) {
         let Served { source, group, version, .. } = served;
+        if *source == Source::Aggregator {
+            // Nobody asks: a backend's group versions have routes.
+            return;
+        }
         for key in [owner_key(*source, group, Some(version)), owner_key(*source, group, None)] {
             let count = self.owners.get(&key).copied().unwrap_or(0).saturating_add_signed(by);
             if count == 0 {
@@ -246,11 +248,7 @@ fn root_of(group: &str, version: &str) -> String {
 }
 
 fn owner_key(source: Source, group: &str, version: Option<&str>) -> String {
-    let source = match source {
-        Source::Aggregator => "aggregator",
-        Source::Builtin => "builtin",
-        Source::Crd => "crd",
-    };
+    let source = source.as_str();
     match version {
         Some(version) => format!("{source}/{group}/{version}"),
         None => format!("{source}/{group}"),

@@ -49,6 +49,8 @@ impl<V: Clone> ShardedMap<V> {
         match leaf.iter_mut().find(|(k, _)| *k == key) {
             Some((_, old)) => Some(std::mem::replace(old, value)),
             None => {
+                // Most leaves hold one or two entries for ever: room for four would be the most of the map.
+                leaf.reserve_exact(1);
                 leaf.push((key, value));
                 self.len += 1;
                 None
