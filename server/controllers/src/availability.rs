@@ -137,12 +137,11 @@ impl<P: Prober> Availability<P> {
     /// [`HINT_AGE`] it counts no more. A bad one makes us probe at once.
     pub fn hint(&self, facade: &str, name: &str, ok: bool, detail: &str) {
         // Facades outlive APIServices by a moment; what is not there needs no memory.
-        if self.inner.informers.facts().api_service(name).is_none() {
-            return;
-        }
+        let known = self.inner.informers.facts().api_service(name).map(|facts| facts.name.clone());
+        let Some(name) = known else { return };
         let since = time::rfc3339(Timestamp::now());
-        if self.inner.cache.lock().hint(facade, name, ok, detail, Instant::now(), since) {
-            self.inner.remote.add(name.into());
+        if self.inner.cache.lock().hint(facade, &name, ok, detail, Instant::now(), since) {
+            self.inner.remote.add(name);
         }
     }
 

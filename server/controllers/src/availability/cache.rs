@@ -77,7 +77,8 @@ pub enum Next {
 pub struct Cache {
     outcomes: HashMap<Arc<str>, Outcome>,
     running: HashMap<Arc<str>, Running>,
-    hints: HashMap<Arc<str>, HashMap<String, Hint>>,
+    /// What facades tell, by facade: few, and mostly one.
+    hints: HashMap<Arc<str>, Vec<(Box<str>, Hint)>>,
     limiter: KeyLimiter<Arc<str>>,
     /// Probed because a connection was lost: when they fail, all that use the same address are probed.
     canaries: HashSet<Arc<str>>,
@@ -188,7 +189,7 @@ impl Cache {
     pub fn hint(
         &mut self,
         facade: &str,
-        name: &str,
+        name: &Arc<str>,
         ok: bool,
         detail: &str,
         now: Instant,
@@ -196,10 +197,17 @@ impl Cache {
     ) -> bool {
         let hints = match self.hints.get_mut(name) {
             Some(hints) => hints,
-            None => self.hints.entry(name.into()).or_default(),
+            None => self.hints.entry(name.clone()).or_default(),
         };
         let hint = Hint { ok, detail: detail.to_owned(), since, at: now };
-        let before = hints.insert(facade.to_owned(), hint);
+        let before = match hints.iter_mut().find(|(who, _)| **who == *facade) {
+            Some((_, before)) => Some(std::mem::replace(before, hint)),
+            None => {
+                hints.reserve_exact(1);
+                hints.push((facade.into(), hint));
+                None
+            }
+        };
         let Some(outcome) = self.outcomes.get_mut(name) else { return true };
         if !ok && outcome.result.is_ok() && now >= outcome.at + HINT_PAUSE {
             outcome.valid_until = now;
@@ -212,7 +220,8 @@ impl Cache {
     pub fn forget_facade(&mut self, facade: &str) -> Vec<Arc<str>> {
         let mut concerned = Vec::new();
         self.hints.retain(|name, hints| {
-            if hints.remove(facade).is_some() {
+            if let Some(at) = hints.iter().position(|(who, _)| **who == *facade) {
+                hints.swap_remove(at);
                 concerned.push(name.clone());
             }
             !hints.is_empty()
@@ -223,7 +232,7 @@ impl Cache {
     /// Whether a connected facade reaches the backend.
     #[must_use]
     pub fn reached_by_facade(&self, name: &str, now: Instant) -> bool {
-        self.hints.get(name).is_some_and(|hints| hints.values().any(|h| h.ok && now < h.at + HINT_AGE))
+        self.hints.get(name).is_some_and(|hints| hints.iter().any(|(_, h)| h.ok && now < h.at + HINT_AGE))
     }
 
     /// The last probe of an APIService.
@@ -235,8 +244,7 @@ impl Cache {
     /// What facades tell about an APIService, sorted by facade.
     #[must_use]
     pub fn hints(&self, name: &str) -> Vec<(&str, &Hint)> {
-        let mut hints: Vec<_> =
-            self.hints.get(name).into_iter().flatten().map(|(f, h)| (f.as_str(), h)).collect();
+        let mut hints: Vec<_> = self.hints.get(name).into_iter().flatten().map(|(f, h)| (&**f, h)).collect();
         hints.sort_unstable_by_key(|(facade, _)| *facade);
         hints
     }
