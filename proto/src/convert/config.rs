@@ -160,7 +160,8 @@ impl TryFrom<pb::Entry> for Entry {
         let payload = match payload {
             P::Route(r) => Payload::Route(Arc::new(route_of(&key, revision, r)?)),
             P::Served(s) => Payload::Served(Arc::new(served_of(s))),
-            P::TrustBundle(b) => Payload::TrustBundle(b.pem),
+            // A copy: what was decoded is a part of the whole message's buffer, and would keep it.
+            P::TrustBundle(b) => Payload::TrustBundle(Bytes::copy_from_slice(&b.pem)),
             P::Check(c) => Payload::Check(Check { endpoints: c.endpoints, ok: c.ok, message: c.message }),
             P::Setting(s) => Payload::Setting(s.value),
         };
