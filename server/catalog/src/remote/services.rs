@@ -12,9 +12,12 @@ use super::discovery::Found;
 use super::openapi::Described;
 use crate::documents::Documents;
 
-/// What one fetch serves: a service as it is dialled and trusted.
+/// What one fetch serves: a service as it is dialled and trusted. Shared by all group versions that it serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ServiceKey {
+pub(crate) struct ServiceKey(Arc<Reach>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Reach {
     service: ServiceReference,
     server_name: String,
     trust: Trust,
@@ -22,17 +25,18 @@ pub(crate) struct ServiceKey {
 
 impl ServiceKey {
     fn of(backend: &Backend) -> Self {
-        Self {
+        Self(Arc::new(Reach {
             service: backend.service.clone(),
             server_name: backend.server_name.clone(),
             trust: backend.trust.clone(),
-        }
+        }))
     }
 }
 
 impl fmt::Display for ServiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}:{}", self.service.namespace, self.service.name, self.service.port)
+        let ServiceReference { namespace, name, port } = &self.0.service;
+        write!(f, "{namespace}/{name}:{port}")
     }
 }
 
@@ -92,7 +96,7 @@ impl Services {
     pub fn set_route(&mut self, name: &str, route: Option<Arc<Route>>) -> Effect {
         let mut effect = Effect::default();
         let remote = route.and_then(|route| Some((route.clone(), route.backend.clone()?)));
-        let key = remote.as_ref().map(|(_, backend)| ServiceKey::of(backend));
+        let key = remote.as_ref().map(|(_, backend)| self.key(backend));
         if let Some((gv, old)) = self.owners.get(name).cloned()
             && (Some(&old) != key.as_ref() || remote.as_ref().is_some_and(|(r, _)| r.group_version != gv))
         {
@@ -117,6 +121,12 @@ impl Services {
         let worth = !known || moved || was != Some(true);
         effect.fetch = (route.available.ok && worth).then_some(key);
         effect
+    }
+
+    /// The key that the other group versions of this service hold already, if there are any.
+    fn key(&self, backend: &Backend) -> ServiceKey {
+        let key = ServiceKey::of(backend);
+        self.services.get_key_value(&key).map_or(key, |(known, _)| known.clone())
     }
 
     fn leave(&mut self, name: &str, gv: &GroupVersion, key: &ServiceKey) {
