@@ -12,6 +12,7 @@ pub mod gvk;
 pub mod names;
 pub mod object;
 pub mod openapi;
+pub mod pool;
 pub mod request_info;
 pub mod resolve;
 pub mod route;

@@ -7,15 +7,17 @@ mod api_service;
 mod backend_urls;
 mod facts;
 mod index;
+mod readings;
 mod service;
 mod slice;
 
-pub use api_service::{AUTOMANAGED_LABEL, ApiServiceFacts, BackendFacts, Bundle, BundlePool, CaBundle};
+pub use api_service::{AUTOMANAGED_LABEL, Alike, ApiServiceFacts, BackendFacts, Bundle, CaBundle};
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };
 pub use facts::{Facts, Touched, Watched};
 pub use index::{ServiceIndex, ServiceKey};
+pub use readings::Readings;
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, SlicePort};
 

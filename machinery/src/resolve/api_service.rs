@@ -1,8 +1,7 @@
 //! What routing and probing need to know of an APIService.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +10,7 @@ use super::{BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, FAILED_DISCOVER
 use crate::digest::sha256_hex;
 use crate::gvk::GroupVersion;
 use crate::object::{Cursor, Object};
+use crate::pool::Pool;
 use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
 
 /// Says that the auto-register controller manages an APIService: `onstart` or `true` (aggregator 5.1).
@@ -28,29 +28,25 @@ pub struct Bundle {
 /// A bundle that is there, shared by everybody who names the same bytes.
 pub type CaBundle = Arc<Bundle>;
 
-/// Bundles by content: 5,000 APIServices with 50 CAs hold 50 bundles.
-#[derive(Debug, Default)]
-pub struct BundlePool {
-    bundles: HashMap<Arc<str>, Weak<Bundle>>,
-    /// Sweep when the pool has grown to this.
-    sweep_at: usize,
+impl Bundle {
+    /// The bundle of these bytes.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { hash: sha256_hex(&bytes).into(), pem: bytes.into() }
+    }
 }
 
-impl BundlePool {
-    /// The shared bundle of these bytes.
-    pub fn intern(&mut self, bytes: Vec<u8>) -> CaBundle {
-        let hash = sha256_hex(&bytes);
-        if let Some(bundle) = self.bundles.get(hash.as_str()).and_then(Weak::upgrade) {
-            return bundle;
-        }
-        if self.bundles.len() >= self.sweep_at {
-            self.bundles.retain(|_, bundle| bundle.strong_count() > 0);
-            self.sweep_at = self.bundles.len() * 2 + 64;
-        }
-        let bundle = Arc::new(Bundle { hash: hash.into(), pem: bytes.into() });
-        self.bundles.insert(bundle.hash.clone(), Arc::downgrade(&bundle));
-        bundle
+impl Hash for Bundle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
     }
+}
+
+/// What APIServices say alike, held once: 5,000 of them with 50 CAs hold 50 bundles.
+#[derive(Debug, Default)]
+pub struct Alike {
+    bundles: Pool<Bundle>,
+    backends: Pool<BackendFacts>,
 }
 
 /// An APIService, as far as routing and probing go.
@@ -73,13 +69,13 @@ pub struct ApiServiceFacts {
     /// `spec.versionPriority`
     pub version_priority: i32,
     /// Present when `spec.service` is.
-    pub backend: Option<BackendFacts>,
+    pub backend: Option<Arc<BackendFacts>>,
     /// The Available condition; absent before the first verdict.
     pub available: Option<Availability>,
 }
 
 /// The part of an APIService that says where its backend is and how to trust it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BackendFacts {
     /// `spec.service`
     pub service: ServiceReference,
@@ -109,8 +105,9 @@ impl BackendFacts {
 
 impl ApiServiceFacts {
     /// Reads them off an APIService as it is stored (validated, defaulted).
-    pub fn of(object: &Object, bundles: &mut BundlePool) -> Self {
+    pub fn of(object: &Object, alike: &mut Alike) -> Self {
         let spec = object.at(&["spec"]);
+        let backend = spec.field("service").is_present().then(|| backend(object, &spec, &mut alike.bundles));
         let number = |field: &str| i32::try_from(spec.field(field).i64().unwrap_or(0)).unwrap_or(0);
         Self {
             name: object.name().into(),
@@ -121,7 +118,7 @@ impl ApiServiceFacts {
             group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
             group_priority_minimum: number("groupPriorityMinimum"),
             version_priority: number("versionPriority"),
-            backend: spec.field("service").is_present().then(|| backend(object, &spec, bundles)),
+            backend: backend.map(|backend| alike.backends.share(backend)),
             available: available(object),
         }
     }
@@ -133,7 +130,7 @@ impl ApiServiceFacts {
     }
 }
 
-fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut BundlePool) -> BackendFacts {
+fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut Pool<Bundle>) -> BackendFacts {
     let service = spec.field("service");
     let service = ServiceReference {
         namespace: service.field("namespace").str().to_owned(),
@@ -143,7 +140,7 @@ fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut BundlePool) -> Back
     let bytes = STANDARD.decode(spec.field("caBundle").str()).unwrap_or_default();
     let server_name = object.annotation(BACKEND_SERVER_NAME).filter(|name| !name.is_empty());
     BackendFacts {
-        bundle: (!bytes.is_empty()).then(|| bundles.intern(bytes)),
+        bundle: (!bytes.is_empty()).then(|| bundles.share(Bundle::new(bytes))),
         insecure: spec.field("insecureSkipTLSVerify").bool(),
         urls: object.annotation(BACKEND_URLS).map(|text| {
             backend_urls(text).map_err(|error| ResolveError {

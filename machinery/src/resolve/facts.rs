@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{ApiServiceFacts, BundlePool, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
+use super::{ApiServiceFacts, Readings, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
 use crate::gvk::GroupResource;
 use crate::object::Object;
 
@@ -41,12 +41,18 @@ impl Watched {
 /// The facts. Every change adds the names of the APIServices that it touches to a set.
 #[derive(Debug, Default)]
 pub struct Facts {
-    api_services: BTreeMap<Arc<str>, ApiServiceFacts>,
+    api_services: BTreeMap<Arc<str>, Arc<ApiServiceFacts>>,
     services: ServiceIndex,
-    bundles: BundlePool,
+    readings: Readings,
 }
 
 impl Facts {
+    /// Nothing is known yet; others who follow the same objects read them together with these.
+    #[must_use]
+    pub fn new(readings: Readings) -> Self {
+        Self { readings, ..Self::default() }
+    }
+
     /// An object is there or changed.
     pub fn put(&mut self, watched: Watched, object: &Object, touched: &mut Touched) {
         let key = ServiceKey::new(object.namespace(), object.name());
@@ -54,7 +60,7 @@ impl Facts {
             Watched::Services => self.set_service(key, Some(ServiceFacts::of(object)), touched),
             Watched::EndpointSlices => self.set_slice(key, SliceFacts::of(object), touched),
             Watched::ApiServices => {
-                let facts = ApiServiceFacts::of(object, &mut self.bundles);
+                let facts = self.readings.api_service(object);
                 self.set_api_service(facts.name.clone(), Some(facts), touched);
             }
         }
@@ -97,8 +103,13 @@ impl Facts {
     }
 
     /// An APIService as it now is, or that it is gone. It is touched even when nothing that is read changed.
-    pub fn set_api_service(&mut self, name: Arc<str>, facts: Option<ApiServiceFacts>, touched: &mut Touched) {
-        let key = |f: &ApiServiceFacts| f.backend.as_ref().map(|b| ServiceKey::from(&b.service));
+    fn set_api_service(
+        &mut self,
+        name: Arc<str>,
+        facts: Option<Arc<ApiServiceFacts>>,
+        touched: &mut Touched,
+    ) {
+        let key = |f: &Arc<ApiServiceFacts>| f.backend.as_ref().map(|b| ServiceKey::from(&b.service));
         let after = facts.as_ref().and_then(key);
         let before = match facts {
             Some(facts) => self.api_services.insert(name.clone(), facts),
@@ -121,12 +132,12 @@ impl Facts {
     /// One APIService.
     #[must_use]
     pub fn api_service(&self, name: &str) -> Option<&ApiServiceFacts> {
-        self.api_services.get(name)
+        self.api_services.get(name).map(|facts| &**facts)
     }
 
     /// All APIServices, by name.
     pub fn api_services(&self) -> impl Iterator<Item = &ApiServiceFacts> {
-        self.api_services.values()
+        self.api_services.values().map(|facts| &**facts)
     }
 
     /// All Services and their slices.

@@ -158,18 +158,20 @@ fn an_api_service_reads_as_facts_and_shares_its_bundle() {
             r#"{{"metadata":{{"name":"v1.g","uid":"u","resourceVersion":"7"{extra}}},"spec":{{"group":"g","version":"v1","groupPriorityMinimum":10,"versionPriority":5,"caBundle":"QUJD","service":{{"namespace":"ns","name":"svc"}}}},"status":{{"conditions":[{{"type":"Available","status":"True","reason":"Passed"}}]}}}}"#
         )
     };
-    let mut pool = BundlePool::default();
-    let mut read = |text: &str| ApiServiceFacts::of(&Object::from_json(text.as_bytes()).unwrap(), &mut pool);
+    let mut alike = Alike::default();
+    let mut read = |text: &str| ApiServiceFacts::of(&Object::from_json(text.as_bytes()).unwrap(), &mut alike);
     let (one, two) = (read(&json("")), read(&json(r#","labels":{"look":"again"}"#)));
     assert!(one.is_available() && one.revision == 7 && one.fingerprint != two.fingerprint);
     let (one, two) = (one.backend.unwrap(), two.backend.unwrap());
-    assert!(Arc::ptr_eq(one.bundle.as_ref().unwrap(), two.bundle.as_ref().unwrap()));
+    assert!(Arc::ptr_eq(&one, &two), "they say the same of it");
     assert_eq!((one.server_name.as_str(), one.service.port), ("svc.ns.svc", 443));
     let hash = "b5d4045c3f466fa91fe2cc6abe79232a1a57cdf104f7a26e716e0a1e2789df78";
     assert_eq!(one.trust(), Trust::Bundle(hash.into()));
     let urls = r#","annotations":{"portico.dev/backend-urls":"https://a:1","portico.dev/backend-protocol":"h2","portico.dev/backend-server-name":"x"}"#;
     let three = read(&json(urls)).backend.unwrap();
-    assert_eq!((three.server_name.as_str(), three.http2, three.urls.unwrap().unwrap().len()), ("x", true, 1));
+    assert!(Arc::ptr_eq(one.bundle.as_ref().unwrap(), three.bundle.as_ref().unwrap()));
+    let urls = three.urls.as_ref().unwrap().as_ref().unwrap();
+    assert_eq!((three.server_name.as_str(), three.http2, urls.len()), ("x", true, 1));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use futures::stream::{BoxStream, SelectAll, StreamExt};
 use parking_lot::{RwLock, RwLockReadGuard};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::{Facts, ServiceKey, Touched, Watched};
+use portico_machinery::resolve::{Facts, Readings, ServiceKey, Touched, Watched};
 use portico_machinery::{GroupResource, Status};
 use portico_registry::{Change, Registry};
 
@@ -39,7 +39,7 @@ type Batches = BoxStream<'static, Vec<(Watched, Change)>>;
 pub type Handler = Arc<dyn Fn(&Facts, &Touched) + Send + Sync>;
 
 /// The facts and who wants to hear of changes. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Informers {
     inner: Arc<Inner>,
 }
@@ -50,17 +50,13 @@ struct Inner {
     synced: Signal,
 }
 
-impl Default for Inner {
-    fn default() -> Self {
-        Self { facts: RwLock::default(), handlers: RwLock::default(), synced: Signal::new("InformersSynced") }
-    }
-}
-
 impl Informers {
-    /// Knows nothing yet.
+    /// Knows nothing yet. Others who follow the same objects share what is read off them.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub fn new(readings: Readings) -> Self {
+        let facts = RwLock::new(Facts::new(readings));
+        let (handlers, synced) = (RwLock::default(), Signal::new("InformersSynced"));
+        Self { inner: Arc::new(Inner { facts, handlers, synced }) }
     }
 
     /// Adds a handler. One that is added before [`Informers::run`] hears of everything that is there at the start.

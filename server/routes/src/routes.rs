@@ -9,7 +9,7 @@ use futures::StreamExt;
 use parking_lot::RwLock;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::Touched;
+use portico_machinery::resolve::{Readings, Touched};
 use portico_machinery::route::{ResolveError, Route, ServiceReference, Target};
 use portico_registry::Registry;
 
@@ -31,20 +31,24 @@ struct Inner {
     initiated: Signal,
 }
 
-#[derive(Default)]
 struct State {
     index: Index,
     table: Table,
 }
 
 impl Routes {
-    /// Without objects; the group versions that the local chain serves are routed from the start.
+    /// Without objects; the group versions that the local chain serves are routed from the start. Others who follow the
+    /// same objects share what is read off them.
     #[must_use]
-    pub fn new(settings: Settings, installed: impl IntoIterator<Item = Installed>) -> Self {
+    pub fn new(
+        settings: Settings,
+        readings: Readings,
+        installed: impl IntoIterator<Item = Installed>,
+    ) -> Self {
+        let state = RwLock::new(State { index: Index::new(readings), table: Table::default() });
         let publisher = Publisher::new(settings.history);
         let initiated = Signal::new("APIServiceRegistrationControllerInitiated");
-        let routes =
-            Self { inner: Arc::new(Inner { settings, state: RwLock::default(), publisher, initiated }) };
+        let routes = Self { inner: Arc::new(Inner { settings, state, publisher, initiated }) };
         for one in installed {
             routes.set_installed(one.group_version.api_service_name().into(), Some(one));
         }

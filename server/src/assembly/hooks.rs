@@ -13,6 +13,7 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::resolve::Readings;
 use portico_registry::Registry;
 use portico_routes::{Evidence, Installed, Routes};
 use portico_server_catalog::Documents;
@@ -52,11 +53,14 @@ impl Rooms {
         own: SocketAddr,
     ) -> Result<Self, StartError> {
         let backends = Backends::new(settings, process, tasks, own)?;
+        // Both follow the same objects.
+        let readings = Readings::default();
         let routes = Routes::new(
             portico_routes::Settings { mode: mode(settings), ..portico_routes::Settings::default() },
+            readings.clone(),
             installed(kinds),
         );
-        let informers = Informers::new();
+        let informers = Informers::new(readings);
         let prober = backends.prober(ProbeSettings::default());
         let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);

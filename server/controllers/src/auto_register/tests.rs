@@ -1,6 +1,6 @@
 //! The controller around the table, as far as it needs no registry.
 
-use portico_machinery::resolve::{ServiceKey, Watched};
+use portico_machinery::resolve::{Readings, ServiceKey, Watched};
 use portico_machinery::{GroupVersion, Object};
 
 use super::*;
@@ -15,7 +15,7 @@ fn desired(group: &str, mode: Mode) -> Desired {
 }
 
 fn controller(built_in: &[&str]) -> (Informers, AutoRegister) {
-    let informers = Informers::new();
+    let informers = Informers::new(Readings::default());
     let built_in: Vec<_> = built_in.iter().map(|g| desired(g, Mode::OnStart)).collect();
     let controller = AutoRegister::new(&informers, built_in, &MetricsRegistry::new());
     (informers, controller)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use portico_machinery::resolve::Watched;
+use portico_machinery::resolve::{Readings, Watched};
 use portico_machinery::route::Target;
 use portico_machinery::{GroupResource, Object, Status};
 
@@ -38,7 +38,7 @@ pub(super) fn object(json: &str) -> Object {
 pub(super) fn api_service(group: &str, service: &str) -> Object {
     let service = if service.is_empty() { String::new() } else { format!(r#","service":{service}"#) };
     object(&format!(
-        r#"{{"metadata":{{"name":"v1.{group}","uid":"uid-{group}","resourceVersion":"1"}},"spec":{{"group":"{group}","version":"v1","groupPriorityMinimum":1,"versionPriority":1{service}}}}}"#
+        r#"{{"metadata":{{"name":"v1.{group}","uid":"uid-{group}"}},"spec":{{"group":"{group}","version":"v1","groupPriorityMinimum":1,"versionPriority":1{service}}}}}"#
     ))
 }
 
@@ -54,26 +54,31 @@ pub(super) fn slice(rest: &str) -> Object {
     ))
 }
 
-/// Plays the registry: a status write is stored, counted and told to the informers.
+/// Plays the registry: a write is stored under a revision of its own and told to the informers, a status write counted.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) informers: Informers,
     objects: Arc<Mutex<HashMap<String, Object>>>,
     writes: Arc<Mutex<Vec<(String, String)>>>,
     conflicts: Arc<Mutex<usize>>,
+    revision: Arc<Mutex<i64>>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
         Self {
-            informers: Informers::new(),
+            informers: Informers::new(Readings::default()),
             objects: Arc::default(),
             writes: Arc::default(),
             conflicts: Arc::default(),
+            revision: Arc::default(),
         }
     }
 
-    pub(super) fn put(&self, watched: Watched, object: Object) {
+    pub(super) fn put(&self, watched: Watched, mut object: Object) {
+        let mut revision = self.revision.lock();
+        *revision += 1;
+        object.set(&["metadata", "resourceVersion"], revision.to_string());
         if watched == Watched::ApiServices {
             self.objects.lock().insert(object.name().to_owned(), object.clone());
         }

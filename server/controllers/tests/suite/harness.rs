@@ -19,6 +19,7 @@ use portico_kit::pki::{Authority, Profile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
 use portico_machinery::gvk::GroupVersionKind;
+use portico_machinery::resolve::Readings;
 use portico_machinery::route::Route;
 use portico_machinery::{GroupResource, GroupVersion, Object};
 use portico_registry::{Context, CreateOptions, DeleteOptions, KindIndexer, Registry, Settings};
@@ -58,10 +59,10 @@ impl House {
             group_priority_minimum: b.2,
             version_priority: b.3,
         });
-        let routes = Routes::new(portico_routes::Settings::default(), installed);
+        let routes = Routes::new(portico_routes::Settings::default(), Readings::default(), installed);
         tasks.spawn_critical("routes", routes.clone().run(registry.clone(), tasks.clone()));
 
-        let informers = Informers::new();
+        let informers = Informers::new(Readings::default());
         let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), tasks.clone());
         let prober = HttpProber::new(fetcher, ProbeSettings::default(), None);
         let availability = Availability::new(&informers, prober, Default::default(), &metrics);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use portico_machinery::resolve::Readings;
+
 use super::*;
 use crate::{Installed, Routes, Settings};
 
@@ -44,7 +46,7 @@ fn a_backend_that_one_observer_reaches_is_reached() {
 #[test]
 fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
     let installed = Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() };
-    let routes = Routes::new(Settings::default(), [installed]);
+    let routes = Routes::new(Settings::default(), Readings::default(), [installed]);
     let stages = routes.explain("/apis/nope/v1", &NoEvidence);
     assert_eq!((stages.len(), stages[0].reason.as_str(), stages[0].ok), (1, "NotFound", false));
     let stages = routes.explain("apps/v1", &NoEvidence);
@@ -56,6 +58,7 @@ fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
 fn a_facade_that_lags_or_refuses_is_named() {
     let mut compiled = Routes::new(
         Settings::default(),
+        Readings::default(),
         [Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() }],
     )
     .get("v1.apps")

@@ -7,7 +7,7 @@ use portico_kit::dial::{Connector, ConnectorOptions};
 use portico_kit::fetch::Fetcher;
 use portico_kit::pki::{Authority, Profile};
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
-use portico_machinery::resolve::BundlePool;
+use portico_machinery::resolve::Bundle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -73,7 +73,7 @@ impl Backend {
 
     fn plan(&self, authority: &Authority) -> ProbePlan {
         let target = Target { host: self.addr.ip().to_string(), port: self.addr.port() };
-        let bundle = BundlePool::default().intern(authority.cert_pem().as_bytes().to_vec());
+        let bundle = Arc::new(Bundle::new(authority.cert_pem().as_bytes().to_vec()));
         let shown = self.addr.to_string();
         ProbePlan { targets: vec![target], bundle: Some(bundle), shown, server_name: NAME.into(), ..plan() }
     }
@@ -145,7 +145,7 @@ async fn certificate_trouble_names_the_certificate() {
     assert!(message.contains("unknown authority"), "{message}");
     let (stage, _, _) = told(&backend, &ProbePlan { bundle: None, ..backend.plan(&authority) }, HOUR).await;
     assert_eq!(stage, ProbeStage::Tls, "the system's roots do not know a private CA");
-    let bad = BundlePool::default().intern(b"no PEM".to_vec());
+    let bad = Arc::new(Bundle::new(b"no PEM".to_vec()));
     let (stage, _, message) =
         told(&backend, &ProbePlan { bundle: Some(bad), ..backend.plan(&authority) }, HOUR).await;
     assert_eq!(stage, ProbeStage::Tls);
