@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 use portico_facade_catalog::{Catalog, Change};
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
+use portico_machinery::pool::Pool;
+use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
 use tokio::sync::watch;
 
@@ -48,6 +50,8 @@ type Key = (PayloadKind, String);
 struct Held {
     version: Option<Version>,
     entries: BTreeMap<Key, Arc<Entry>>,
+    /// What routes to the same backend share.
+    backends: Pool<Backend>,
     /// The check that tells readers of `/readyz?verbose` that the configuration is stale.
     stale: Option<String>,
 }
@@ -93,7 +97,8 @@ impl Configuration {
         let mut refused = Vec::new();
         let mut checks = Vec::new();
         let mut changes = Vec::new();
-        for entry in in_order(entries) {
+        for mut entry in in_order(entries) {
+            share(&mut entry, &mut held.backends);
             match apply(&mut table, &entry) {
                 Ok(()) => {}
                 Err(error) => {
@@ -120,7 +125,8 @@ impl Configuration {
         let mut table = RouteTable::clone(&self.table.load());
         let mut refused = Vec::new();
         let mut changes = Vec::new();
-        for entry in in_order(entries) {
+        for mut entry in in_order(entries) {
+            share(&mut entry, &mut held.backends);
             if let Err(error) = apply(&mut table, &entry) {
                 refused.push(refusal(&entry, &error));
                 continue;
@@ -197,6 +203,15 @@ impl Configuration {
 fn in_order(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|e| e.kind != PayloadKind::TrustBundle);
     entries
+}
+
+/// A route takes the backend that others hold, if theirs is the same.
+fn share(entry: &mut Entry, backends: &mut Pool<Backend>) {
+    if let Some(Payload::Route(route)) = &mut entry.payload
+        && let Some(route) = Arc::get_mut(route)
+    {
+        route.share_backend(backends);
+    }
 }
 
 fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {

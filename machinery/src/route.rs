@@ -2,7 +2,10 @@
 //!
 //! Made by the control service's compiler, carried by the stream, held in the facade's route table.
 
+use std::sync::Arc;
+
 use crate::gvk::GroupVersion;
+use crate::pool::Pool;
 
 /// One APIService, compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +19,8 @@ pub struct Route {
     /// `spec.versionPriority`
     pub version_priority: i32,
     /// Where requests go; absent means the local chain (core, then API extensions) serves them.
-    pub backend: Option<Backend>,
+    /// Shared by all routes to the same one.
+    pub backend: Option<Arc<Backend>>,
     /// The Available condition as it stands.
     pub available: Availability,
     /// The revision of the APIService, Service or endpoints that last changed this route.
@@ -28,6 +32,11 @@ impl Route {
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.backend.is_none()
+    }
+
+    /// Takes the backend that other routes hold, if theirs is the same.
+    pub fn share_backend(&mut self, pool: &mut Pool<Backend>) {
+        self.backend = self.backend.take().map(|backend| pool.share(backend));
     }
 }
 
@@ -45,7 +54,7 @@ pub struct Availability {
 }
 
 /// A backend API server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backend {
     /// `spec.service`
     pub service: ServiceReference,
@@ -92,7 +101,7 @@ impl std::fmt::Display for Target {
 }
 
 /// Why a Service does not resolve; `reason` is the Available condition's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{message}")]
 pub struct ResolveError {
     /// `ServiceNotFound`, `ServicePortError`, `EndpointsNotFound`, `MissingEndpoints`, ...

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::Encoding;
 use portico_machinery::discovery::{Served, Source};
-use portico_machinery::route::{Backend, Route};
+use portico_machinery::route::Route;
 use sha2::{Digest, Sha256};
 
 use crate::{Catalog, Change, DocumentError, DocumentFuture, DocumentSource, Reply, Request, Settings};
@@ -61,7 +61,7 @@ fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
         group_version,
         group_priority_minimum: priorities.0,
         version_priority: priorities.1,
-        backend: remote.then(Backend::default),
+        backend: remote.then(Arc::default),
         ..Route::default()
     };
     Change::Route { key: name, route: Some(Arc::new(route)) }

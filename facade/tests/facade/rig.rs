@@ -78,13 +78,13 @@ pub fn route(name: &str, backend: &backend::Backend) -> Vec<Entry> {
     let route = Route {
         name: name.to_owned(),
         group_version: GroupVersion::new(group, version),
-        backend: Some(Backend {
+        backend: Some(Arc::new(Backend {
             service: ServiceReference { namespace: "ns".into(), name: "svc".into(), port: 443 },
             targets: vec![target],
             server_name: "svc.ns.svc".into(),
             trust: Trust::Bundle(hash.clone()),
             ..Backend::default()
-        }),
+        })),
         available: Availability { ok: true, ..Availability::default() },
         ..Route::default()
     };

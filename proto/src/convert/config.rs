@@ -188,7 +188,7 @@ fn route(r: &Route) -> pb::Route {
         version: r.group_version.version.clone(),
         group_priority_minimum: r.group_priority_minimum,
         version_priority: r.version_priority,
-        backend: r.backend.as_ref().map(backend),
+        backend: r.backend.as_deref().map(backend),
         available: Some(availability_to_proto(&r.available)),
     }
 }
@@ -199,7 +199,7 @@ fn route_of(key: &str, revision: i64, r: pb::Route) -> Result<Route, InvalidEntr
         group_version: GroupVersion::new(r.group, r.version),
         group_priority_minimum: r.group_priority_minimum,
         version_priority: r.version_priority,
-        backend: r.backend.map(|b| backend_of(key, b)).transpose()?,
+        backend: r.backend.map(|b| backend_of(key, b)).transpose()?.map(Arc::new),
         available: r.available.map(availability_from_proto).unwrap_or_default(),
         revision,
     })
@@ -306,13 +306,13 @@ mod tests {
         let route = Route {
             name: "v1.g".into(),
             group_version: GroupVersion::new("g", "v1"),
-            backend: Some(Backend {
+            backend: Some(Arc::new(Backend {
                 service: ServiceReference { namespace: "n".into(), name: "s".into(), port: 443 },
                 targets: vec![Target { host: "::1".into(), port: 8443 }],
                 trust: Trust::Bundle("ab".into()),
                 server_name: "s.n.svc".into(),
                 ..Backend::default()
-            }),
+            })),
             revision: 7,
             ..Route::default()
         };

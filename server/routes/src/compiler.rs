@@ -122,7 +122,7 @@ fn registered(
         group_version: facts.group_version.clone(),
         group_priority_minimum: facts.group_priority_minimum,
         version_priority: facts.version_priority,
-        backend: facts.backend.as_ref().map(|b| backend(index, settings, b)),
+        backend: facts.backend.as_ref().map(|b| backend(index, settings, b).into()),
         available: facts.available.clone().unwrap_or_default(),
         revision,
     };

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use portico_machinery::pool::Pool;
 use portico_machinery::resolve::CaBundle;
+use portico_machinery::route::Backend;
 
 use crate::compiler::{Compiled, compile};
 use crate::publish::{Entry, EntryKey};
@@ -19,6 +21,7 @@ pub type Changes = Vec<(EntryKey, Option<Entry>)>;
 pub struct Table {
     routes: BTreeMap<Arc<str>, Compiled>,
     bundles: HashMap<Arc<str>, (CaBundle, usize)>,
+    backends: Pool<Backend>,
 }
 
 impl Table {
@@ -32,11 +35,14 @@ impl Table {
     ) -> Changes {
         let (mut routes, mut came, mut left) = (Changes::new(), Changes::new(), Changes::new());
         for name in touched {
-            let after = compile(index, settings, &name, revision);
+            let mut after = compile(index, settings, &name, revision);
             if let (Some(before), Some(after)) = (self.routes.get(&name), &after)
                 && before.same_as(after)
             {
                 continue;
+            }
+            if let Some(route) = after.as_mut().and_then(|after| Arc::get_mut(&mut after.route)) {
+                route.share_backend(&mut self.backends);
             }
             if let Some(bundle) = after.as_ref().filter(|c| c.is_published()).and_then(|c| c.bundle.as_ref())
             {

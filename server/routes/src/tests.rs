@@ -269,5 +269,5 @@ fn backend_urls_and_the_own_service_need_no_service_object() {
     assert_eq!(compile(&index, &settings, "v1.g1", 1).unwrap().route.backend.clone().unwrap().targets, [own]);
     let unresolved =
         compile(&index, &Settings::default(), "v1.g1", 1).unwrap().route.backend.clone().unwrap();
-    assert_eq!(unresolved.resolve_error.unwrap().reason, "ServiceNotFound");
+    assert_eq!(unresolved.resolve_error.as_ref().unwrap().reason, "ServiceNotFound");
 }

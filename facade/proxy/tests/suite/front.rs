@@ -68,7 +68,7 @@ impl Setup {
         let route = Route {
             name: "v1.wardle.example.com".into(),
             group_version: GroupVersion { group: "wardle.example.com".into(), version: "v1".into() },
-            backend: Some(backend),
+            backend: Some(backend.into()),
             available: Availability { ok: true, reason: "Passed".into(), ..Availability::default() },
             ..Route::default()
         };
@@ -90,7 +90,7 @@ impl Setup {
     }
 
     pub fn backend(&mut self) -> &mut To {
-        self.route.backend.as_mut().unwrap()
+        Arc::get_mut(self.route.backend.as_mut().unwrap()).unwrap()
     }
 
     pub async fn start(self) -> Front {

@@ -84,7 +84,7 @@ async fn equal_routes_share_connections_and_an_edited_one_keeps_them() {
     assert_eq!(backend.seen().await.connection, 0);
     // Other targets are another way.
     let mut route = front.upstream.route().clone();
-    route.backend.as_mut().unwrap().server_name = "other.wardle.svc".into();
+    Arc::make_mut(route.backend.as_mut().unwrap()).server_name = "other.wardle.svc".into();
     let other = Upstream::new(Arc::new(route), &|_| Some(ca.clone()));
     assert_eq!(front.direct(&other).await, 503);
 }

@@ -109,9 +109,9 @@ impl Services {
         self.by_group_version.insert(gv.clone(), key.clone());
         let service = self.services.entry(key.clone()).or_default();
         let was = service.members.insert(gv.clone(), route.available.ok);
-        let moved = *service.backend != backend;
+        let moved = service.backend != backend;
         if moved {
-            service.backend = Arc::new(backend);
+            service.backend = backend;
         }
         if moved || was != Some(route.available.ok) {
             service.generation += 1;

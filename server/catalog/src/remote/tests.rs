@@ -81,7 +81,7 @@ fn route(service: &str, version: &str, port: u16, ok: bool) -> (String, Option<A
     let route = Route {
         name: group_version.api_service_name(),
         group_version,
-        backend: Some(backend),
+        backend: Some(backend.into()),
         available: Availability { ok, ..Availability::default() },
         ..Route::default()
     };
