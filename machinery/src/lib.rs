@@ -22,6 +22,7 @@ pub mod table;
 pub mod time;
 pub mod user;
 pub mod version_order;
+mod weak_map;
 
 pub use attributes::Attributes;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};

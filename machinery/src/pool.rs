@@ -2,17 +2,16 @@
 //!
 //! A pool keeps nothing alive: a value goes with the last who holds it.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+
+use crate::weak_map::WeakMap;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Pool<T> {
-    held: HashMap<u64, Weak<T>>,
+    held: WeakMap<u64, T>,
     hasher: RandomState,
-    /// Sweep when the pool has grown to this.
-    sweep_at: usize,
 }
 
 impl<T: Eq + Hash> Pool<T> {
@@ -20,24 +19,21 @@ impl<T: Eq + Hash> Pool<T> {
     pub fn share(&mut self, value: impl Into<Arc<T>>) -> Arc<T> {
         let value = value.into();
         let hash = self.hasher.hash_one(&value);
-        match self.held.get(&hash).and_then(Weak::upgrade) {
-            Some(held) if held == value => return held,
+        match self.held.get(&hash) {
+            Some(held) if held == value => held,
             // Another value has the same hash: this one is not shared, which harms nobody.
-            Some(_) => return value,
-            None => {}
+            Some(_) => value,
+            None => {
+                self.held.insert(hash, &value);
+                value
+            }
         }
-        if self.held.len() >= self.sweep_at {
-            self.held.retain(|_, value| value.strong_count() > 0);
-            self.sweep_at = self.held.len() * 2 + 64;
-        }
-        self.held.insert(hash, Arc::downgrade(&value));
-        value
     }
 }
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self { held: HashMap::new(), hasher: RandomState::new(), sweep_at: 0 }
+        Self { held: WeakMap::default(), hasher: RandomState::new() }
     }
 }
 

@@ -11,7 +11,7 @@ mod readings;
 mod service;
 mod slice;
 
-pub use api_service::{AUTOMANAGED_LABEL, Alike, ApiServiceFacts, BackendFacts, Bundle, CaBundle};
+pub use api_service::{AUTOMANAGED_LABEL, ApiServiceFacts, BackendFacts, Bundle, CaBundle};
 pub use backend_urls::{
     BACKEND_PROTOCOL, BACKEND_SERVER_NAME, BACKEND_URLS, InvalidBackendUrls, backend_urls,
 };

@@ -44,7 +44,7 @@ impl Hash for Bundle {
 
 /// What APIServices say alike, held once: 5,000 of them with 50 CAs hold 50 bundles.
 #[derive(Debug, Default)]
-pub struct Alike {
+pub(super) struct Alike {
     bundles: Pool<Bundle>,
     backends: Pool<BackendFacts>,
 }
@@ -105,14 +105,14 @@ impl BackendFacts {
 
 impl ApiServiceFacts {
     /// Reads them off an APIService as it is stored (validated, defaulted).
-    pub fn of(object: &Object, alike: &mut Alike) -> Self {
+    pub(super) fn of(object: &Object, alike: &mut Alike) -> Self {
         let spec = object.at(&["spec"]);
         let backend = spec.field("service").is_present().then(|| backend(object, &spec, &mut alike.bundles));
         let number = |field: &str| i32::try_from(spec.field(field).i64().unwrap_or(0)).unwrap_or(0);
         Self {
             name: object.name().into(),
             uid: object.uid().to_owned(),
-            revision: object.resource_version().parse().unwrap_or(0),
+            revision: revision(object),
             fingerprint: fingerprint(object),
             automanaged: object.label(AUTOMANAGED_LABEL).map(Into::into),
             group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
@@ -128,6 +128,11 @@ impl ApiServiceFacts {
     pub fn is_available(&self) -> bool {
         self.available.as_ref().is_some_and(|a| a.ok)
     }
+}
+
+/// The revision of a stored object; 0 of one that is not stored.
+pub(super) fn revision(object: &Object) -> i64 {
+    object.resource_version().parse().unwrap_or(0)
 }
 
 fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut Pool<Bundle>) -> BackendFacts {

@@ -2,12 +2,11 @@
 //!
 //! It keeps nothing alive: facts go with the last who holds them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ApiServiceFacts;
-use super::api_service::Alike;
+use super::api_service::{Alike, ApiServiceFacts, revision};
 use crate::object::Object;
+use crate::weak_map::WeakMap;
 
 /// See the module. Clones share what they read.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +15,8 @@ pub struct Readings(Arc<Mutex<Known>>);
 #[derive(Debug, Default)]
 struct Known {
     /// The newest facts that were read, by name.
-    newest: HashMap<Arc<str>, Weak<ApiServiceFacts>>,
+    newest: WeakMap<Arc<str>, ApiServiceFacts>,
     alike: Alike,
-    /// Sweep when there are so many.
-    sweep_at: usize,
 }
 
 impl Readings {
@@ -28,27 +25,17 @@ impl Readings {
     pub fn api_service(&self, object: &Object) -> Arc<ApiServiceFacts> {
         // Whoever panicked left at worst an entry out.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = known.newest.get(object.name()).and_then(Weak::upgrade);
-        let revision = object.resource_version().parse().unwrap_or(0);
+        let newest = known.newest.get(object.name());
+        let revision = revision(object);
         if let Some(newest) = newest.as_ref().filter(|newest| revision > 0 && newest.revision == revision) {
             return newest.clone();
         }
         let facts = Arc::new(ApiServiceFacts::of(object, &mut known.alike));
         // Who is behind others reads for itself.
         if newest.is_none_or(|newest| newest.revision < revision) {
-            known.remember(&facts);
+            known.newest.insert(facts.name.clone(), &facts);
         }
         facts
-    }
-}
-
-impl Known {
-    fn remember(&mut self, facts: &Arc<ApiServiceFacts>) {
-        if self.newest.len() >= self.sweep_at {
-            self.newest.retain(|_, facts| facts.strong_count() > 0);
-            self.sweep_at = self.newest.len() * 2 + 64;
-        }
-        self.newest.insert(facts.name.clone(), Arc::downgrade(facts));
     }
 }
 

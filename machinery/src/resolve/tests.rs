@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::api_service::Alike;
 use super::*;
 use crate::object::Object;
 use crate::route::Trust;
