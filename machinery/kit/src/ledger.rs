@@ -65,12 +65,6 @@ impl<K: Ord + Clone, V: PartialEq> Ledger<K, V> {
         replaced
     }
 
-    /// Everything, by key.
-    #[must_use]
-    pub fn all(&self) -> Vec<(K, Arc<V>)> {
-        self.state.lock().all()
-    }
-
     /// A reader that has seen nothing.
     #[must_use]
     pub fn reader(&self) -> Reader<K, V> {
@@ -80,12 +74,6 @@ impl<K: Ord + Clone, V: PartialEq> Ledger<K, V> {
         let unseen = state.values.keys().cloned().collect();
         state.readers.insert(id, Seat { unseen, wake: wake.clone() });
         Reader { ledger: Self { state: self.state.clone() }, id, wake }
-    }
-}
-
-impl<K: Clone, V> State<K, V> {
-    fn all(&self) -> Vec<(K, Arc<V>)> {
-        self.values.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 
@@ -134,7 +122,7 @@ impl<K: Ord + Clone, V> Reader<K, V> {
         if let Some(seat) = state.readers.get_mut(&self.id) {
             seat.unseen.clear();
         }
-        state.all()
+        state.values.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 

@@ -41,6 +41,6 @@ impl Entries {
 
     #[cfg(test)]
     pub fn all(&self) -> std::collections::BTreeMap<String, Arc<Served>> {
-        self.served.all().into_iter().collect()
+        self.reader().look_at_all().into_iter().collect()
     }
 }
