@@ -10,9 +10,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::Encoding;
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::Route;
-use sha2::{Digest, Sha256};
 
 use crate::{Catalog, Change, DocumentError, DocumentFuture, DocumentSource, Reply, Request, Settings};
 
@@ -27,7 +27,7 @@ struct Shelf {
 
 impl Shelf {
     fn put(&self, json: &str) -> String {
-        let hash: String = Sha256::digest(json.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
+        let hash = sha256_hex(json.as_bytes());
         self.documents.lock().insert(hash.clone(), Bytes::copy_from_slice(json.as_bytes()));
         hash
     }

@@ -1,10 +1,9 @@
 //! The file's format: one line of JSON that describes what follows, then the entries, then the documents.
 
 use bytes::Bytes;
+use portico_machinery::digest::sha256_hex;
 use portico_proto::convert::Version;
 use serde::{Deserialize, Serialize};
-
-use portico_machinery::digest::sha256_hex;
 
 /// The format that this build writes and reads.
 const FORMAT: u32 = 1;

@@ -5,12 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use portico_facade::{FacadeSettings, FailStaticSettings};
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::Served;
 use portico_proto::convert::Payload;
 
 use super::backend::Backend;
 use super::control::Scripted;
-use super::rig::{Rig, eventually, route, served, sha256_hex};
+use super::rig::{Rig, eventually, route, served};
 
 fn kept(dir: &std::path::Path, store_id: Option<&str>) -> impl FnOnce(&mut FacadeSettings) + use<> {
     let fail_static = FailStaticSettings {

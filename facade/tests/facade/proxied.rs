@@ -1,9 +1,10 @@
 //! Routes to backends, as the stream brings and takes them.
 
+use portico_machinery::digest::sha256_hex;
 use portico_proto::convert::PayloadKind;
 
 use super::backend::Backend;
-use super::rig::{Rig, eventually, gone, route, sha256_hex};
+use super::rig::{Rig, eventually, gone, route};
 
 #[tokio::test]
 async fn a_route_serves_from_its_acknowledgement_to_its_removal() {

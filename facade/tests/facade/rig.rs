@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::Version;
 use portico_facade::{Facade, FacadeSettings, Process, RunningFacade, ServingCertificate};
 use portico_machinery::GroupVersion;
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::{Availability, Backend, Route, ServiceReference, Target, Trust};
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind};
@@ -93,11 +94,6 @@ pub fn route(name: &str, backend: &backend::Backend) -> Vec<Entry> {
         entry(PayloadKind::Route, name, Some(Payload::Route(Arc::new(route)))),
         entry(PayloadKind::TrustBundle, &hash, Some(bundle)),
     ]
-}
-
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    use sha2::Digest;
-    sha2::Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn entry(kind: PayloadKind, key: &str, payload: Option<Payload>) -> Entry {

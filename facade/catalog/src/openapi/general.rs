@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use indexmap::IndexMap;
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::openapi::{Pieces, SpecV2};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use sha2::{Digest, Sha256};
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 const INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
@@ -211,7 +211,7 @@ impl Endpoint {
         };
         // Structs of strings always encode.
         let json: Bytes = serde_json::to_vec(&document).unwrap_or_default().into();
-        let tag = Sha256::digest(&json).iter().map(|b| format!("{b:02X}")).collect();
+        let tag = sha256_hex(&json).to_ascii_uppercase();
         General { json, tag }
     }
 

@@ -1,10 +1,9 @@
 //! The user that a client certificate names: CN, each O, the uid, and the credential's id.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use portico_machinery::UserInfo;
+use portico_machinery::digest::sha256_hex;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{AuthnError, PeerChain};
@@ -46,12 +45,7 @@ impl Subject {
 }
 
 fn credential_id(der: &[u8]) -> String {
-    let mut id = String::from("X509SHA256=");
-    for byte in digest(&SHA256, der).as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
+    format!("X509SHA256={}", sha256_hex(der))
 }
 
 /// The user of a verified chain; nothing when the leaf has no CN.
