@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -251,16 +252,14 @@ impl Portico {
         self.child.wait().unwrap();
     }
 
-    /// Sends a signal by its name.
-    pub fn signal(&self, name: &str) {
-        let status =
-            Command::new("kill").arg(format!("-{name}")).arg(self.pid().to_string()).status().unwrap();
-        assert!(status.success());
+    /// Sends a signal. Not every machine has a program for it.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// SIGTERM, and waits for the end.
     pub async fn stop(&mut self) -> ExitStatus {
-        self.signal("TERM");
+        self.signal(Signal::TERM);
         self.ended().await
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use portico_tests::process::any_file;
 use portico_tests::{Launch, Portico, eventually};
+use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_value_is_one_line_that_names_the_setting_and_exit_code_2() {
@@ -170,7 +171,7 @@ async fn tokens_are_read_again_when_their_file_changes() {
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("dora-token,dora,uid-dora\n");
     std::fs::write(&file, text).unwrap();
-    portico.signal("HUP");
+    portico.signal(Signal::HUP);
     eventually("the new token is known at both doors", 10, || async {
         let http = dora.get("/apis").await.status;
         let list = portico_proto::apiregistration::ListRequest::default();
@@ -180,7 +181,7 @@ async fn tokens_are_read_again_when_their_file_changes() {
     .await;
     // A file that cannot be used changes nothing.
     std::fs::write(&file, "\"broken").unwrap();
-    portico.signal("HUP");
+    portico.signal(Signal::HUP);
     portico_tests::process::a_while(std::time::Duration::from_millis(500)).await;
     assert_eq!(dora.get("/apis").await.status, 200);
 }
