@@ -26,7 +26,7 @@ pub(crate) struct File {
 pub(crate) struct KindEntry {
     pub kind: String,
     pub version: String,
-    /// The whole name of its type; the type of its list is the same with `List` behind.
+    /// The whole name of its type; the type of its list, where it has the verb, is the same with `List` behind.
     #[serde(rename = "type")]
     pub ty: String,
     pub resource: String,
@@ -47,6 +47,9 @@ pub(crate) struct KindEntry {
     pub storage: Option<String>,
     /// Absent means this version.
     pub storage_version: Option<String>,
+    /// False for what is computed, reviewed or acted upon, and never kept.
+    #[serde(default = "yes")]
+    pub stored: bool,
     #[serde(default)]
     pub name_rule: NameRule,
     #[serde(default)]

@@ -40,8 +40,10 @@ pub struct KindInfo {
     pub storage_version: String,
     /// The types of the object.
     pub schema: Schema,
-    /// The types of its list.
-    pub list_schema: Schema,
+    /// The types of its list; nothing for kinds that are never listed (reviews, bindings).
+    pub list_schema: Option<Schema>,
+    /// Whether objects of it are kept. Kinds that are not answer their verbs by an action of the registry.
+    pub stored: bool,
     /// The rule that names follow.
     pub name_rule: NameRule,
     /// Whether PUT of a missing object creates it.
@@ -109,12 +111,14 @@ impl KindInfo {
 }
 
 /// A subresource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Subresource {
     /// `status`, `scale`, `finalize`, ...
     pub name: String,
     /// The kind that it takes and answers with; the resource's own for most.
     pub kind: GroupVersionKind,
+    /// The types of that kind; nothing for options that travel in the query (`PodExecOptions`).
+    pub schema: Option<Schema>,
     /// Its verbs, sorted.
     pub verbs: Vec<String>,
 }

@@ -91,7 +91,12 @@ fn priorities(groups: Vec<GroupEntry>) -> Vec<GroupVersionInfo> {
 fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInfo, LoadError> {
     let gvk = GroupVersionKind { group, version: entry.version, kind: entry.kind };
     let missing = |name: &str| LoadError::Missing { kind: gvk.kind.clone(), name: name.to_owned() };
-    let list_type = format!("{}List", entry.ty);
+    let list_schema = if entry.verbs.iter().any(|verb| verb == "list") {
+        let name = format!("{}List", entry.ty);
+        Some(Schema::named(types, &name).ok_or_else(|| missing(&name))?)
+    } else {
+        None
+    };
     let storage = match entry.storage.as_deref().map(|text| text.split_once('/')) {
         None => GroupResource::new(&gvk.group, &entry.resource),
         Some(Some((group, resource))) => GroupResource::new(group, resource),
@@ -101,7 +106,8 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         entry.columns.into_iter().map(|c| column(&gvk.kind, c)).collect();
     Ok(KindInfo {
         schema: Schema::named(types, &entry.ty).ok_or_else(|| missing(&entry.ty))?,
-        list_schema: Schema::named(types, &list_type).ok_or_else(|| missing(&list_type))?,
+        list_schema,
+        stored: entry.stored,
         list_kind: format!("{}List", gvk.kind),
         resource: entry.resource,
         singular: entry.singular,
@@ -109,7 +115,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         categories: entry.categories,
         namespaced: entry.namespaced,
         verbs: entry.verbs,
-        subresources: entry.subresources.into_iter().map(|s| subresource(&gvk, s)).collect(),
+        subresources: entry.subresources.into_iter().map(|s| subresource(&gvk, s, types)).collect(),
         columns: columns?,
         selectable: entry.selectable,
         storage,
@@ -136,16 +142,16 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
     })
 }
 
-fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry) -> Subresource {
-    Subresource {
-        name: entry.name,
-        kind: GroupVersionKind {
-            group: entry.group.unwrap_or_else(|| parent.group.clone()),
-            version: entry.version.unwrap_or_else(|| parent.version.clone()),
-            kind: entry.kind.unwrap_or_else(|| parent.kind.clone()),
-        },
-        verbs: entry.verbs,
-    }
+fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry, types: &Arc<TypeSet>) -> Subresource {
+    let kind = GroupVersionKind {
+        group: entry.group.unwrap_or_else(|| parent.group.clone()),
+        version: entry.version.unwrap_or_else(|| parent.version.clone()),
+        kind: entry.kind.unwrap_or_else(|| parent.kind.clone()),
+    };
+    let gvk = format!("{}/{}/{}", kind.group, kind.version, kind.kind);
+    let ty = types.iter().find(|ty| ty.gvks.iter().any(|served| **served == *gvk));
+    let schema = ty.and_then(|ty| Schema::named(types, &ty.name));
+    Subresource { name: entry.name, kind, schema, verbs: entry.verbs }
 }
 
 fn column(kind: &str, entry: ColumnEntry) -> Result<ColumnRule, LoadError> {

@@ -12,12 +12,14 @@ use bytes::Bytes;
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
 use portico_machinery::{Status, names};
+use portico_schema::Format;
 
 use crate::Result;
+use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::forms::{self, Include, Renderer};
-use crate::options::Query;
+use crate::options::{CreateOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
@@ -150,7 +152,16 @@ impl Request<'_> {
         let format = body::format(self.call)?;
         self.check_size()?;
         let options = self.query.create_options()?;
-        let decoded = body::decode(self.call, format, &self.served, options.field_validation)?;
+        let target = &self.call.target;
+        if let Some(action) = actions::of(&target.group, &target.resource, &target.subresource) {
+            return self.act(action, wanted, format, &options).await;
+        }
+        if !self.served.info.stored {
+            return Err(Box::new(Status::no_method()));
+        }
+        let info = &self.served.info;
+        let decoded =
+            body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         let written = self
             .inner
             .create(&self.context(), &self.served, self.namespace, decoded.object, &options)
@@ -158,12 +169,44 @@ impl Request<'_> {
         self.written(written, wanted, decoded.strict)
     }
 
+    /// A POST that keeps no object: its body is of the action's kind, and so is the answer.
+    async fn act(
+        &self,
+        action: &'static dyn Acts,
+        wanted: Wanted,
+        format: Format,
+        options: &CreateOptions,
+    ) -> Result<Answer> {
+        let (gvk, schema) = self.served.kind_of(self.place.part)?;
+        let decoded = body::decode(self.call, format, schema, gvk, options.field_validation)?;
+        let asked = Asked {
+            inner: self.inner,
+            context: &self.context(),
+            served: &self.served,
+            place: self.place,
+            options,
+            body: decoded.object,
+        };
+        let mut answer = match action.create(asked).await? {
+            Outcome::Said(status) => Answer::status(status),
+            Outcome::Made(mut object) => {
+                schema.normalise(&mut object);
+                let mut json = object.to_json();
+                json.push(b'\n');
+                Answer::json(201, json.into(), 0)
+            }
+        };
+        answer.warnings = decoded.strict;
+        Ok(answer.dressed(wanted))
+    }
+
     async fn update(&self) -> Result<Answer> {
         let wanted = negotiate::object(self.call)?;
         let format = body::format(self.call)?;
         self.check_size()?;
         let options = self.query.update_options()?;
-        let decoded = body::decode(self.call, format, &self.served, options.field_validation)?;
+        let info = &self.served.info;
+        let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         body::check_name(&decoded.object, self.place.name)?;
         let written =
             self.inner.update(&self.context(), &self.served, self.place, decoded.object, &options).await?;

@@ -4,6 +4,7 @@
 
 use portico_machinery::Status;
 
+mod actions;
 mod admission;
 mod answer;
 mod call;

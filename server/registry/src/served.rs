@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use portico_kinds::{KindInfo, Kinds};
-use portico_machinery::{GroupResource, GroupVersionResource, Object, Status};
+use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object, Status};
+use portico_schema::Schema;
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
 use crate::Result;
+use crate::registry::Part;
 use crate::strategies::{self, Strategy};
 
 /// A kind as one group version serves it.
@@ -56,6 +58,14 @@ impl Served {
     /// The kind in its storage version.
     pub(crate) fn stored_info(&self) -> &Arc<KindInfo> {
         self.stored_as.as_ref().unwrap_or(&self.info)
+    }
+
+    /// The kind that a part of the object takes and answers with.
+    pub(crate) fn kind_of(&self, part: Part<'_>) -> Result<(&GroupVersionKind, &Schema)> {
+        let Part::Subresource(name) = part else { return Ok((&self.info.gvk, &self.info.schema)) };
+        let subresource = self.info.subresource(name);
+        let kind = subresource.and_then(|s| Some((&s.kind, s.schema.as_ref()?)));
+        kind.ok_or_else(|| Box::new(Status::no_method()))
     }
 
     /// 405 unless the resource has this verb.

@@ -1,8 +1,8 @@
 //! Bodies: media types, decoding, patches, delete options (rules 6.2, 6.7, 8.6, 9.1).
 
 use portico_machinery::accept::MediaType;
-use portico_machinery::{Object, Status};
-use portico_schema::{Decoded, Format};
+use portico_machinery::{GroupVersionKind, Object, Status};
+use portico_schema::{Decoded, Format, Schema};
 
 use crate::Result;
 use crate::call::Call;
@@ -27,16 +27,16 @@ pub(super) fn format(call: &Call) -> Result<Format> {
 pub(super) fn decode(
     call: &Call,
     format: Format,
-    served: &Served,
+    schema: &Schema,
+    gvk: &GroupVersionKind,
     validation: FieldValidation,
 ) -> Result<Decoded> {
-    let mut decoded =
-        served.info.schema.decode(&call.body, format, &served.info.gvk).map_err(|e| e.status())?;
+    let mut decoded = schema.decode(&call.body, format, gvk).map_err(|e| e.status())?;
     match validation {
         FieldValidation::Ignore => decoded.strict.clear(),
         FieldValidation::Warn => {}
         FieldValidation::Strict => {
-            if let Some(status) = decoded.strict_status(&served.info.gvk) {
+            if let Some(status) = decoded.strict_status(gvk) {
                 return Err(Box::new(status));
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portico_machinery::{GroupVersionResource, Status};
 
 use crate::Result;
+use crate::actions;
 use crate::call::{Call, Target};
 use crate::registry::{Inner, Part};
 use crate::served::Served;
@@ -41,12 +42,7 @@ pub(super) fn find<'a>(inner: &Inner, call: &'a Call) -> Result<Route<'a>> {
     let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
     let namespace = namespace_of(&served, target)?;
     let (part, verbs) = part_of(&served, target)?;
-    let action = match verbs {
-        Some(verbs) => action_on(call, verbs, served.info.namespaced && namespace.is_empty()),
-        // A subresource of another kind: those rooms are not built yet.
-        None => None,
-    };
-    match action {
+    match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
         Some(action) => Ok(Route { served, action, part, namespace }),
         None => Err(Box::new(Status::no_method())),
     }
@@ -66,14 +62,17 @@ fn namespace_of<'a>(served: &Served, target: &'a Target) -> Result<&'a str> {
 }
 
 /// The part of the object and the verbs that it has.
-fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, Option<&'s [String]>)> {
+fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, &'s [String])> {
     if target.subresource.is_empty() {
-        return Ok((Part::Main, Some(&served.info.verbs)));
+        return Ok((Part::Main, &served.info.verbs));
     }
     let found = served.info.subresource(&target.subresource).filter(|_| target.rest.is_empty());
     let Some(subresource) = found else { return Err(Box::new(Status::no_route())) };
-    let own_kind = subresource.kind == served.info.gvk;
-    Ok((Part::Subresource(&target.subresource), own_kind.then_some(&subresource.verbs)))
+    // A subresource of another kind is an action, or it is not there yet.
+    let built = subresource.kind == served.info.gvk
+        || actions::of(&target.group, &target.resource, &target.subresource).is_some();
+    let verbs: &[String] = if built { &subresource.verbs } else { &[] };
+    Ok((Part::Subresource(&target.subresource), verbs))
 }
 
 fn action_on(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<Action> {
@@ -83,6 +82,7 @@ fn action_on(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<A
         ("watch", true) => Action::Watch,
         ("watch", false) if call.watch_prefix => Action::Watch,
         ("create", true) if !across_namespaces => Action::Create,
+        ("create", false) if !call.target.subresource.is_empty() => Action::Create,
         ("deletecollection", true) if !across_namespaces => Action::DeleteCollection,
         ("get", false) => Action::Get,
         ("update", false) => Action::Update,
