@@ -170,6 +170,27 @@ impl Object {
         }
     }
 
+    /// Changes the map at a nested field in place; nothing happens where no map stands.
+    pub fn edit(&mut self, path: &[&str], change: impl FnOnce(&mut Self)) {
+        if let Some(slot) = self.slot(path) {
+            edit_map(slot, change);
+        }
+    }
+
+    /// Changes each map in the list or map at a nested field in place.
+    pub fn edit_each(&mut self, path: &[&str], mut change: impl FnMut(&mut Self)) {
+        match self.slot(path) {
+            Some(Value::Array(list)) => list.iter_mut().for_each(|slot| edit_map(slot, &mut change)),
+            Some(Value::Object(map)) => map.values_mut().for_each(|slot| edit_map(slot, &mut change)),
+            _ => {}
+        }
+    }
+
+    fn slot(&mut self, path: &[&str]) -> Option<&mut Value> {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(self.0.get_mut(*first)?, |value, field| value.get_mut(*field))
+    }
+
     /// Reads a nested field as a Rust type.
     ///
     /// # Errors
@@ -197,9 +218,29 @@ impl Object {
     }
 }
 
+fn edit_map(slot: &mut Value, change: impl FnOnce(&mut Object)) {
+    if let Value::Object(map) = slot {
+        let mut object = Object(std::mem::take(map));
+        change(&mut object);
+        *map = object.0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_list_or_map_holds_is_changed_in_place() {
+        let mut object =
+            Object::from_json(br#"{"a":{"list":[{"n":1},"x",{"n":2}],"map":{"k":{"n":3}}}}"#).unwrap();
+        object.edit_each(&["a", "list"], |item| item.set(&["seen"], true));
+        object.edit_each(&["a", "map"], |item| item.set(&["seen"], true));
+        object.edit(&["a"], |a| a.set(&["b"], 1));
+        object.edit(&["none"], |none| none.set(&["b"], 1));
+        let want = r#"{"a":{"list":[{"n":1,"seen":true},"x",{"n":2,"seen":true}],"map":{"k":{"n":3,"seen":true}},"b":1}}"#;
+        assert_eq!(object.to_json(), want.as_bytes());
+    }
 
     #[test]
     fn nested_fields_are_set_read_copied_and_removed() {

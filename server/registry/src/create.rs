@@ -29,8 +29,7 @@ impl Inner {
         let moment = self.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         self.admit_into_namespace(served, &object).await?;
-        served.info.schema.default(&mut object);
-        served.to_storage(&mut object);
+        served.complete(&mut object, moment);
         let duplicate_owners = system::dedup_owners(&mut object);
         system::prepare_create(&mut object, moment.now)?;
         let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {

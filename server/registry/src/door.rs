@@ -160,8 +160,7 @@ impl Request<'_> {
             return Err(Box::new(Status::no_method()));
         }
         let info = &self.served.info;
-        let decoded =
-            body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
+        let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         let written = self
             .inner
             .create(&self.context(), &self.served, self.namespace, decoded.object, &options)

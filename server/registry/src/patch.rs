@@ -24,8 +24,7 @@ impl Inner {
             served.to_version(&mut object);
             let (mut new, mut warnings) = apply(served, &object, patch, options)?;
             check_identity(served, &new, place)?;
-            served.info.schema.default(&mut new);
-            served.to_storage(&mut new);
+            served.complete(&mut new, self.moment());
             forget_zero_version(&mut new);
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.

@@ -11,7 +11,7 @@ use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
 use crate::Result;
 use crate::registry::Part;
-use crate::strategies::{self, Strategy};
+use crate::strategies::{self, Moment, Strategy};
 
 /// A kind as one group version serves it.
 pub(crate) struct Served {
@@ -74,6 +74,13 @@ impl Served {
             return Ok(());
         }
         Err(Box::new(Status::method_not_supported(&self.resource, verb)))
+    }
+
+    /// Makes what a client sent whole: every default, in the storage version. Doing it again changes nothing.
+    pub(crate) fn complete(&self, object: &mut Object, moment: Moment) {
+        self.info.schema.default(object);
+        self.to_storage(object);
+        self.strategy.default(object, moment);
     }
 
     /// Brings an object of this version into the storage version.

@@ -40,6 +40,10 @@ pub(crate) enum OwnDelete {
 
 /// A kind's own behaviour. Every method has upstream's default.
 pub(crate) trait Strategy: Send + Sync {
+    /// Sets what is absent and depends on other fields: on every body that is decoded, after the static defaults, in the
+    /// storage version.
+    fn default(&self, _object: &mut Object, _moment: Moment) {}
+
     /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
     fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
 

@@ -54,8 +54,7 @@ impl Inner {
     ) -> Result<Written> {
         let mut new = object;
         system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
-        served.info.schema.default(&mut new);
-        served.to_storage(&mut new);
+        served.complete(&mut new, self.moment());
         forget_zero_version(&mut new);
         loop {
             let Some(current) = self.read(served, place.namespace, place.name).await? else {

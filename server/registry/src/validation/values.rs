@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use portico_machinery::field::Path;
 use portico_machinery::{Cursor, names};
 
 use crate::strategies::Errors;
@@ -58,20 +59,36 @@ pub(crate) fn port_name(name: &str) -> Vec<&'static str> {
 pub(crate) fn ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
     let text = cursor.str();
     if let Ok(address) = text.parse::<IpAddr>() {
-        let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
-        if mapped {
+        if is_mapped(address) {
             errors.push(cursor.invalid("must not be an IPv4-mapped IPv6 address"));
         }
         return Some(address);
     }
-    let padded =
-        text.split('.').count() == 4 && text.split('.').all(|p| p.parse::<u16>().is_ok_and(|n| n < 256));
-    errors.push(cursor.invalid(if padded {
+    errors.push(cursor.invalid(if is_padded_ip(text) {
         "must not have leading 0s"
     } else {
         "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
     }));
     None
+}
+
+/// Whether it would be an IPv4 address but for zeros in front of its numbers.
+pub(crate) fn is_padded_ip(text: &str) -> bool {
+    text.split('.').count() == 4 && text.split('.').all(|part| part.parse::<u8>().is_ok())
+}
+
+/// An address in its one canonical spelling.
+pub(crate) fn canonical_ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
+    let address = ip(cursor, errors)?;
+    let canonical = address.to_string();
+    if canonical != cursor.str() && !is_mapped(address) {
+        errors.push(cursor.invalid(&format!("must be in canonical form ({canonical:?})")));
+    }
+    Some(address)
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
 /// An address that traffic may be sent to.
@@ -126,13 +143,22 @@ pub(crate) fn decoded_length(base64: &str) -> usize {
 
 /// How an address should have been written, as a warning.
 pub(crate) fn ip_warning(cursor: &Cursor<'_>) -> Option<String> {
-    let text = cursor.str();
-    let canonical = text.parse::<IpAddr>().ok()?.to_string();
-    (canonical != text && text.contains(':')).then(|| {
-        format!(
-            "{}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})",
-            cursor.path()
-        )
+    ip_warning_at(&cursor.path(), cursor.str())
+}
+
+/// As [`ip_warning`], for an address that upstream reports elsewhere.
+pub(crate) fn ip_warning_at(path: &Path, text: &str) -> Option<String> {
+    let Ok(address) = text.parse::<IpAddr>() else {
+        let octets = text.split('.').map(|part| part.parse::<u8>().ok()).collect::<Option<Vec<_>>>()?;
+        let bare = IpAddr::from(<[u8; 4]>::try_from(octets).ok()?).to_string();
+        return Some(format!("{path}: non-standard IP address {text:?} is invalid: use {bare:?}"));
+    };
+    let canonical = address.to_canonical().to_string();
+    if is_mapped(address) {
+        return Some(format!("{path}: non-standard IP address {text:?} is invalid: use {canonical:?}"));
+    }
+    (canonical != text).then(|| {
+        format!("{path}: IPv6 address {text:?} should be in RFC 5952 canonical format ({canonical:?})")
     })
 }
 

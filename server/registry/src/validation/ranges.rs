@@ -1,0 +1,135 @@
+//! Address ranges (CIDRs): as fields hold them, strict and lenient, and what is said of unusual spellings.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use portico_machinery::Cursor;
+
+use super::values;
+use crate::strategies::Errors;
+
+const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// A range that new objects may hold, in whatever spelling; the range when it is one.
+pub(crate) fn cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
+    match parse(at.str()) {
+        Ok(range) => Some(range),
+        Err(text) => {
+            errors.push(at.invalid(text));
+            None
+        }
+    }
+}
+
+/// As [`cidr`], in its one canonical spelling.
+pub(crate) fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpNet> {
+    let range = cidr(at, errors)?;
+    if range.to_string() != at.str() {
+        errors.push(at.invalid(&format!("must be in canonical form ({:?})", range.to_string())));
+    }
+    Some(range)
+}
+
+/// The range in a text, or upstream's first complaint.
+pub(crate) fn parse(text: &str) -> Result<IpNet, &'static str> {
+    let Ok(range) = text.parse::<IpNet>() else {
+        return Err(if has_leading_zeros(text) {
+            "must not have leading 0s in IP or prefix length"
+        } else {
+            NOT_A_RANGE
+        });
+    };
+    let (_, bits) = text.split_once('/').unwrap_or((text, ""));
+    if bits.len() > 1 && bits.starts_with('0') {
+        return Err("must not have leading 0s in IP or prefix length");
+    }
+    if matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
+        return Err("must not have an IPv4-mapped IPv6 address");
+    }
+    if range.addr() != range.network() {
+        return Err("must not have bits set beyond the prefix length");
+    }
+    Ok(range)
+}
+
+/// Whether it would be a range but for zeros in front of numbers.
+fn has_leading_zeros(text: &str) -> bool {
+    let Some((ip, bits)) = text.split_once('/') else { return false };
+    let bits: Option<u8> = bits.parse().ok();
+    values::is_padded_ip(ip) && bits.is_some_and(|bits| bits <= 32)
+}
+
+/// How a range should have been written, as a warning.
+pub(crate) fn warning(at: &Cursor<'_>) -> Option<String> {
+    let (text, path) = (at.str(), at.path());
+    let Ok(range) = text.parse::<IpNet>() else {
+        let stripped = without_zeros(text)?;
+        return Some(format!(
+            "{path}: non-standard CIDR value {text:?} is invalid: use {:?}",
+            stripped.trunc().to_string()
+        ));
+    };
+    if range.addr() != range.network() {
+        let host = IpNet::from(range.addr()).to_string();
+        let masked = range.trunc().to_string();
+        return Some(format!(
+            "{path}: CIDR value {text:?} is ambiguous in this context (should be {masked:?} or {host:?}?)"
+        ));
+    }
+    let canonical = range.to_string();
+    (canonical != text && range.addr().is_ipv6()).then(|| {
+        format!("{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})")
+    })
+}
+
+fn without_zeros(text: &str) -> Option<IpNet> {
+    let (ip, bits) = text.split_once('/')?;
+    let numbers: Option<Vec<u8>> = ip.split('.').map(|n| n.parse().ok()).collect();
+    let octets: [u8; 4] = numbers?.try_into().ok()?;
+    IpNet::new(IpAddr::from(octets), bits.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portico_machinery::Object;
+
+    #[test]
+    fn ranges_are_judged_as_upstream_judges_them() {
+        let rows = [
+            ("10.0.0.0/8", None),
+            ("2001:DB8::/32", None),
+            ("10.0.0.1", Some(NOT_A_RANGE)),
+            ("10.0.0.0/33", Some(NOT_A_RANGE)),
+            ("010.0.0.0/8", Some("must not have leading 0s in IP or prefix length")),
+            ("10.0.0.0/08", Some("must not have leading 0s in IP or prefix length")),
+            ("::ffff:10.0.0.0/104", Some("must not have an IPv4-mapped IPv6 address")),
+            ("10.0.0.1/8", Some("must not have bits set beyond the prefix length")),
+        ];
+        for (text, complaint) in rows {
+            assert_eq!(parse(text).err(), complaint, "{text}");
+        }
+    }
+
+    #[test]
+    fn unusual_spellings_are_warned_of() {
+        let said = |text: &str| {
+            let mut object = Object::default();
+            object.set(&["c"], text);
+            warning(&object.at(&["c"]))
+        };
+        assert_eq!(said("10.0.0.0/8"), None);
+        assert_eq!(
+            said("2001:DB8::/32").unwrap(),
+            "c: IPv6 CIDR value \"2001:DB8::/32\" should be in RFC 5952 canonical format (\"2001:db8::/32\")"
+        );
+        assert_eq!(
+            said("10.1.2.3/8").unwrap(),
+            "c: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.1.2.3/32\"?)"
+        );
+        assert_eq!(
+            said("010.0.0.0/8").unwrap(),
+            "c: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\""
+        );
+    }
+}
