@@ -4,6 +4,8 @@
 
 mod field;
 mod label;
+mod object;
 
 pub use field::{FieldSelector, FieldTerm, InvalidFieldSelector};
 pub use label::{InvalidLabelSelector, LabelSelector, Operator, Requirement};
+pub use object::{labels_cell, selector_cell};

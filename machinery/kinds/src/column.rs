@@ -1,5 +1,6 @@
 //! Columns of the Table form, and cells as far as data can say them.
 
+use portico_machinery::selector::{labels_cell, selector_cell};
 use portico_machinery::table::{Cell, Column};
 use portico_machinery::{Cursor, Object};
 
@@ -22,6 +23,11 @@ pub enum CellRule {
         /// What stands for an absent value; empty text when not given.
         absent: String,
     },
+    /// The number at this path, 0 when there is none.
+    Number {
+        /// Field names.
+        path: Vec<String>,
+    },
     /// The age of the time at this path.
     Age {
         /// Field names.
@@ -31,6 +37,23 @@ pub enum CellRule {
     Count {
         /// Field names, one path each.
         paths: Vec<Vec<String>>,
+    },
+    /// A field of each element of a list, joined by commas.
+    Joined {
+        /// Field names of the list.
+        list: Vec<String>,
+        /// The field of each element.
+        field: String,
+    },
+    /// The labels at this path, as a selector of exactly them prints; `<none>` when there are none.
+    Labels {
+        /// Field names.
+        path: Vec<String>,
+    },
+    /// The label selector at this path as text; `<none>` when it is empty or absent.
+    Selector {
+        /// Field names.
+        path: Vec<String>,
     },
     /// A function of this name, which the registry supplies.
     Function {
@@ -45,11 +68,18 @@ impl CellRule {
     pub fn cell(&self, object: &Object) -> Option<Cell> {
         match self {
             Self::Path { path, absent } => Some(plain(&at(object, path), absent)),
+            Self::Number { path } => Some(Cell::Integer(at(object, path).i64().unwrap_or(0))),
             Self::Age { path } => Some(Cell::Age(at(object, path).opt_str().map(str::to_owned))),
             Self::Count { paths } => {
                 let count: usize = paths.iter().map(|path| at(object, path).len()).sum();
                 Some(Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)))
             }
+            Self::Joined { list, field } => {
+                let words: Vec<&str> = at(object, list).items().map(|i| i.field(field).str()).collect();
+                Some(Cell::text(words.join(",")))
+            }
+            Self::Labels { path } => Some(Cell::text(labels_cell(&at(object, path)))),
+            Self::Selector { path } => Some(Cell::text(selector_cell(&at(object, path)))),
             Self::Function { .. } => None,
         }
     }

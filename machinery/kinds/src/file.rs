@@ -93,7 +93,7 @@ pub(crate) struct SubresourceEntry {
     pub verbs: Vec<String>,
 }
 
-/// A column; exactly one of `path`, `age`, `count` and `function` says where cells come from.
+/// A column; exactly one of `path` and the fields below it says where cells come from (`absent` belongs to `path`).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ColumnEntry {
@@ -106,8 +106,14 @@ pub(crate) struct ColumnEntry {
     pub path: Option<String>,
     /// What stands for an absent value at `path`.
     pub absent: String,
+    /// Where a number stands that is 0 when absent.
+    pub number: Option<String>,
     pub age: Option<String>,
     pub count: Vec<String>,
+    /// A list and, as the last part, the field of its elements.
+    pub joined: Option<String>,
+    pub labels: Option<String>,
+    pub selector: Option<String>,
     pub function: Option<String>,
 }
 

@@ -36,9 +36,7 @@ pub enum LoadError {
         name: String,
     },
     /// A column that does not say, in exactly one way, where its cells come from.
-    #[error(
-        "kinds as data: column {column} of kind {kind} needs exactly one of path, age, count and function"
-    )]
+    #[error("kinds as data: column {column} of kind {kind} needs exactly one source of its cells")]
     Column {
         /// The kind.
         kind: String,
@@ -155,14 +153,9 @@ fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry, types: &Arc<T
 }
 
 fn column(kind: &str, entry: ColumnEntry) -> Result<ColumnRule, LoadError> {
-    let cell = match (entry.path, entry.age, entry.count.as_slice(), entry.function) {
-        (Some(at), None, [], None) => CellRule::Path { path: path(&at), absent: entry.absent },
-        (None, Some(at), [], None) => CellRule::Age { path: path(&at) },
-        (None, None, [], Some(name)) => CellRule::Function { name },
-        (None, None, count @ [_, ..], None) => {
-            CellRule::Count { paths: count.iter().map(|at| path(at)).collect() }
-        }
-        _ => return Err(LoadError::Column { kind: kind.to_owned(), column: entry.name }),
+    let mut cells = cells(&entry);
+    let (Some(cell), true) = (cells.pop(), cells.is_empty()) else {
+        return Err(LoadError::Column { kind: kind.to_owned(), column: entry.name });
     };
     let column = Column {
         name: entry.name,
@@ -172,6 +165,27 @@ fn column(kind: &str, entry: ColumnEntry) -> Result<ColumnRule, LoadError> {
         priority: entry.priority,
     };
     Ok(ColumnRule { column, cell })
+}
+
+/// Everything that an entry says about where its cells come from.
+fn cells(entry: &ColumnEntry) -> Vec<CellRule> {
+    let at = |text: &Option<String>| text.as_deref().map(path);
+    let joined = |mut list: Vec<String>| list.pop().map(|field| CellRule::Joined { list, field });
+    let count = (!entry.count.is_empty())
+        .then(|| CellRule::Count { paths: entry.count.iter().map(|text| path(text)).collect() });
+    [
+        at(&entry.path).map(|path| CellRule::Path { path, absent: entry.absent.clone() }),
+        at(&entry.number).map(|path| CellRule::Number { path }),
+        at(&entry.age).map(|path| CellRule::Age { path }),
+        count,
+        at(&entry.joined).and_then(joined),
+        at(&entry.labels).map(|path| CellRule::Labels { path }),
+        at(&entry.selector).map(|path| CellRule::Selector { path }),
+        entry.function.clone().map(|name| CellRule::Function { name }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn generation(paths: &[String]) -> Generation {

@@ -7,7 +7,7 @@ pub(crate) mod times;
 mod walk;
 mod yaml;
 
-pub use error::DecodeError;
+pub use error::{DecodeError, patch_status};
 pub(crate) use reader::{Reader, SyntaxError};
 
 use portico_machinery::gvk::GroupVersionKind;

@@ -16,7 +16,7 @@ mod normalise;
 mod schema;
 mod validate;
 
-pub use decode::{DecodeError, Decoded, Format};
+pub use decode::{DecodeError, Decoded, Format, patch_status};
 pub use equality::same_content;
 pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};

@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
 
     /// Whether the same stands at both places.
     #[must_use]
-    pub fn same_as(&self, other: &Self) -> bool {
+    pub fn same_as(&self, other: &Cursor<'_>) -> bool {
         match (self.root, other.root) {
             (Some(a), Some(b)) => a == b,
             _ => self.value == other.value,

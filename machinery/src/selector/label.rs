@@ -5,9 +5,13 @@ use crate::names;
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `k=v`, `k==v`, `k in (a,b)`
+    /// `k=v`, `k==v`
+    Equals,
+    /// `k!=v`; an absent key matches
+    NotEquals,
+    /// `k in (a,b)`
     In,
-    /// `k!=v`, `k notin (a,b)`; an absent key matches
+    /// `k notin (a,b)`; an absent key matches
     NotIn,
     /// `k`
     Exists,
@@ -39,7 +43,7 @@ pub struct LabelSelector {
 /// A selector that cannot be read, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct InvalidLabelSelector(String);
+pub struct InvalidLabelSelector(pub(super) String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
@@ -148,8 +152,8 @@ impl Parser {
 
     fn comparison(&mut self, token: &Token) -> Result<(Operator, Vec<String>), InvalidLabelSelector> {
         match token.text() {
-            "=" | "==" => Ok((Operator::In, vec![self.exact_value()?])),
-            "!=" => Ok((Operator::NotIn, vec![self.exact_value()?])),
+            "=" | "==" => Ok((Operator::Equals, vec![self.exact_value()?])),
+            "!=" => Ok((Operator::NotEquals, vec![self.exact_value()?])),
             ">" => Ok((Operator::GreaterThan, vec![self.exact_value()?])),
             "<" => Ok((Operator::LessThan, vec![self.exact_value()?])),
             "in" => Ok((Operator::In, self.set()?)),
@@ -258,6 +262,28 @@ impl LabelSelector {
 }
 
 impl Requirement {
+    /// A requirement that can hold.
+    ///
+    /// # Errors
+    /// [`InvalidLabelSelector`].
+    pub fn new(key: &str, operator: Operator, values: Vec<String>) -> Result<Self, InvalidLabelSelector> {
+        valid_key(key)?;
+        let refused = match operator {
+            Operator::In | Operator::NotIn if values.is_empty() => {
+                Some("for 'in', 'notin' operators, values set can't be empty")
+            }
+            Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
+                Some("values set must be empty for exists and does not exist")
+            }
+            _ => None,
+        };
+        if let Some(text) = refused {
+            return Err(InvalidLabelSelector(format!("values: Invalid value: {values:?}: {text}")));
+        }
+        valid_values(key, operator, &values)?;
+        Ok(Self { key: key.to_owned(), operator, values })
+    }
+
     fn matches(&self, value: Option<&str>) -> bool {
         let listed = |v: &str| self.values.iter().any(|x| x == v);
         let compare = |test: fn(i64, i64) -> bool| {
@@ -265,8 +291,8 @@ impl Requirement {
             value.and_then(|v| v.parse().ok()).zip(bound).is_some_and(|(v, b)| test(v, b))
         };
         match self.operator {
-            Operator::In => value.is_some_and(listed),
-            Operator::NotIn => !value.is_some_and(listed),
+            Operator::Equals | Operator::In => value.is_some_and(listed),
+            Operator::NotEquals | Operator::NotIn => !value.is_some_and(listed),
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
             Operator::GreaterThan => compare(|v, b| v > b),

@@ -29,6 +29,7 @@ impl Inner {
         let moment = self.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         self.admit_into_namespace(served, &object).await?;
+        served.check_readable(&object)?;
         served.complete(&mut object, moment);
         let duplicate_owners = system::dedup_owners(&mut object);
         system::prepare_create(&mut object, moment.now)?;
@@ -70,6 +71,8 @@ impl Inner {
         moment: Moment,
     ) -> Result<Written> {
         prepare(served, &mut object, moment);
+        // Judged in canonical form, in which empty and absent are one.
+        served.stored_info().schema.normalise(&mut object);
         validate(served, &object)?;
         let warnings = served.strategy.warnings(&object, None);
         served.strategy.canonicalize(&mut object);

@@ -1,7 +1,7 @@
 //! Patch (rules 9.1, 9.2): applied to the served version of the current object, again after each lost race.
 
 use portico_machinery::{Object, Status};
-use portico_schema::merge;
+use portico_schema::{merge, patch_status};
 
 use crate::Result;
 use crate::options::{FieldValidation, PatchOptions};
@@ -24,6 +24,9 @@ impl Inner {
             served.to_version(&mut object);
             let (mut new, mut warnings) = apply(served, &object, patch, options)?;
             check_identity(served, &new, place)?;
+            if let Some(error) = served.strategy.unreadable(&new) {
+                return Err(Box::new(patch_status(patch.bytes(), &error)));
+            }
             served.complete(&mut new, self.moment());
             forget_zero_version(&mut new);
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a

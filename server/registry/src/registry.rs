@@ -89,6 +89,15 @@ pub enum Patch {
     Strategic(bytes::Bytes),
 }
 
+impl Patch {
+    /// The patch as it was sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Json(bytes) | Self::Merge(bytes) | Self::Strategic(bytes) => bytes,
+        }
+    }
+}
+
 /// Where a write goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place<'a> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use portico_kinds::{KindInfo, Kinds};
 use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object, Status};
-use portico_schema::Schema;
+use portico_schema::{DecodeError, Schema};
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
 use crate::Result;
@@ -74,6 +74,13 @@ impl Served {
             return Ok(());
         }
         Err(Box::new(Status::method_not_supported(&self.resource, verb)))
+    }
+
+    /// 400 for a body that upstream's conversion cannot read.
+    pub(crate) fn check_readable(&self, object: &Object) -> Result<()> {
+        let Some(error) = self.strategy.unreadable(object) else { return Ok(()) };
+        let (found, expected) = (self.info.gvk.clone(), self.info.gvk.kind.clone());
+        Err(Box::new(DecodeError::CannotBeHandled { found, expected, error }.status()))
     }
 
     /// Makes what a client sent whole: every default, in the storage version. Doing it again changes nothing.

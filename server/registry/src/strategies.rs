@@ -44,6 +44,11 @@ pub(crate) trait Strategy: Send + Sync {
     /// storage version.
     fn default(&self, _object: &mut Object, _moment: Moment) {}
 
+    /// What upstream's conversion cannot read in a body of the served version: refused like a value of the wrong type.
+    fn unreadable(&self, _object: &Object) -> Option<String> {
+        None
+    }
+
     /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
     fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
 

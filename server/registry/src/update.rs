@@ -54,6 +54,7 @@ impl Inner {
     ) -> Result<Written> {
         let mut new = object;
         system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
+        served.check_readable(&new)?;
         served.complete(&mut new, self.moment());
         forget_zero_version(&mut new);
         loop {
@@ -116,6 +117,8 @@ impl Inner {
         let duplicate_owners = system::dedup_owners(&mut new);
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, self.moment());
+        // Judged in canonical form, in which empty and absent are one, and which the old state has.
+        served.stored_info().schema.normalise(&mut new);
         validate(served, place.part, &new, old)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
         warnings.extend(served.strategy.warnings(&new, Some(old)));

@@ -1,10 +1,13 @@
 //! Validation that kinds share: metadata (rules 6.3), and values that occur in several kinds.
 
 pub(crate) mod checks;
+pub(crate) mod counts;
+mod label_selector;
 mod metadata;
 pub(crate) mod ranges;
 pub(crate) mod values;
 
+pub(crate) use label_selector::label_selector;
 pub(crate) use metadata::{
     MetaRules, validate_create, validate_labels, validate_standard_finalizers, validate_update,
 };

@@ -65,7 +65,8 @@ pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error:
 }
 
 /// 422 of an unnamed object on the field `patch`, printing the patch.
-pub(super) fn patch_status(patch: &[u8], error: &str) -> Status {
+#[must_use]
+pub fn patch_status(patch: &[u8], error: &str) -> Status {
     let text = String::from_utf8_lossy(patch);
     let errors = [field::Error::invalid(&"patch".into(), text.as_ref(), error)];
     Status::invalid(&GroupKind::default(), "", &errors)
