@@ -2,6 +2,7 @@
 
 mod backends;
 mod checks;
+mod controllers;
 mod evidence;
 mod hooks;
 mod identities;
@@ -168,11 +169,19 @@ impl Server {
         let hooks = Hooks::new(health.clone());
         let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
+        let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         hooks.run_post_start(&tasks);
+        controllers::start(
+            &settings.controllers,
+            &controlled,
+            pki.authority.cert_pem(),
+            &queue_metrics,
+            &tasks,
+        );
         checks::publish(health, rooms.board.clone(), rooms.ready.clone(), &tasks);
         Ok(Self {
             settings,

@@ -1,5 +1,6 @@
 //! What the control service is told: plain values, parsed and checked before anything binds.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct ServerSettings {
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.
     pub expiration: Evaluator,
+    /// Controllers of kube-controller-manager to run, by its names.
+    pub controllers: BTreeSet<String>,
     /// The store.
     pub store: portico_store::Settings,
     /// The registry.

@@ -42,6 +42,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         backend_dial_timeout: s.proxying.backend_dial_timeout,
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
+        controllers: s.control.wanted_controllers(),
         store: store(s),
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,

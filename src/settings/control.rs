@@ -1,5 +1,6 @@
 //! The control service's address, and how a facade finds and outlives it.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,6 +90,15 @@ const CONTROLLER_NAMES: &[&str] = &[
 ];
 
 impl Control {
+    /// The names of the controllers to run: `*` stands for all, `-NAME` leaves one out wherever it stands.
+    pub(crate) fn wanted_controllers(&self) -> BTreeSet<String> {
+        let all = self.controllers.iter().any(|name| name == "*");
+        let listed = |name: &&&str| all || self.controllers.iter().any(|n| n == **name);
+        let left_out = |name: &&&str| self.controllers.iter().any(|n| n.strip_prefix('-') == Some(**name));
+        let wanted = CONTROLLER_NAMES.iter().filter(|name| listed(name) && !left_out(name));
+        wanted.map(|name| (*name).to_owned()).collect()
+    }
+
     pub(super) fn check(&self, role: Role) -> Result<(), SettingError> {
         for name in self.controllers.iter().filter(|n| !n.is_empty() && *n != "*") {
             let bare = name.strip_prefix('-').unwrap_or(name);

@@ -6,6 +6,7 @@ mod certificates;
 mod command_line;
 mod control_doors;
 mod control_service;
+mod controllers;
 mod durability;
 mod endpoints;
 mod http_api;

@@ -5,6 +5,10 @@
 
 pub mod auto_register;
 pub mod availability;
+pub mod garbage;
 pub mod identity;
 pub mod informers;
+pub mod log;
+pub mod namespace;
+pub mod per_namespace;
 pub mod system_namespaces;

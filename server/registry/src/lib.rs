@@ -20,6 +20,7 @@ mod forms;
 mod frame;
 mod get;
 mod list;
+mod log;
 mod options;
 mod patch;
 mod recent;
@@ -39,6 +40,7 @@ pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
+pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
     UpdateOptions, VersionMatch,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
-use portico_machinery::{GroupResource, Object, UserInfo};
+use portico_machinery::{GroupResource, GroupVersionKind, Object, UserInfo};
 use portico_schema::Schema;
 use portico_store::Store;
 
@@ -178,6 +178,11 @@ impl Registry {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
+    }
+
+    /// The kind as it is served.
+    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<Served>> {
+        self.inner.catalogue.load().by_kind(kind).cloned()
     }
 
     /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.

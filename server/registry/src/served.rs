@@ -116,6 +116,7 @@ fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
 #[derive(Default)]
 pub(crate) struct Catalogue {
     by_resource: HashMap<GroupVersionResource, Arc<Served>>,
+    by_kind: HashMap<GroupVersionKind, Arc<Served>>,
     preferred: HashMap<GroupResource, Arc<Served>>,
 }
 
@@ -126,6 +127,7 @@ impl Catalogue {
             let served = Arc::new(Served::new(info.clone(), kinds));
             let slot = catalogue.preferred.entry(served.resource.clone());
             slot.or_insert_with(|| served.clone());
+            catalogue.by_kind.insert(info.gvk.clone(), served.clone());
             catalogue.by_resource.insert(info.gvr(), served);
         }
         catalogue
@@ -133,6 +135,10 @@ impl Catalogue {
 
     pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<Served>> {
         self.by_resource.get(resource)
+    }
+
+    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Served>> {
+        self.by_kind.get(kind)
     }
 
     /// The resource in the version that our own code speaks: the first that is served.

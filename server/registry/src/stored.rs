@@ -71,6 +71,14 @@ impl Stored {
         self.inner.record.key.namespace()
     }
 
+    /// Whether it is being deleted; what is not is hardly ever decoded to find out.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        const MARK: &[u8] = b"\"deletionTimestamp\":";
+        memchr::memmem::find(self.inner.record.value.json(), MARK).is_some()
+            && self.object().deletion_timestamp().is_some()
+    }
+
     /// `metadata.uid`.
     #[must_use]
     pub fn uid(&self) -> &str {

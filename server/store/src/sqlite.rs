@@ -300,6 +300,14 @@ impl Store for SqliteStore {
         Box::pin(self.reader.dependents(owner_uid))
     }
 
+    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(self.reader.owners())
+    }
+
+    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        Box::pin(self.reader.deleting())
+    }
+
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
         Box::pin(self.reader.resources_in(namespace))
     }

@@ -184,6 +184,19 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`], `Closed`.
     fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>>;
 
+    /// The uids that owner references of existing objects name, each once; whether they exist is not looked at.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
+
+    /// The keys of the existing objects that are being deleted (`metadata.deletionTimestamp`), in key order; an object
+    /// that only says so elsewhere may be among them. Reads everything that is stored: for the start of a controller.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>>;
+
     /// The resources that have objects in this namespace, sorted.
     ///
     /// # Errors

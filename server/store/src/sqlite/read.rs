@@ -164,6 +164,26 @@ impl Reader {
         const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name FROM owner o \
             JOIN resource r ON r.id = o.resource WHERE o.owner_uid = ?";
         let rows = sqlx::query(SELECT).bind(owner_uid).fetch_all(&self.pool).await.map_err(failed)?;
+        self.keys(&rows)
+    }
+
+    pub(crate) async fn owners(&self) -> Result<Vec<String>, StoreError> {
+        const SELECT: &str = "SELECT DISTINCT owner_uid FROM owner";
+        sqlx::query_scalar(SELECT).fetch_all(&self.pool).await.map_err(failed)
+    }
+
+    pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
+        const SELECT: &str = "SELECT r.api_group, r.resource, l.namespace, l.name FROM log l \
+            JOIN resource r ON r.id = l.resource \
+            WHERE l.deleted = 0 AND instr(l.value, CAST('\"deletionTimestamp\":' AS BLOB)) > 0 \
+            AND NOT EXISTS (SELECT 1 FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
+            AND n.name = l.name AND n.revision > l.revision)";
+        let rows = sqlx::query(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        self.keys(&rows)
+    }
+
+    /// Keys from the columns group, resource, namespace, name; sorted.
+    fn keys(&self, rows: &[SqliteRow]) -> Result<Vec<Key>, StoreError> {
         let mut keys = rows
             .iter()
             .map(|row| {

@@ -117,6 +117,24 @@ pub async fn dependents_follow_the_owner_references(backend: &dyn Backend) {
     assert!(dependents("nobody").await.is_empty());
 }
 
+pub async fn what_is_being_deleted_is_found_without_a_cache(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for path in ["a/1", "a/2"] {
+        put(&*store, &key(path), "x").await;
+    }
+    assert!(store.deleting().await.unwrap().is_empty());
+    let marked = |path: &str| {
+        let json =
+            format!(r#"{{"metadata":{{"name":"{path}","deletionTimestamp":"2026-01-02T03:04:05Z"}}}}"#);
+        let indexed = portico_store::Indexed { splice: 13, ..Default::default() };
+        Txn::one(key(path), Expect::Exists, Change::Put(Value::new(json.as_bytes(), indexed)))
+    };
+    commit(&*store, marked("a/2")).await.unwrap();
+    assert_eq!(store.deleting().await.unwrap(), [key("a/2")]);
+    put(&*store, &key("a/2"), "no more").await;
+    assert!(store.deleting().await.unwrap().is_empty());
+}
+
 pub async fn resources_in_a_namespace_follow_its_objects(backend: &dyn Backend) {
     let store = backend.open().await;
     put(&*store, &key("a/1"), "x").await;

@@ -1,0 +1,179 @@
+//! Garbage collection: dependents go with their last owner, first, after it, or not at all (`garbage-collector-controller`).
+//!
+//! Reads the one log and the store's owner index; keeps no graph. What was missed (at a start, or by reading too
+//! slowly) is found again in the index. Owners that other servers serve are unknown here: their dependents stay.
+
+mod act;
+pub mod decide;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupVersion, Status};
+use portico_registry::{Logged, ObjectRef, Registry, Stored};
+
+use crate::log::Listener;
+use act::Actor;
+use decide::{FOREGROUND, ORPHAN};
+
+/// How many objects are judged at a time.
+const WORKERS: usize = 4;
+
+/// When an object whose owner nobody can tell is looked at again.
+const LATER: Duration = Duration::from_secs(120);
+
+/// What there is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Item {
+    /// An owner of this uid is gone, or may be.
+    Gone(String),
+    /// An object with owners.
+    Judge(ObjectRef),
+    /// An object that is being deleted and waits for its dependents.
+    Finish(ObjectRef),
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct GarbageCollector {
+    queue: WorkQueue<Item>,
+    /// Owners that wait for their dependents, by uid.
+    waiting: Arc<Mutex<HashMap<String, ObjectRef>>>,
+}
+
+impl GarbageCollector {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(metrics: &QueueMetrics) -> Self {
+        Self {
+            queue: WorkQueue::with_metrics("garbage_collector", Policy::CONTROLLER, metrics),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// Starts what collects, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, actor) = (self.clone(), Actor::new(registry.clone()));
+        run_workers(tasks, "garbage-collector", WORKERS, self.queue.clone(), move |item| {
+            let (worker, actor) = (worker.clone(), actor.clone());
+            async move { worker.reconcile(&actor, item).await }
+        });
+    }
+
+    /// Owners that wait for a dependent look again.
+    fn tell_waiting(&self, owners: &[Box<str>]) {
+        if owners.is_empty() {
+            return;
+        }
+        let waiting = self.waiting.lock();
+        for owner in owners.iter().filter_map(|uid| waiting.get(&**uid)) {
+            self.queue.add(Item::Finish(owner.clone()));
+        }
+    }
+
+    async fn reconcile(&self, actor: &Actor, item: Item) -> Result<Reconciled, Box<Status>> {
+        match item {
+            Item::Gone(uid) => {
+                actor.dependents(&uid).await?.into_iter().for_each(|d| self.queue.add(Item::Judge(d)));
+                Ok(Reconciled::Done)
+            }
+            Item::Judge(object) => match actor.read(&object).await? {
+                Some(stored) if stored.is_deleting() => {
+                    if waits(&stored) {
+                        self.queue.add(Item::Finish(object));
+                    }
+                    Ok(Reconciled::Done)
+                }
+                Some(stored) => self.judge(actor, &object, &stored).await,
+                None => Ok(Reconciled::Done),
+            },
+            Item::Finish(object) => {
+                if let Some(stored) = actor.read(&object).await?.filter(Stored::is_deleting) {
+                    self.finish(actor, object, &stored).await?;
+                }
+                Ok(Reconciled::Done)
+            }
+        }
+    }
+
+    async fn judge(
+        &self,
+        actor: &Actor,
+        object: &ObjectRef,
+        stored: &Stored,
+    ) -> Result<Reconciled, Box<Status>> {
+        match actor.judge(object, stored).await? {
+            act::Judged::Settled => Ok(Reconciled::Done),
+            act::Judged::Later => Ok(Reconciled::Again(LATER)),
+        }
+    }
+
+    /// Lets dependents go, or waits for them to go, and takes the finalizer off.
+    async fn finish(&self, actor: &Actor, object: ObjectRef, stored: &Stored) -> Result<(), Box<Status>> {
+        let finalizers = stored.object().finalizers();
+        if finalizers.contains(&ORPHAN) {
+            for dependent in actor.dependents(stored.uid()).await? {
+                actor.release(&dependent, stored.uid()).await?;
+            }
+            return actor.remove_finalizer(&object, stored, ORPHAN).await;
+        }
+        if !finalizers.contains(&FOREGROUND) {
+            return Ok(());
+        }
+        // Known before the dependents are read: one that goes in between is heard of.
+        self.waiting.lock().insert(stored.uid().to_owned(), object.clone());
+        let (all, blocking) = actor.blocking(stored.uid()).await?;
+        if blocking {
+            all.into_iter().for_each(|dependent| self.queue.add(Item::Judge(dependent)));
+            return Ok(());
+        }
+        actor.remove_finalizer(&object, stored, FOREGROUND).await?;
+        self.waiting.lock().remove(stored.uid());
+        Ok(())
+    }
+}
+
+impl Listener for GarbageCollector {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let (owners, deleting) = (registry.owners().await?, registry.deleting().await?);
+            owners.into_iter().for_each(|uid| self.queue.add(Item::Gone(uid)));
+            deleting.into_iter().for_each(|object| self.queue.add(Item::Finish(object)));
+            Ok(())
+        })
+    }
+
+    fn hear(&self, change: &Logged) {
+        if change.is_gone() {
+            self.queue.add(Item::Gone(change.uid().to_owned()));
+            self.waiting.lock().remove(change.uid());
+            return self.tell_waiting(change.owners());
+        }
+        let stored = change.stored();
+        if stored.is_deleting() && waits(&stored) {
+            self.queue.add(Item::Finish(change.object()));
+        }
+        self.tell_waiting(change.owners_before());
+        if !change.owners().is_empty() && change.owners() != change.owners_before() {
+            self.queue.add(Item::Judge(change.object()));
+        }
+    }
+}
+
+/// Whether its deletion is held by a finalizer of ours.
+fn waits(stored: &Stored) -> bool {
+    stored.object().finalizers().iter().any(|finalizer| [ORPHAN, FOREGROUND].contains(finalizer))
+}
+
+/// The group version and kind that a reference names, when it can be read.
+fn kind_of(
+    reference: &portico_machinery::object::OwnerReference,
+) -> Option<portico_machinery::GroupVersionKind> {
+    Some(reference.api_version.parse::<GroupVersion>().ok()?.kind(&reference.kind))
+}

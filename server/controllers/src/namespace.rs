@@ -1,0 +1,178 @@
+//! Empties namespaces that are being deleted and lets them go (`namespace-controller`).
+//!
+//! Which resources have objects in a namespace the store's index knows: no list of kinds, and nothing is loaded that is
+//! not there. Pods go first, as they may use everything else.
+
+pub mod conditions;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, Object, Reason, Status, time};
+use portico_registry::{
+    Context, DeleteOptions, ListOptions, Logged, Part, Propagation, Registry, UpdateOptions,
+};
+
+use crate::log::Listener;
+use conditions::Remaining;
+
+const WORKERS: usize = 4;
+
+/// What holds a namespace until this controller has emptied it.
+const FINALIZER: &str = "kubernetes";
+
+/// What is left is looked at again when something goes, and after this long in any case.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct NamespaceDeletion {
+    queue: WorkQueue<String>,
+    /// Namespaces that wait for their content to go.
+    emptying: Arc<Mutex<HashSet<String>>>,
+}
+
+impl NamespaceDeletion {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(metrics: &QueueMetrics) -> Self {
+        Self {
+            queue: WorkQueue::with_metrics("namespace", Policy::CONTROLLER, metrics),
+            emptying: Arc::default(),
+        }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, door) = (self.clone(), registry.clone());
+        run_workers(tasks, "namespace-controller", WORKERS, self.queue.clone(), move |name| {
+            let (worker, door) = (worker.clone(), door.clone());
+            async move { worker.reconcile(&door, &name).await }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, name: &str) -> Result<Reconciled, Box<Status>> {
+        let namespace = match registry.get(&namespaces(), "", name).await {
+            Ok(stored) if waits(stored.object()) => stored,
+            Ok(_) => return Ok(self.leave(name)),
+            Err(status) if status.reason() == Reason::NotFound => return Ok(self.leave(name)),
+            Err(status) => return Err(status),
+        };
+        self.emptying.lock().insert(name.to_owned());
+        let remaining = empty(registry, name).await?;
+        let (context, options) = (context(), UpdateOptions::default());
+        let mut current = namespace.object().clone();
+        if let Some(told) = conditions::told(&current, &remaining, &time::rfc3339(Timestamp::now())) {
+            let written = registry.update_status(&context, &namespaces(), told).await?;
+            current = written.stored.object().clone();
+        }
+        if !remaining.is_empty() {
+            return Ok(Reconciled::Again(PERIOD));
+        }
+        let finalized = conditions::finalized(&current, FINALIZER);
+        let part = Part::Subresource("finalize");
+        match registry.update(&context, &namespaces(), part, finalized, &options).await {
+            Err(status) if status.reason() != Reason::NotFound => Err(status),
+            _ => Ok(self.leave(name)),
+        }
+    }
+
+    fn leave(&self, name: &str) -> Reconciled {
+        self.emptying.lock().remove(name);
+        Reconciled::Done
+    }
+}
+
+impl Listener for NamespaceDeletion {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&namespaces(), "", &ListOptions::default()).await?.items;
+            let deleting = all.iter().filter(|namespace| namespace.is_deleting());
+            deleting.for_each(|namespace| self.queue.add(namespace.name().to_owned()));
+            Ok(())
+        })
+    }
+
+    fn hear(&self, change: &Logged) {
+        if change.is_gone() {
+            if self.emptying.lock().contains(change.namespace()) {
+                self.queue.add(change.namespace().to_owned());
+            }
+        } else if is_namespace(change.resource()) && change.stored().is_deleting() {
+            self.queue.add(change.name().to_owned());
+        }
+    }
+}
+
+fn is_namespace(resource: &GroupResource) -> bool {
+    resource.group.is_empty() && resource.resource == "namespaces"
+}
+
+fn namespaces() -> GroupResource {
+    GroupResource::new("", "namespaces")
+}
+
+fn context() -> Context {
+    Context::system("system:serviceaccount:kube-system:namespace-controller")
+}
+
+/// Whether it is being deleted and waits for this controller.
+fn waits(namespace: &Object) -> bool {
+    let finalizers = namespace.at(&["spec", "finalizers"]);
+    namespace.deletion_timestamp().is_some() && finalizers.items().any(|f| f.str() == FINALIZER)
+}
+
+/// Deletes what is there, pods first, and tells what is left.
+async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<Status>> {
+    let mut resources = registry.resources_in(namespace).await?;
+    let pods = GroupResource::new("", "pods");
+    if resources.contains(&pods) {
+        let mut remaining = Remaining::default();
+        delete(registry, namespace, &pods, &mut remaining).await;
+        count(registry, namespace, &pods, &mut remaining).await?;
+        if !remaining.is_empty() {
+            return Ok(remaining);
+        }
+        resources.retain(|resource| *resource != pods);
+    }
+    let mut remaining = Remaining::default();
+    for resource in &resources {
+        delete(registry, namespace, resource, &mut remaining).await;
+    }
+    for resource in registry.resources_in(namespace).await? {
+        count(registry, namespace, &resource, &mut remaining).await?;
+    }
+    Ok(remaining)
+}
+
+async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let all = ListOptions::default();
+    if let Err(status) = registry.delete_collection(resource, namespace, &all, &options).await {
+        remaining.failures.push(format!("{resource}: {}", status.message));
+    }
+}
+
+async fn count(
+    registry: &Registry,
+    namespace: &str,
+    resource: &GroupResource,
+    remaining: &mut Remaining,
+) -> Result<(), Box<Status>> {
+    let left = registry.list(resource, namespace, &ListOptions::default()).await?.items;
+    if left.is_empty() {
+        return Ok(());
+    }
+    remaining.objects.insert(resource.clone(), left.len());
+    for finalizer in left.iter().flat_map(|object| object.object().finalizers()) {
+        *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+    }
+    Ok(())
+}

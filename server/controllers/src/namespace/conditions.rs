@@ -1,0 +1,206 @@
+//! What a namespace that is being deleted says of itself, pure (upstream's five conditions).
+
+use std::collections::BTreeMap;
+
+use portico_machinery::{GroupResource, Node, Object};
+use serde::{Deserialize, Serialize};
+
+/// A condition as it stands in `status.conditions`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    last_transition_time: String,
+    reason: String,
+    message: String,
+}
+
+/// What is left in a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remaining {
+    /// How many objects of each resource.
+    pub objects: BTreeMap<GroupResource, usize>,
+    /// How many objects each finalizer holds.
+    pub finalizers: BTreeMap<String, usize>,
+    /// Groups that could not be asked, each with the reason.
+    pub unreachable: Vec<String>,
+    /// Resources that could not be emptied, each with the reason.
+    pub failures: Vec<String>,
+}
+
+impl Remaining {
+    /// Whether nothing is left and everybody could be asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.unreachable.is_empty() && self.failures.is_empty()
+    }
+
+    fn unreachable(&self) -> Option<(&'static str, String)> {
+        let (count, all) = (self.unreachable.len(), self.unreachable.join(", "));
+        let text = || format!("Discovery failed for some groups, {count} failing: {all}");
+        (count > 0).then(|| ("DiscoveryFailed", text()))
+    }
+
+    fn failed(&self) -> Option<(&'static str, String)> {
+        let (count, all) = (self.failures.len(), self.failures.join(", "));
+        let text = || format!("Failed to delete all resource types, {count} remaining: {all}");
+        (count > 0).then(|| ("ContentDeletionFailed", text()))
+    }
+
+    fn content(&self) -> Option<(&'static str, String)> {
+        let of = |(r, count): (&GroupResource, &usize)| {
+            format!("{}.{} has {count} resource instances", r.resource, r.group)
+        };
+        let all: Vec<String> = self.objects.iter().map(of).collect();
+        let text = || format!("Some resources are remaining: {}", all.join(", "));
+        (!all.is_empty()).then(|| ("SomeResourcesRemain", text()))
+    }
+
+    fn held(&self) -> Option<(&'static str, String)> {
+        let of = |(finalizer, count): (&String, &usize)| format!("{finalizer} in {count} resource instances");
+        let all: Vec<String> = self.finalizers.iter().map(of).collect();
+        let text = || format!("Some content in the namespace has finalizers remaining: {}", all.join(", "));
+        (!all.is_empty()).then(|| ("SomeFinalizersRemain", text()))
+    }
+}
+
+/// The namespace with its conditions brought up to date; nothing when they are already.
+#[must_use]
+pub fn told(namespace: &Object, remaining: &Remaining, now: &str) -> Option<Object> {
+    let wanted = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            remaining.unreachable(),
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            None,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            remaining.failed(),
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            remaining.content(),
+            "ContentRemoved",
+            "All content successfully removed",
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            remaining.held(),
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
+    ];
+    let mut conditions: Vec<Condition> = namespace.decode(&["status", "conditions"]).unwrap_or_default();
+    let before = conditions.clone();
+    for (kind, wrong, reason, message) in wanted {
+        let (status, reason, message) = match wrong {
+            Some((reason, message)) => ("True", reason, message),
+            None => ("False", reason, message.to_owned()),
+        };
+        set(&mut conditions, kind, status, reason, message, now);
+    }
+    (conditions != before).then(|| {
+        let mut told = namespace.clone();
+        told.set(&["status", "conditions"], conditions);
+        told
+    })
+}
+
+fn set(all: &mut Vec<Condition>, kind: &str, status: &str, reason: &str, message: String, now: &str) {
+    let at = all.iter().position(|c| c.kind == kind).unwrap_or_else(|| {
+        all.push(Condition { kind: kind.to_owned(), ..Condition::default() });
+        all.len() - 1
+    });
+    let condition = &mut all[at];
+    if condition.status != status {
+        now.clone_into(&mut condition.last_transition_time);
+        status.clone_into(&mut condition.status);
+    }
+    reason.clone_into(&mut condition.reason);
+    condition.message = message;
+}
+
+/// The namespace without the finalizer that this controller holds.
+#[must_use]
+pub fn finalized(namespace: &Object, finalizer: &str) -> Object {
+    let mut finalized = namespace.clone();
+    let spec = namespace.at(&["spec", "finalizers"]);
+    let rest: Vec<String> = spec.items().map(|f| f.str().to_owned()).filter(|f| f != finalizer).collect();
+    match rest.is_empty() {
+        true => finalized.put(&["spec"], Node::default()),
+        false => finalized.set(&["spec", "finalizers"], rest),
+    }
+    finalized
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(object: &Object) -> Vec<String> {
+        let conditions = object.at(&["status", "conditions"]);
+        conditions
+            .items()
+            .map(|c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
+            .collect()
+    }
+
+    #[test]
+    fn five_conditions_tell_what_is_left_and_change_only_with_it() {
+        let namespace = Object::from_json(br#"{"metadata":{"name":"n"}}"#).unwrap();
+        let mut remaining = Remaining::default();
+        remaining.objects.insert(GroupResource::new("", "pods"), 2);
+        remaining.finalizers.insert("example.com/x".to_owned(), 1);
+        let told_once = told(&namespace, &remaining, "2026-01-02T03:04:05Z").unwrap();
+        assert_eq!(
+            summary(&told_once),
+            [
+                "False ResourcesDiscovered",
+                "False ParsedGroupVersions",
+                "False ContentDeleted",
+                "True SomeResourcesRemain",
+                "True SomeFinalizersRemain",
+            ]
+        );
+        let text = String::from_utf8(told_once.to_json()).unwrap();
+        assert!(text.contains("Some resources are remaining: pods. has 2 resource instances"));
+        assert!(text.contains("has finalizers remaining: example.com/x in 1 resource instances"));
+        assert_eq!(told(&told_once, &remaining, "2026-01-02T03:04:06Z"), None);
+        let empty = told(&told_once, &Remaining::default(), "2026-01-02T03:04:07Z").unwrap();
+        assert_eq!(summary(&empty)[3..], ["False ContentRemoved", "False ContentHasNoFinalizers"]);
+        let moved: Vec<_> = (0..5)
+            .map(|at| {
+                empty
+                    .at(&["status", "conditions"])
+                    .items()
+                    .nth(at)
+                    .unwrap()
+                    .field("lastTransitionTime")
+                    .str()
+                    .ends_with(":07Z")
+            })
+            .collect();
+        assert_eq!(moved, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn other_finalizers_stay() {
+        let object = |json: &str| Object::from_json(json.as_bytes()).unwrap();
+        let only = object(r#"{"spec":{"finalizers":["kubernetes"]}}"#);
+        assert!(!finalized(&only, "kubernetes").at(&["spec", "finalizers"]).is_present());
+        let two = object(r#"{"spec":{"finalizers":["a/b","kubernetes"]}}"#);
+        assert_eq!(finalized(&two, "kubernetes").to_json(), br#"{"spec":{"finalizers":["a/b"]}}"#);
+    }
+}

@@ -1,0 +1,169 @@
+//! Objects that every namespace has: the service account `default` (`serviceaccount-controller`) and the ConfigMap
+//! `kube-root-ca.crt` (`root-ca-certificate-publisher-controller`).
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, ListOptions, Logged, ObjectRef, Part, Registry};
+
+use crate::log::Listener;
+
+const WORKERS: usize = 2;
+
+/// Makes the object of a namespace from what is there; nothing when that is right already.
+type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
+
+/// Keeps one object in every namespace that is not being deleted. Cheap to clone.
+#[derive(Clone)]
+pub struct PerNamespace {
+    name: &'static str,
+    user: &'static str,
+    resource: GroupResource,
+    object: &'static str,
+    wanted: Wanted,
+    queue: WorkQueue<String>,
+}
+
+impl PerNamespace {
+    /// The service account `default`.
+    #[must_use]
+    pub fn service_account(metrics: &QueueMetrics) -> Self {
+        Self {
+            name: "serviceaccount-controller",
+            user: "system:serviceaccount:kube-system:service-account-controller",
+            resource: GroupResource::new("", "serviceaccounts"),
+            object: "default",
+            wanted: Arc::new(service_account),
+            queue: WorkQueue::with_metrics("serviceaccount", Policy::CONTROLLER, metrics),
+        }
+    }
+
+    /// The ConfigMap with the CA (PEM) that the facade's certificate is checked against.
+    #[must_use]
+    pub fn root_ca(ca: String, metrics: &QueueMetrics) -> Self {
+        Self {
+            name: "root-ca-certificate-publisher-controller",
+            user: "system:serviceaccount:kube-system:root-ca-cert-publisher",
+            resource: GroupResource::new("", "configmaps"),
+            object: ROOT_CA,
+            wanted: Arc::new(move |current| root_ca(current, &ca)),
+            queue: WorkQueue::with_metrics("root_ca_cert_publisher", Policy::CONTROLLER, metrics),
+        }
+    }
+
+    /// Kube-controller-manager's name for it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, door) = (self.clone(), registry.clone());
+        run_workers(tasks, self.name, WORKERS, self.queue.clone(), move |namespace| {
+            let (worker, door) = (worker.clone(), door.clone());
+            async move { worker.reconcile(&door, namespace).await }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, namespace: String) -> Result<Reconciled, Box<Status>> {
+        let at = ObjectRef { resource: namespaces(), namespace: String::new(), name: namespace.clone() };
+        if registry.peek(&at).await?.is_none_or(|stored| stored.is_deleting()) {
+            return Ok(Reconciled::Done);
+        }
+        let at = ObjectRef { resource: self.resource.clone(), namespace, name: self.object.to_owned() };
+        let current = registry.peek(&at).await?;
+        let Some(mut wanted) = (self.wanted)(current.as_ref().map(|stored| stored.object())) else {
+            return Ok(Reconciled::Done);
+        };
+        wanted.set(&["metadata", "namespace"], &at.namespace);
+        wanted.set(&["metadata", "name"], self.object);
+        let (context, options) = (Context::system(self.user), CreateOptions::default());
+        let written = match current {
+            Some(_) => registry.update(&context, &self.resource, Part::Main, wanted, &options).await,
+            None => registry.create(&context, &self.resource, wanted, &options).await,
+        };
+        match written {
+            // Somebody was faster, or the namespace has begun to go: an event follows in either case.
+            Err(status) if !matches!(status.reason(), Reason::AlreadyExists | Reason::Forbidden) => {
+                Err(status)
+            }
+            _ => Ok(Reconciled::Done),
+        }
+    }
+}
+
+impl Listener for PerNamespace {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&namespaces(), "", &ListOptions::default()).await?;
+            all.items.iter().for_each(|namespace| self.queue.add(namespace.name().to_owned()));
+            Ok(())
+        })
+    }
+
+    fn hear(&self, change: &Logged) {
+        let resource = change.resource();
+        if *resource == self.resource && change.name() == self.object {
+            self.queue.add(change.namespace().to_owned());
+        } else if resource.group.is_empty() && resource.resource == "namespaces" && !change.is_gone() {
+            self.queue.add(change.name().to_owned());
+        }
+    }
+}
+
+const ROOT_CA: &str = "kube-root-ca.crt";
+const DESCRIPTION: (&str, &str) = (
+    "kubernetes.io/description",
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the \
+     internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
+     clusters.",
+);
+
+fn namespaces() -> GroupResource {
+    GroupResource::new("", "namespaces")
+}
+
+fn new(kind: &str) -> Object {
+    Object::new(&GroupVersion::new("", "v1").kind(kind))
+}
+
+fn service_account(current: Option<&Object>) -> Option<Object> {
+    current.is_none().then(|| new("ServiceAccount"))
+}
+
+fn root_ca(current: Option<&Object>, ca: &str) -> Option<Object> {
+    let right = |object: &&Object| {
+        let data = object.at(&["data"]);
+        data.entries().count() == 1
+            && data.entry_str("ca.crt") == Some(ca)
+            && object.annotation(DESCRIPTION.0).is_some()
+    };
+    if current.as_ref().is_some_and(right) {
+        return None;
+    }
+    let mut wanted = current.cloned().unwrap_or_else(|| new("ConfigMap"));
+    wanted.remove(&["data"]);
+    wanted.set(&["data", "ca.crt"], ca);
+    wanted.set(&["metadata", "annotations", DESCRIPTION.0], DESCRIPTION.1);
+    Some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_ca_that_is_right_is_left_alone_and_any_other_is_put_right() {
+        let made = root_ca(None, "PEM").unwrap();
+        assert_eq!(root_ca(Some(&made), "PEM"), None);
+        assert!(root_ca(Some(&made), "OTHER").unwrap().at(&["data"]).entry_str("ca.crt") == Some("OTHER"));
+        let mut spoilt = made.clone();
+        spoilt.set(&["data", "mine"], "x");
+        assert_eq!(root_ca(Some(&spoilt), "PEM"), Some(made));
+    }
+}

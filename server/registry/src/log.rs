@@ -1,0 +1,202 @@
+//! The whole log, and what the store's indexes know, for controllers that concern every kind.
+//!
+//! Nothing here loads a resource into memory.
+
+use std::sync::Arc;
+
+use portico_machinery::{GroupResource, GroupVersionKind};
+use portico_store::{Event, EventType, Key, Resource, StoreError, Subscription, WatchError};
+
+use crate::Result;
+use crate::failure;
+use crate::registry::Registry;
+use crate::stored::Stored;
+
+/// Where an object lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Its storage group and resource.
+    pub resource: GroupResource,
+    /// Its namespace, empty at cluster scope.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    fn of(key: &Key) -> Self {
+        Self {
+            resource: GroupResource::clone(key.resource()),
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+        }
+    }
+}
+
+/// A committed change of any kind: cheap to look at, decoded only when asked to.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    event: Arc<Event>,
+}
+
+impl Logged {
+    /// The storage resource.
+    #[must_use]
+    pub fn resource(&self) -> &GroupResource {
+        self.event.record.key.resource()
+    }
+
+    /// The namespace, empty at cluster scope.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.event.record.key.namespace()
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.event.record.key.name()
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef::of(&self.event.record.key)
+    }
+
+    /// Whether it is gone.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.event.event_type == EventType::Deleted
+    }
+
+    /// Its uid.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.event.record.value.uid()
+    }
+
+    /// The uids of its owners; of what is gone, those it had.
+    #[must_use]
+    pub fn owners(&self) -> &[Box<str>] {
+        self.event.record.value.owners()
+    }
+
+    /// The uids of its owners before.
+    #[must_use]
+    pub fn owners_before(&self) -> &[Box<str>] {
+        self.event.previous.as_ref().map_or(&[], |record| record.value.owners())
+    }
+
+    /// Its state; the last one of what is gone.
+    #[must_use]
+    pub fn stored(&self) -> Stored {
+        Stored::new(Arc::clone(&self.event.record))
+    }
+}
+
+/// The log from a revision on.
+pub struct Log {
+    subscription: Subscription,
+}
+
+/// The reader was too slow, or the store closed: what was missed has to be looked for in the indexes.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct LogError(#[from] WatchError);
+
+impl Log {
+    /// The next change, in order of revision.
+    ///
+    /// # Errors
+    /// [`LogError`]; the log ends with it.
+    pub async fn next(&mut self) -> Result<Logged, LogError> {
+        Ok(Logged { event: self.subscription.next().await? })
+    }
+}
+
+/// What a kind is to somebody who only knows its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The group and resource that its objects are stored under.
+    pub resource: GroupResource,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl Registry {
+    /// Everything that is committed after now.
+    ///
+    /// # Errors
+    /// 503 when the store is closed.
+    pub fn log(&self) -> Result<Log> {
+        let store = self.store();
+        let all = Arc::new(|_: &GroupResource| true);
+        let subscription = store
+            .follow(all, store.revision())
+            .map_err(|error| portico_machinery::Status::unavailable(error.to_string()))?;
+        Ok(Log { subscription })
+    }
+
+    /// An object as it is now, without loading the others of its resource.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn peek(&self, object: &ObjectRef) -> Result<Option<Stored>> {
+        let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
+        let key = Key::new(&resource, &object.namespace, &object.name);
+        if let Some(snapshot) = store.cached(&resource) {
+            return Ok(snapshot.get(&key).map(|record| Stored::new(Arc::clone(record))));
+        }
+        let record = store.get_at(&key, store.revision()).await.map_err(unreadable)?;
+        Ok(record.map(Stored::new))
+    }
+
+    /// The existing objects that name this uid as an owner.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn dependents(&self, owner_uid: &str) -> Result<Vec<ObjectRef>> {
+        self.store().dependents(owner_uid).await.map(refs).map_err(unreadable)
+    }
+
+    /// The uids that existing objects name as owners.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn owners(&self) -> Result<Vec<String>> {
+        self.store().owners().await.map_err(unreadable)
+    }
+
+    /// The objects that are being deleted and still there.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn deleting(&self) -> Result<Vec<ObjectRef>> {
+        self.store().deleting().await.map(refs).map_err(unreadable)
+    }
+
+    /// The resources that have objects in a namespace.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn resources_in(&self, namespace: &str) -> Result<Vec<GroupResource>> {
+        let resources = self.store().resources_in(namespace).await.map_err(unreadable)?;
+        Ok(resources.iter().map(|resource: &Resource| GroupResource::clone(resource)).collect())
+    }
+
+    /// What a kind is stored as; nothing when it is not served here.
+    #[must_use]
+    pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {
+        let served = self.by_kind(kind)?;
+        Some(Resolved { resource: GroupResource::clone(&served.storage), namespaced: served.info.namespaced })
+    }
+}
+
+fn refs(keys: Vec<Key>) -> Vec<ObjectRef> {
+    keys.iter().map(ObjectRef::of).collect()
+}
+
+fn unreadable(error: StoreError) -> Box<portico_machinery::Status> {
+    failure::of_read(error, 0)
+}

@@ -1,0 +1,115 @@
+//! Controllers that work without kube-controller-manager: namespaces empty and go, dependents follow their owners.
+
+use portico_tests::http::Http;
+use portico_tests::{Launch, Portico, until};
+use serde_json::{Value, json};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const DEFAULT: &str = "/api/v1/namespaces/default/configmaps";
+
+fn config_map(name: &str, owner: Option<(&str, &str)>) -> Value {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    if let Some((owner, uid)) = owner {
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "blockOwnerDeletion": true,
+        }]);
+    }
+    object
+}
+
+async fn code(door: &Http, path: &str) -> u16 {
+    door.get(path).await.status.as_u16()
+}
+
+async fn made(door: &Http, name: &str, owner: Option<(&str, &str)>) -> String {
+    let created = door.post(DEFAULT, &config_map(name, owner)).await.json();
+    created["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+/// An owner with two dependents, one of which has a dependent itself.
+async fn family(door: &Http) {
+    let owner = made(door, "owner", None).await;
+    let a = made(door, "a", Some(("owner", &owner))).await;
+    made(door, "b", Some(("owner", &owner))).await;
+    made(door, "below-a", Some(("a", &a))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_namespace_goes_once_its_content_is_gone_and_says_what_holds_it() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    admin.post(NAMESPACES, &json!({"metadata": {"name": "demo"}})).await;
+    let inside = "/api/v1/namespaces/demo/configmaps";
+    admin.post(inside, &config_map("free", None)).await;
+    let mut held = config_map("held", None);
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    admin.post(inside, &held).await;
+    let demo = format!("{NAMESPACES}/demo");
+    assert_eq!(admin.delete(&demo).await.status, 200);
+    until("the namespace tells what holds it", 10, async || {
+        let told = admin.get(&demo).await.text();
+        told.contains("configmaps. has 1 resource instances") && told.contains("example.com/hold in 1")
+    })
+    .await;
+    assert_eq!(code(&admin, &format!("{inside}/free")).await, 404);
+    admin.merge(&format!("{inside}/held"), &json!({"metadata": {"finalizers": null}})).await;
+    until("the namespace is gone", 10, async || code(&admin, &demo).await == 404).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_namespace_gets_its_service_account_and_the_root_ca() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    admin.post(NAMESPACES, &json!({"metadata": {"name": "fresh"}})).await;
+    for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+        let path = format!("{NAMESPACES}/fresh/{path}");
+        until("it is made", 10, async || code(&admin, &path).await == 200).await;
+        admin.delete(&path).await;
+        until("it is made again", 10, async || code(&admin, &path).await == 200).await;
+    }
+    let published = admin.get(&format!("{NAMESPACES}/fresh/configmaps/kube-root-ca.crt")).await.json();
+    assert_eq!(published["data"]["ca.crt"].as_str().unwrap().as_bytes(), portico.ca());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dependents_follow_their_owner_in_the_background_or_go_first() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    for policy in ["Background", "Foreground"] {
+        family(&admin).await;
+        let answer = admin.delete(&format!("{DEFAULT}/owner?propagationPolicy={policy}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        for name in ["owner", "a", "b", "below-a"] {
+            let path = format!("{DEFAULT}/{name}");
+            until(&format!("{policy}: {name} is gone"), 10, async || code(&admin, &path).await == 404).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orphans_stay_and_lose_their_owner() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    family(&admin).await;
+    admin.delete(&format!("{DEFAULT}/owner?propagationPolicy=Orphan")).await;
+    until("the owner is gone", 10, async || code(&admin, &format!("{DEFAULT}/owner")).await == 404).await;
+    for name in ["a", "b"] {
+        let orphan = admin.get(&format!("{DEFAULT}/{name}")).await.json();
+        assert_eq!(orphan["metadata"].get("ownerReferences"), None, "{orphan}");
+    }
+    assert_eq!(code(&admin, &format!("{DEFAULT}/below-a")).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_while_nobody_collected_is_collected_after_a_restart() {
+    let mut portico = Launch::new().arg("--controllers=").start().await;
+    family(&portico.admin()).await;
+    assert_eq!(portico.admin().delete(&format!("{DEFAULT}/owner")).await.status, 200);
+    assert_eq!(code(&portico.admin(), &format!("{DEFAULT}/a")).await, 200);
+    portico.stop().await;
+    let portico = Launch::new().on_data_of(&portico).start().await;
+    for name in ["a", "b", "below-a"] {
+        let path = format!("{DEFAULT}/{name}");
+        until("it is collected", 10, async || code(&portico.admin(), &path).await == 404).await;
+    }
+}
