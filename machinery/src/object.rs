@@ -19,6 +19,13 @@ use crate::gvk::{GroupVersion, GroupVersionKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node(pub Value);
 
+/// A list of them.
+impl FromIterator<Node> for Node {
+    fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Self {
+        Self(nodes.into_iter().map(|node| node.0).collect())
+    }
+}
+
 /// An API object: a JSON map, key order kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Map<String, Value>);

@@ -1,16 +1,30 @@
 //! The namespace lifecycle: nothing is created in a namespace that is missing or on its way out.
 //!
-//! The one admission rule that the registry cannot do without; the others are plugins of a later room.
+//! And the kinds' own plugins, asked once a write is valid.
 
 use portico_machinery::status::Cause;
 use portico_machinery::{GroupResource, Object, Status};
 
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::{Context, Inner, Part};
 use crate::served::Served;
 use crate::stored;
+use crate::strategies::Write;
 
 impl Inner {
+    /// A write of a new object by whoever asks.
+    pub(crate) fn written_by<'a>(&'a self, context: &'a Context, new: &'a Object) -> Write<'a> {
+        Write { user: &context.user, authorizer: &*self.authorizer, part: Part::Main, new, old: None }
+    }
+
+    /// The kind's own admission plugins, once a write is valid.
+    pub(crate) fn admit(&self, served: &Served, write: &Write<'_>) -> Result<()> {
+        served
+            .strategy
+            .admit(write)
+            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))
+    }
+
     /// 404 when the object's namespace does not exist, 403 when it is terminating.
     pub(crate) async fn admit_into_namespace(&self, served: &Served, object: &Object) -> Result<()> {
         if !served.info.namespaced {

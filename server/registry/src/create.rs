@@ -19,7 +19,7 @@ const NAME_ATTEMPTS: usize = 8;
 impl Inner {
     pub(crate) async fn create(
         &self,
-        _context: &Context,
+        context: &Context,
         served: &Served,
         namespace: &str,
         mut object: Object,
@@ -33,10 +33,11 @@ impl Inner {
         served.complete(&mut object, moment);
         let duplicate_owners = system::dedup_owners(&mut object);
         system::prepare_create(&mut object, moment.now)?;
+        served.strategy.claim(&mut object, &context.user);
         let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
-            self.create_generated(served, object, options, moment).await
+            self.create_generated(context, served, object, options, moment).await
         } else {
-            self.create_named(served, object, options, moment).await
+            self.create_named(context, served, object, options, moment).await
         }?;
         written.warnings.splice(0..0, duplicate_owners);
         Ok(written)
@@ -44,6 +45,7 @@ impl Inner {
 
     async fn create_generated(
         &self,
+        context: &Context,
         served: &Served,
         object: Object,
         options: &CreateOptions,
@@ -53,7 +55,7 @@ impl Inner {
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             system::generate_name(&mut candidate);
-            match self.create_named(served, candidate, options, moment).await {
+            match self.create_named(context, served, candidate, options, moment).await {
                 Err(status) if status.reason() == Reason::AlreadyExists => last = Some(status),
                 other => return other,
             }
@@ -65,6 +67,7 @@ impl Inner {
 
     async fn create_named(
         &self,
+        context: &Context,
         served: &Served,
         mut object: Object,
         options: &CreateOptions,
@@ -74,6 +77,7 @@ impl Inner {
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
         validate(served, &object)?;
+        self.admit(served, &self.written_by(context, &object))?;
         let warnings = served.strategy.warnings(&object, None);
         served.strategy.canonicalize(&mut object);
         served.stored_info().schema.normalise(&mut object);

@@ -12,7 +12,7 @@ use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 impl Inner {
     pub(crate) async fn patch(
         &self,
-        _context: &Context,
+        context: &Context,
         served: &Served,
         place: Place<'_>,
         patch: &Patch,
@@ -32,7 +32,7 @@ impl Inner {
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.
             let terms = Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable };
-            let attempt = self.replace(served, place, &current, new, terms).await?;
+            let attempt = self.replace(context, served, place, &current, new, terms).await?;
             if let Attempt::Done(mut written) = attempt {
                 warnings.append(&mut written.warnings);
                 written.warnings = warnings;

@@ -3,6 +3,7 @@
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 
 mod apiservice;
+mod certificates;
 mod configmap;
 mod endpoints;
 mod endpointslice;
@@ -15,8 +16,12 @@ mod service;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use portico_auth::Authorizer;
 use portico_machinery::table::Cell;
-use portico_machinery::{GroupResource, Object, Status, field};
+use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
+
+use crate::Result;
+use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.
 pub(crate) type Errors = Vec<field::Error>;
@@ -26,6 +31,21 @@ pub(crate) type Errors = Vec<field::Error>;
 pub(crate) struct Moment {
     /// The time of the request, whole seconds.
     pub(crate) now: Timestamp,
+}
+
+/// A valid write, as admission sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Write<'a> {
+    /// Who writes.
+    pub(crate) user: &'a UserInfo,
+    /// Who knows what they may do.
+    pub(crate) authorizer: &'a dyn Authorizer,
+    /// The object or the subresource.
+    pub(crate) part: Part<'a>,
+    /// What is written.
+    pub(crate) new: &'a Object,
+    /// What was there; nothing for a create.
+    pub(crate) old: Option<&'a Object>,
 }
 
 /// What a DELETE that a kind handles itself comes to.
@@ -48,6 +68,8 @@ pub(crate) trait Strategy: Send + Sync {
     fn unreadable(&self, _object: &Object) -> Option<String> {
         None
     }
+    /// Writes who asks into a new object.
+    fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
 
     /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
     fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
@@ -74,6 +96,14 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Judges a write of another subresource.
     fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    /// Writes the time of the change into a changed object or subresource that is prepared otherwise.
+    fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
+
+    /// Whether the kind's admission plugin lets a valid write pass; the words of the 403 if not.
+    fn admit(&self, _write: &Write<'_>) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Last touches once everything is valid, on each write.
     fn canonicalize(&self, _new: &mut Object) {}
@@ -130,6 +160,7 @@ fn more(words: &[String], shown: usize) -> String {
 pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
     match (group, resource) {
         ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
+        ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SigningRequest,
         ("", "namespaces") => &namespace::Namespace,
         ("", "services") => &service::Service,
         ("", "endpoints") => &endpoints::Endpoints,

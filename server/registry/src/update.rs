@@ -11,7 +11,7 @@ use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
-use crate::strategies::Moment;
+use crate::strategies::{Moment, Write};
 use crate::validation::{self, MetaRules};
 use crate::{draft, system};
 
@@ -66,7 +66,9 @@ impl Inner {
             let attempt = if insists { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms { dry_run: options.dry_run, insists, uid: UidRule::Precondition };
             let current = self.recent.stored(current);
-            if let Attempt::Done(written) = self.replace(served, place, &current, attempt, terms).await? {
+            if let Attempt::Done(written) =
+                self.replace(context, served, place, &current, attempt, terms).await?
+            {
                 return Ok(*written);
             }
         }
@@ -105,6 +107,7 @@ impl Inner {
     /// One attempt to put a new state (storage version, defaulted) in the place of the current one.
     pub(crate) async fn replace(
         &self,
+        context: &Context,
         served: &Served,
         place: Place<'_>,
         before: &Stored,
@@ -120,6 +123,8 @@ impl Inner {
         // Judged in canonical form, in which empty and absent are one, and which the old state has.
         served.stored_info().schema.normalise(&mut new);
         validate(served, place.part, &new, old)?;
+        let write = Write { part: place.part, old: Some(old), ..self.written_by(context, &new) };
+        self.admit(served, &write)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
         warnings.extend(served.strategy.warnings(&new, Some(old)));
         served.strategy.canonicalize(&mut new);
@@ -204,6 +209,7 @@ fn prepare(served: &Served, part: Part<'_>, new: &mut Object, old: &Object, mome
         }
         Part::Subresource(other) => served.strategy.prepare_subresource(other, new, old),
     }
+    served.strategy.stamp(part, new, old, moment);
 }
 
 fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {

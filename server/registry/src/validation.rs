@@ -4,6 +4,7 @@ pub(crate) mod checks;
 pub(crate) mod counts;
 mod label_selector;
 mod metadata;
+pub(crate) mod pem;
 pub(crate) mod ranges;
 pub(crate) mod values;
 
