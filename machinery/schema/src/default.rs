@@ -44,6 +44,7 @@ fn is_unset(field: &Field, value: Option<&Value>) -> bool {
         Some(_) if field.emit == Emit::Pointer => false,
         Some(Value::String(text)) => text.is_empty(),
         Some(Value::Number(number)) => number.as_f64() == Some(0.0),
+        Some(Value::Array(list)) => list.is_empty(),
         Some(_) => false,
     }
 }

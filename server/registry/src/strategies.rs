@@ -10,8 +10,12 @@ mod endpointslice;
 mod event;
 mod lease;
 mod namespace;
+mod networking;
+mod node;
+mod scheduling;
 mod secret;
 mod service;
+mod storage;
 
 use std::borrow::Cow;
 
@@ -113,6 +117,11 @@ pub(crate) trait Strategy: Send + Sync {
         Vec::new()
     }
 
+    /// Warnings for whoever writes the status.
+    fn status_warnings(&self, _new: &Object, _old: &Object) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether a deletion that finalizers no longer hold may be carried out.
     fn may_be_removed(&self, _object: &Object) -> bool {
         true
@@ -169,6 +178,19 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("", "secrets") => &secret::Secret,
         ("", "events") => &event::Event,
         ("coordination.k8s.io", "leases") => &lease::Lease,
+        ("networking.k8s.io", "ingresses") => &networking::Ingress,
+        ("networking.k8s.io", "ingressclasses") => &networking::IngressClass,
+        ("networking.k8s.io", "ipaddresses") => &networking::IpAddress,
+        ("networking.k8s.io", "networkpolicies") => &networking::NetworkPolicy,
+        ("networking.k8s.io", "servicecidrs") => &networking::ServiceCidr,
+        ("node.k8s.io", "runtimeclasses") => &node::RuntimeClass,
+        ("scheduling.k8s.io", "priorityclasses") => &scheduling::PriorityClass,
+        ("storage.k8s.io", "csidrivers") => &storage::CsiDriver,
+        ("storage.k8s.io", "csinodes") => &storage::CsiNode,
+        ("storage.k8s.io", "csistoragecapacities") => &storage::CsiStorageCapacity,
+        ("storage.k8s.io", "storageclasses") => &storage::StorageClass,
+        ("storage.k8s.io", "volumeattachments") => &storage::VolumeAttachment,
+        ("storage.k8s.io", "volumeattributesclasses") => &storage::VolumeAttributesClass,
         _ => &Plain,
     }
 }

@@ -126,7 +126,7 @@ impl Inner {
         let write = Write { part: place.part, old: Some(old), ..self.written_by(context, &new) };
         self.admit(served, &write)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
-        warnings.extend(served.strategy.warnings(&new, Some(old)));
+        warnings.extend(warnings_of(served, place.part, &new, old));
         served.strategy.canonicalize(&mut new);
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
@@ -242,6 +242,14 @@ fn validate(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Resu
         return Ok(());
     }
     Err(Box::new(Status::invalid(&served.stored_info().group_kind(), new.name(), &errors)))
+}
+
+fn warnings_of(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Vec<String> {
+    match part {
+        Part::Main => served.strategy.warnings(new, Some(old)),
+        Part::Subresource("status") => served.strategy.status_warnings(new, old),
+        Part::Subresource(_) => Vec::new(),
+    }
 }
 
 /// Canonical form and the generation, which compares canonical forms.

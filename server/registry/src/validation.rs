@@ -4,8 +4,10 @@ pub(crate) mod checks;
 pub(crate) mod counts;
 mod label_selector;
 mod metadata;
+pub(crate) mod node_labels;
 pub(crate) mod pem;
 pub(crate) mod ranges;
+pub(crate) mod tolerations;
 pub(crate) mod values;
 
 pub(crate) use label_selector::label_selector;

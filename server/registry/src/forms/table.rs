@@ -52,7 +52,9 @@ impl Renderer<'_> {
         out.extend_from_slice(metadata);
         out.extend_from_slice(b",\"columnDefinitions\":");
         if columns {
-            let columns: Vec<&Column> = self.served.info.columns.iter().map(|c| &c.column).collect();
+            let headed = |column: &&Column| !column.name.is_empty();
+            let columns: Vec<&Column> =
+                self.served.info.columns.iter().map(|c| &c.column).filter(headed).collect();
             // Plain structs always encode.
             out.extend_from_slice(&serde_json::to_vec(&columns).unwrap_or_default());
         } else {
