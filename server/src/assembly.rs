@@ -175,6 +175,10 @@ impl Server {
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         hooks.run_post_start(&tasks);
+        tasks.spawn(
+            "expiry",
+            portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone()),
+        );
         controllers::start(
             &settings.controllers,
             &controlled,

@@ -43,6 +43,8 @@ pub struct ServerSettings {
     pub expiration: Evaluator,
     /// Controllers of kube-controller-manager to run, by its names.
     pub controllers: BTreeSet<String>,
+    /// How long objects of kinds that expire (events) are kept after their last write.
+    pub event_ttl: Duration,
     /// The store.
     pub store: portico_store::Settings,
     /// The registry.

@@ -43,6 +43,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
         controllers: s.control.wanted_controllers(),
+        event_ttl: s.store.event_ttl,
         store: store(s),
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,
@@ -58,6 +59,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
 fn store(s: &Settings) -> StoreSettings {
     StoreSettings {
         history_retention: s.store.history_retention,
+        marks_kept: s.store.event_ttl + s.store.compaction_interval * 2,
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,
         max_file_bytes: (s.store.database_max_bytes > 0).then_some(s.store.database_max_bytes),

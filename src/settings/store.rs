@@ -16,6 +16,9 @@ pub(crate) struct StoreSettings {
     /// How many bytes of past states are kept at most.
     #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
     pub(crate) history_max_bytes: u64,
+    /// How long events are kept after their last write.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    pub(crate) event_ttl: Duration,
     /// How often history is compacted and the file shrunk.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "30s")]
     pub(crate) compaction_interval: Duration,

@@ -113,3 +113,18 @@ async fn what_was_left_while_nobody_collected_is_collected_after_a_restart() {
         until("it is collected", 10, async || code(&portico.admin(), &path).await == 404).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_some_time_after_their_last_write() {
+    let portico = Launch::new().args(&["--event-ttl=1s", "--compaction-interval=100ms"]).start().await;
+    let admin = portico.admin();
+    let event = json!({
+        "metadata": {"name": "e.1"}, "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "reason": "Tested", "message": "it was", "type": "Normal",
+    });
+    let events = format!("{NAMESPACES}/default/events");
+    assert_eq!(admin.post(&events, &event).await.status, 201);
+    admin.post(DEFAULT, &config_map("stays", None)).await;
+    until("the event is gone", 20, async || code(&admin, &format!("{events}/e.1")).await == 404).await;
+    assert_eq!(code(&admin, &format!("{DEFAULT}/stays")).await, 200);
+}

@@ -5,6 +5,7 @@
 
 pub mod auto_register;
 pub mod availability;
+pub mod expiry;
 pub mod garbage;
 pub mod identity;
 pub mod informers;

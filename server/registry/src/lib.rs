@@ -14,6 +14,7 @@ mod delete;
 mod delete_collection;
 mod door;
 mod draft;
+mod expiry;
 mod failure;
 mod follow;
 mod forms;

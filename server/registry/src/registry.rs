@@ -185,6 +185,11 @@ impl Registry {
         self.inner.catalogue.load().by_kind(kind).cloned()
     }
 
+    /// What kinds whose objects expire are stored as.
+    pub(crate) fn expiring(&self) -> Vec<portico_store::Resource> {
+        self.inner.catalogue.load().expiring()
+    }
+
     /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
     pub async fn serve(&self, call: Call) -> Answer {
         door::serve(&self.inner, &call).await

@@ -141,6 +141,12 @@ impl Catalogue {
         self.by_kind.get(kind)
     }
 
+    /// Storage resources of kinds whose objects expire, each once.
+    pub(crate) fn expiring(&self) -> Vec<Resource> {
+        let expire = self.by_resource.values().filter(|s| s.info.expires && s.info.is_storage_version());
+        expire.map(|served| served.storage.clone()).collect()
+    }
+
     /// The resource in the version that our own code speaks: the first that is served.
     pub(crate) fn preferred(&self, resource: &GroupResource) -> Result<&Arc<Served>> {
         self.preferred.get(resource).ok_or_else(|| Box::new(Status::no_route()))

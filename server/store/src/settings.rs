@@ -10,6 +10,8 @@ pub struct Settings {
     pub path: PathBuf,
     /// How long past revisions are kept for watches and exact reads.
     pub history_retention: Duration,
+    /// How long it is known, beyond history, where the revision stood when: [`crate::Store::revision_at`].
+    pub marks_kept: Duration,
     /// How many bytes of superseded values are kept at most, whatever their age.
     pub history_max_bytes: u64,
     /// How often history is compacted and the file shrunk.
@@ -38,6 +40,7 @@ impl Settings {
         Self {
             path: path.into(),
             history_retention: Duration::from_secs(300),
+            marks_kept: Duration::from_secs(2 * 3600),
             history_max_bytes: 256 << 20,
             compaction_interval: Duration::from_secs(30),
             max_file_bytes: None,

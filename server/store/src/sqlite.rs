@@ -75,6 +75,7 @@ impl SqliteStore {
             metrics: metrics.clone(),
             retention: settings.history_retention,
             max_bytes: settings.history_max_bytes,
+            marks_kept: settings.marks_kept,
             interval: settings.compaction_interval,
             path: settings.path.clone(),
         });
@@ -286,6 +287,10 @@ impl Store for SqliteStore {
                 closed.run_until_cancelled(revisions.wait_for(|current| *current >= revision)).await;
             reached.and_then(Result::ok).map(|_| ()).ok_or(StoreError::Closed)
         })
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(self.reader.revision_at(time))
     }
 
     fn compacted(&self) -> i64 {

@@ -168,6 +168,13 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Closed`].
     fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>>;
 
+    /// Where the revision stood at a time in Unix seconds: every write up to it is at least that old. As coarse as the
+    /// compaction interval; 0 when nothing is known that far back.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], `Closed`.
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>>;
+
     /// The oldest revision that can be read exactly, and watched from.
     fn compacted(&self) -> i64;
 

@@ -58,8 +58,9 @@ pub(crate) enum Step {
     Vacuum,
     /// Copy the log into the file and cut it. Answers 0.
     Checkpoint,
-    /// Note that the revision stands here at this time (Unix seconds). Answers 0.
-    Mark(i64),
+    /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
+    /// for the last of it. Answers 0.
+    Mark { at: i64, oldest: i64 },
 }
 
 impl Maintenance {
@@ -80,7 +81,7 @@ impl Maintenance {
             Step::Checkpoint => {
                 sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(connection).await.map(|_| 0)
             }
-            Step::Mark(at) => mark(connection, revision, at).await,
+            Step::Mark { at, oldest } => mark(connection, revision, at, oldest).await,
         };
         // A caller that has gone away does not stop the work.
         let _gone = self.reply.send(done.map_err(failed));
@@ -114,8 +115,6 @@ async fn compact(
         batch.bind(until)?;
     }
     batch.statement("UPDATE meta SET compacted = ? WHERE id = 1");
-    batch.statement("DELETE FROM mark WHERE revision < ?");
-    batch.bind(until)?;
     batch.bind(until)?;
     batch.statement("COMMIT");
     let rows = match batch.fetch(connection).await {
@@ -144,9 +143,16 @@ async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     Ok(free - SPARE_PAGES - pages)
 }
 
-async fn mark(connection: &mut SqliteConnection, revision: i64, at: i64) -> Result<i64, sqlx::Error> {
+async fn mark(
+    connection: &mut SqliteConnection,
+    revision: i64,
+    at: i64,
+    oldest: i64,
+) -> Result<i64, sqlx::Error> {
     let insert = sqlx::query("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
-    insert.bind(revision).bind(at).execute(connection).await.map(|_| 0)
+    insert.bind(revision).bind(at).execute(&mut *connection).await?;
+    let forget = "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= ?)";
+    sqlx::query(forget).bind(oldest).execute(connection).await.map(|_| 0)
 }
 
 /// Decides what to forget, on a period.
@@ -157,6 +163,7 @@ pub(crate) struct Compactor {
     pub(crate) metrics: Metrics,
     pub(crate) retention: Duration,
     pub(crate) max_bytes: u64,
+    pub(crate) marks_kept: Duration,
     pub(crate) interval: Duration,
     pub(crate) path: std::path::PathBuf,
 }
@@ -195,7 +202,8 @@ impl Compactor {
         }
         let revision = self.reader.hub.revision();
         if revision != *marked {
-            self.step(Step::Mark(now)).await?;
+            self.step(Step::Mark { at: now, oldest: before(now, self.marks_kept.max(self.retention)) })
+                .await?;
             *marked = revision;
         }
         if let Ok(file) = tokio::fs::metadata(&self.path).await {
@@ -215,9 +223,7 @@ impl Compactor {
 
     /// The newest revision that is older than the retention.
     async fn aged(&self, now: i64) -> Result<i64, StoreError> {
-        let retention = i64::try_from(self.retention.as_secs()).unwrap_or(i64::MAX);
-        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
-        select.bind(now.saturating_sub(retention)).fetch_one(&self.reader.pool).await.map_err(failed)
+        self.reader.revision_at(before(now, self.retention)).await
     }
 
     async fn shrink_history(&self, bytes: i64) -> Result<(), StoreError> {
@@ -260,6 +266,11 @@ impl Compactor {
         self.requests.send(request).await.map_err(|_| StoreError::Closed)?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
+}
+
+/// So long before a time, both in Unix seconds.
+fn before(now: i64, long: Duration) -> i64 {
+    now.saturating_sub(i64::try_from(long.as_secs()).unwrap_or(i64::MAX))
 }
 
 fn unix_seconds() -> i64 {

@@ -198,6 +198,11 @@ impl Reader {
         Ok(keys)
     }
 
+    pub(crate) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
+        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+        select.bind(time).fetch_one(&self.pool).await.map_err(failed)
+    }
+
     pub(crate) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
         const SELECT: &str = "SELECT r.id FROM resource r WHERE EXISTS (SELECT 1 FROM log l \
             WHERE l.resource = r.id AND l.namespace = ? AND l.deleted = 0 AND NOT EXISTS (SELECT 1 FROM log n \

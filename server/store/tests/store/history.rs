@@ -1,6 +1,6 @@
 //! Exact reads, compaction, owners, namespaces.
 
-use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Txn, WatchError};
+use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Txn, Value, WatchError};
 
 use crate::harness::*;
 

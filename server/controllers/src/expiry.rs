@@ -1,0 +1,31 @@
+//! Removes objects that expire: events, `--event-ttl` after their last write. Upstream leaves that to its store.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kit::tasks::TaskSet;
+use portico_registry::Registry;
+
+/// How often is looked; a tenth of a shorter time to live.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Never more often than this.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// Looks until `tasks` is cancelled.
+pub async fn run(registry: Registry, ttl: Duration, tasks: TaskSet) {
+    tasks.token().run_until_cancelled(sweep(&registry, ttl)).await;
+}
+
+async fn sweep(registry: &Registry, ttl: Duration) {
+    let seconds = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+    let mut ticks = tokio::time::interval(PERIOD.min(ttl / 10).max(LEAST));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match registry.expire(Timestamp::now().as_second().saturating_sub(seconds)).await {
+            Ok(0) => {}
+            Ok(gone) => tracing::debug!(gone, "expired objects are removed"),
+            Err(status) => tracing::warn!(%status, "expired objects could not be removed; tried again later"),
+        }
+    }
+}
