@@ -98,7 +98,11 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 fn complaints(text: &str, limit: usize, well_formed: bool, message: &str) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > limit {
-        messages.push(too_long(limit));
+        // Upstream counts label values in bytes and names in characters, and means the same.
+        messages.push(match message {
+            LABEL_VALUE_MESSAGE => too_long(limit),
+            _ => format!("must be no more than {limit} characters"),
+        });
     }
     if !well_formed {
         messages.push(message.to_owned());

@@ -4,6 +4,7 @@
 //! a [`Cursor`] into it, or an opaque [`Node`] that is carried from one object to another.
 
 mod cursor;
+mod edit;
 mod metadata;
 
 pub use cursor::Cursor;

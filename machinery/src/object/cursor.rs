@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::Node;
 use crate::field::{Error, Path};
+use crate::quantity::Quantity;
 
 /// A place in an object, there or not. Reading what is absent gives the zero value; errors know where they are.
 #[derive(Clone, Debug)]
@@ -137,6 +138,24 @@ impl<'a> Cursor<'a> {
         self.value.and_then(Value::as_bool)
     }
 
+    /// The quantity here, if there is one.
+    #[must_use]
+    pub fn quantity(&self) -> Option<Quantity> {
+        self.opt_str()?.parse().ok()
+    }
+
+    /// Whether a number stands here, where a name might.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        self.value.is_some_and(Value::is_number)
+    }
+
+    /// Whether a string, number or truth value stands here.
+    #[must_use]
+    pub fn is_scalar(&self) -> bool {
+        self.value.is_some_and(|v| v.is_string() || v.is_number() || v.is_boolean())
+    }
+
     /// A copy of what stands here.
     #[must_use]
     pub fn node(&self) -> Option<Node> {
@@ -180,6 +199,26 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn invalid(&self, detail: &str) -> Error {
         Error::invalid_printed(&self.path(), &self.printed(), detail)
+    }
+
+    /// `Duplicate value` here, printing what stands here.
+    #[must_use]
+    pub fn duplicate(&self) -> Error {
+        let mut error = Error::duplicate(&self.path(), "");
+        error.body = format!("Duplicate value: {}", self.printed());
+        error
+    }
+
+    /// `Not found` here.
+    #[must_use]
+    pub fn not_found(&self) -> Error {
+        Error::not_found(&self.path(), self.str())
+    }
+
+    /// As [`Cursor::invalid`], where an absent value prints as empty text.
+    #[must_use]
+    pub fn invalid_text(&self, detail: &str) -> Error {
+        Error::invalid(&self.path(), self.str(), detail)
     }
 
     /// `Forbidden` here.

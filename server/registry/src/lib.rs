@@ -24,6 +24,7 @@ mod list;
 mod log;
 mod options;
 mod patch;
+mod pod_spec;
 mod recent;
 mod registry;
 mod selection;

@@ -5,6 +5,7 @@
 mod apiservice;
 mod certificates;
 mod configmap;
+mod core;
 mod endpoints;
 mod endpointslice;
 mod event;
@@ -191,6 +192,7 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("storage.k8s.io", "storageclasses") => &storage::StorageClass,
         ("storage.k8s.io", "volumeattachments") => &storage::VolumeAttachment,
         ("storage.k8s.io", "volumeattributesclasses") => &storage::VolumeAttributesClass,
+        ("", resource) => core::of(resource).unwrap_or(&Plain),
         _ => &Plain,
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod counts;
 mod label_selector;
 mod metadata;
 pub(crate) mod node_labels;
+pub(crate) mod node_selector;
+pub(crate) mod paths;
 pub(crate) mod pem;
 pub(crate) mod ranges;
 pub(crate) mod tolerations;
@@ -12,5 +14,6 @@ pub(crate) mod values;
 
 pub(crate) use label_selector::label_selector;
 pub(crate) use metadata::{
-    MetaRules, validate_create, validate_labels, validate_standard_finalizers, validate_update,
+    MetaRules, validate_annotations, validate_create, validate_labels, validate_standard_finalizers,
+    validate_update,
 };

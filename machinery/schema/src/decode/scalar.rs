@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::general_purpose::{GeneralPurpose, PAD, STANDARD};
+use portico_machinery::Quantity;
 use serde_json::Value;
 
 use super::reader::number_value;
@@ -73,17 +74,8 @@ fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
     Ok(text)
 }
 
-const QUANTITY: &str = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
-
-/// A quantity in the spelling in which it came; upstream's canonical spelling is the normaliser's.
+/// A quantity in its canonical spelling.
 fn quantity(text: &str) -> Result {
-    let signless = text.trim_start_matches(['+', '-']);
-    let digits = signless.len() - signless.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
-    let suffix = signless[digits..].trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let exponent = suffix.strip_prefix(['+', '-']).unwrap_or(suffix);
-    let fits = text.len() - signless.len() <= 1 && digits > 0 && exponent.bytes().all(|b| b.is_ascii_digit());
-    if fits {
-        return Ok(Value::String(text.to_owned()));
-    }
-    Err(Misfit::Text(format!("quantities must match the regular expression '{QUANTITY}'")))
+    let quantity = text.trim().parse::<Quantity>().map_err(|error| Misfit::Text(error.to_string()))?;
+    Ok(Value::String(quantity.to_string()))
 }

@@ -7,6 +7,8 @@ use portico_machinery::{Cursor, names};
 
 use crate::strategies::Errors;
 
+/// What upstream says of a number below zero.
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 /// What upstream says of a field that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
 
@@ -41,10 +43,35 @@ pub(crate) fn one_of(at: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
+/// A text that is here is one of these; absence is an error of its own.
+pub(crate) fn required_one_of(at: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
+    if at.str().is_empty() {
+        errors.push(at.required(""));
+    } else {
+        one_of(at, known, errors);
+    }
+}
+
+/// There is something here, of whatever kind; whether there is.
+pub(crate) fn not_empty(at: &Cursor<'_>, errors: &mut Errors) -> bool {
+    let empty = at.opt_str().map_or_else(|| at.is_empty() && !at.is_scalar(), str::is_empty);
+    if empty {
+        errors.push(at.required(""));
+    }
+    !empty
+}
+
+/// A number that is here lies between these, both included.
+pub(crate) fn between(at: &Cursor<'_>, least: i64, most: i64, text: &str, errors: &mut Errors) {
+    if at.i64().is_some_and(|number| !(least..=most).contains(&number)) {
+        errors.push(at.invalid(text));
+    }
+}
+
 /// A number that is here is not below zero.
 pub(crate) fn not_negative(at: &Cursor<'_>, errors: &mut Errors) {
     if at.i64().is_some_and(|n| n < 0) {
-        errors.push(at.invalid("must be greater than or equal to 0"));
+        errors.push(at.invalid(NOT_NEGATIVE));
     }
 }
 

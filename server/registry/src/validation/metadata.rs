@@ -97,7 +97,8 @@ pub(crate) fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
+/// Judges annotations: their keys, and what they weigh together.
+pub(crate) fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in annotations.entries() {
         let complaints = names::qualified_name(&key.to_lowercase());

@@ -34,6 +34,16 @@ pub(crate) fn port(cursor: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
+/// A port by number, or by name where a text stands.
+pub(crate) fn port_or_name(at: &Cursor<'_>, errors: &mut Errors) {
+    if at.opt_str().is_none() {
+        return port(at, errors);
+    }
+    let complaints = port_name(at.str());
+    errors
+        .extend(complaints.iter().map(|m| portico_machinery::field::Error::invalid(&at.path(), at.str(), m)));
+}
+
 /// Messages about a port's name (IANA service name).
 pub(crate) fn port_name(name: &str) -> Vec<&'static str> {
     let mut messages = Vec::new();

@@ -1,0 +1,392 @@
+//! Warnings for whoever writes a pod or a template of pods, in upstream's order.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::field::Path;
+use portico_machinery::{Cursor, names};
+
+use super::annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
+use super::{Of, all_containers};
+use crate::validation::values;
+
+const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";
+const PREFER_AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// Labels of nodes that got other names.
+const OLD_LABELS: [(&str, &str); 7] = [
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+    ),
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+];
+/// Sources of volumes that do nothing any more.
+const OLD_SOURCES: [(&str, &str); 9] = [
+    ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+/// Warnings of a pod (a cursor at the pod itself).
+pub(crate) fn pod_warnings(pod: &Cursor<'_>) -> Vec<String> {
+    of(pod, Of::Pod)
+}
+
+/// Warnings of a cursor at `metadata` and `spec`.
+pub(super) fn of(holder: &Cursor<'_>, of: Of) -> Vec<String> {
+    let (spec, metadata) = (holder.field("spec"), holder.field("metadata"));
+    let mut warnings = Vec::new();
+    node_labels(&spec, &mut warnings);
+    affinity(&spec, &mut warnings);
+    spread(&spec, &mut warnings);
+    annotations(&metadata.field("annotations"), &spec, &mut warnings);
+    volumes(&spec, &mut warnings);
+    duplicates(&spec, &mut warnings);
+    fractions(&spec, &mut warnings);
+    containers(&spec, &mut warnings);
+    port_names(&spec, &mut warnings);
+    let grace = spec.field("terminationGracePeriodSeconds");
+    if of == Of::Template && grace.i64().is_some_and(|seconds| seconds < 0) {
+        let text = "must be >= 0; negative values are invalid and will be treated as 1";
+        warnings.push(format!("{}: {text}", grace.path()));
+    }
+    addresses(&spec, &mut warnings);
+    warnings
+}
+
+fn old_label(key: &str) -> Option<&'static str> {
+    OLD_LABELS.iter().find(|(known, _)| *known == key).map(|(_, text)| *text)
+}
+
+fn node_labels(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let mut keys: Vec<_> = spec.field("nodeSelector").entries().collect();
+    keys.sort_unstable_by_key(|(key, _)| *key);
+    for (key, at) in keys {
+        warnings.extend(old_label(key).map(|text| format!("{}: {text}", at.path())));
+    }
+}
+
+fn affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let affinity = spec.field("affinity");
+    let nodes = affinity.field("nodeAffinity");
+    for term in nodes.field(REQUIRED).field("nodeSelectorTerms").items() {
+        node_term(&term, false, warnings);
+    }
+    for term in nodes.field(PREFERRED).items() {
+        node_term(&term.field("preference"), true, warnings);
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let pods = affinity.field(kind);
+        pods.field(REQUIRED).items().for_each(|term| pod_term(&term, warnings));
+        for term in pods.field(PREFERRED).items() {
+            pod_term(&term.field("podAffinityTerm"), warnings);
+        }
+    }
+}
+
+/// Warnings of one term of a node selector.
+pub(crate) fn node_term(term: &Cursor<'_>, judge_values: bool, warnings: &mut Vec<String>) {
+    for requirement in term.field("matchExpressions").items() {
+        let key = requirement.field("key");
+        warnings.extend(old_label(key.str()).map(|text| format!("{}: {} is {text}", key.path(), key.str())));
+        for value in requirement.field("values").items().filter(|_| judge_values) {
+            for text in names::label_value(value.str()) {
+                warnings.push(format!("{}: {} is invalid, {text}", value.path(), value.str()));
+            }
+        }
+    }
+}
+
+fn topology_key(at: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let key = at.field("topologyKey");
+    warnings.extend(old_label(key.str()).map(|text| format!("{}: {} is {text}", key.path(), key.str())));
+}
+
+fn null_selector(at: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let selector = at.field("labelSelector");
+    if !selector.is_present() {
+        warnings.push(format!("{}: a null labelSelector results in matching no pod", selector.path()));
+    }
+}
+
+fn pod_term(term: &Cursor<'_>, warnings: &mut Vec<String>) {
+    topology_key(term, warnings);
+    null_selector(term, warnings);
+}
+
+fn spread(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    for constraint in spec.field("topologySpreadConstraints").items() {
+        topology_key(&constraint, warnings);
+        null_selector(&constraint, warnings);
+    }
+}
+
+fn annotations(annotations: &Cursor<'_>, spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let has = |key: &str| annotations.entry_str(key).is_some();
+    let mut say = |key: &str, text: &str| {
+        warnings.push(format!("{}: {text}", annotations.path().key(key)));
+    };
+    if has(PREFER_AVOID) {
+        say(PREFER_AVOID, "deprecated since v1.22; use Taints and Tolerations instead");
+    }
+    if has(CRITICAL) {
+        say(CRITICAL, "non-functional in v1.16+; use the \"priorityClassName\" field instead");
+    }
+    for key in ["security.alpha.kubernetes.io/sysctls", "security.alpha.kubernetes.io/unsafe-sysctls"] {
+        if has(key) {
+            say(key, "non-functional in v1.11+; use the \"sysctls\" field instead");
+        }
+    }
+    const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+    if has(SECCOMP_POD) && !spec.field("securityContext").field("seccompProfile").is_present() {
+        say(SECCOMP_POD, SECCOMP);
+    }
+    for container in all_containers(spec) {
+        let key = format!("{SECCOMP_CONTAINER}{}", container.field("name").str());
+        if has(&key) && !container.field("securityContext").field("seccompProfile").is_present() {
+            say(&key, SECCOMP);
+        }
+    }
+}
+
+fn volumes(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    for volume in spec.field("volumes").items() {
+        for (field, text) in OLD_SOURCES {
+            if volume.field(field).is_present() {
+                let said = if field == "storageos" { "storageOS" } else { field };
+                warnings.push(format!("{}: {text}", volume.path().child(said)));
+            }
+        }
+        let template = volume.field("ephemeral").field("volumeClaimTemplate");
+        if template.is_present() {
+            warnings.extend(claim_spec_warnings(&template.field("spec")));
+        }
+        overlapping_paths(&volume, warnings);
+    }
+}
+
+/// Storage that is no whole number of bytes.
+pub(crate) fn claim_spec_warnings(spec: &Cursor<'_>) -> Vec<String> {
+    let resources = spec.field("resources");
+    let mut warnings = Vec::new();
+    for list in ["requests", "limits"] {
+        fraction(&resources.field(list), "storage", &mut warnings);
+    }
+    warnings
+}
+
+/// The paths of a source's files, with who puts them there.
+fn paths_of(source: &Cursor<'_>, who: &str) -> Vec<(String, String)> {
+    source.field("items").items().map(|i| (i.field("path").str().to_owned(), who.to_owned())).collect()
+}
+
+fn overlapping_paths(volume: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let name = volume.field("name").str();
+    for (field, key, word) in [
+        ("configMap", "name", "ConfigMap"),
+        ("secret", "secretName", "Secret"),
+        ("downwardAPI", "", "DownwardAPI"),
+    ] {
+        let source = volume.field(field);
+        if source.is_present() {
+            let who = if key.is_empty() {
+                word.to_owned()
+            } else {
+                format!("{word} {:?}", source.field(key).str())
+            };
+            let paths: Vec<(String, String)> = paths_of(&source, "");
+            say_overlaps(&format!("volume {name:?} ({who})"), &paths, warnings);
+        }
+    }
+    let projected = volume.field("projected");
+    if !projected.is_present() {
+        return;
+    }
+    let who = format!("volume {name:?} (Projected)");
+    if projected.field("sources").is_empty() {
+        warnings.push(format!("{who} has no sources provided"));
+    }
+    say_overlaps(&who, &projected_paths(&projected), warnings);
+}
+
+fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    for source in projected.field("sources").items() {
+        for (field, word) in [("configMap", "ConfigMap"), ("secret", "Secret")] {
+            let part = source.field(field);
+            paths.extend(paths_of(&part, &format!(" ({word} {:?})", part.field("name").str())));
+        }
+        paths.extend(paths_of(&source.field("downwardAPI"), " (DownwardAPI)"));
+        let token = source.field("serviceAccountToken");
+        if token.is_present() {
+            paths.push((token.field("path").str().to_owned(), " (ServiceAccountToken)".to_owned()));
+        }
+    }
+    paths
+}
+
+fn say_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
+    for (at, (path, owner)) in paths.iter().enumerate() {
+        let earlier: Vec<String> = paths[..at]
+            .iter()
+            .filter(|(other, _)| overlaps(path, other))
+            .map(|(other, owner)| format!("{other:?}{owner}"))
+            .collect();
+        if !earlier.is_empty() {
+            warnings.push(format!("{who}: overlapping paths: {path:?}{owner} with {}", earlier.join(", ")));
+        }
+    }
+}
+
+fn overlaps(a: &str, b: &str) -> bool {
+    let (a, b) = (a.trim_end_matches('/'), b.trim_end_matches('/'));
+    a == b || a.starts_with(&format!("{b}/")) || b.starts_with(&format!("{a}/"))
+}
+
+fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let mut seen = Vec::new();
+    for alias in spec.field("hostAliases").items() {
+        let ip = alias.field("ip");
+        if seen.contains(&ip.str()) {
+            warnings.push(format!("{}: duplicate ip {:?}", ip.path(), ip.str()));
+        }
+        seen.push(ip.str());
+    }
+    let mut seen = Vec::new();
+    for secret in spec.field("imagePullSecrets").items() {
+        let name = secret.field("name");
+        if name.str().is_empty() {
+            warnings.push(format!("{}: invalid empty name \"\"", name.path()));
+        } else if seen.contains(&name.str()) {
+            warnings.push(format!("{}: duplicate name {:?}", name.path(), name.str()));
+        }
+        seen.push(name.str());
+    }
+}
+
+fn fraction(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
+    let at = list.key(name);
+    if let Some(quantity) = at.quantity().filter(|quantity| !quantity.is_whole()) {
+        let said = quantity.to_string();
+        warnings
+            .push(format!("{}: fractional byte value {said:?} is invalid, must be an integer", at.path()));
+    }
+}
+
+fn fractions(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    for name in ["memory", "ephemeral-storage"] {
+        fraction(&spec.field("overhead"), name, warnings);
+    }
+}
+
+fn containers(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    for container in all_containers(spec) {
+        let resources = container.field("resources");
+        for name in ["memory", "ephemeral-storage"] {
+            for list in ["limits", "requests"] {
+                fraction(&resources.field(list), name, warnings);
+            }
+        }
+        hidden_variables(&container, warnings);
+        ambiguous_ports(&container, warnings);
+    }
+}
+
+fn hidden_variables(container: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let mut seen: Vec<&str> = Vec::new();
+    for variable in container.field("env").items() {
+        let (name, value) = (variable.field("name").str(), variable.field("value").str());
+        let reference = format!("$({name})");
+        let uses_it = value.contains(&reference) && value != reference;
+        if seen.contains(&name) && !uses_it {
+            warnings.push(format!(
+                "{}: hides previous definition of {name:?}, which may be dropped when using apply",
+                variable.path()
+            ));
+        }
+        seen.push(name);
+    }
+}
+
+fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let ports: Vec<Cursor<'_>> = container.field("ports").items().collect();
+    for (at, port) in ports.iter().enumerate() {
+        let host_ip = port.field("hostIP").str();
+        let host = port.field("hostPort").i64().unwrap_or(0);
+        if !host_ip.is_empty() && host == 0 {
+            warnings.push(format!("{}: hostIP set without hostPort: {}", port.path(), port.printed()));
+        }
+        for other in &ports[..at] {
+            let same = |field: &str| port.field(field).same_as(&other.field(field));
+            if !same("containerPort") || !same("protocol") {
+                continue;
+            }
+            let word = if same("hostIP") && same("hostPort") {
+                "duplicate port definition with"
+            } else if !same("hostPort") && host != 0 && other.field("hostPort").i64().unwrap_or(0) != 0 {
+                continue;
+            } else if same("hostPort")
+                && !same("hostIP")
+                && !host_ip.is_empty()
+                && !other.field("hostIP").str().is_empty()
+            {
+                continue;
+            } else if same("hostPort") {
+                "dangerously ambiguous port definition with"
+            } else {
+                "overlapping port definition with"
+            };
+            warnings.push(format!("{}: {word} {}", port.path(), other.path()));
+        }
+    }
+}
+
+fn port_names(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    let mut first: BTreeMap<&str, Path> = BTreeMap::new();
+    for list in ["containers", "initContainers"] {
+        for container in spec.field(list).items() {
+            for port in container.field("ports").items() {
+                let name = port.field("name");
+                if name.str().is_empty() {
+                    continue;
+                }
+                if let Some(earlier) = first.get(name.str()) {
+                    warnings.push(format!(
+                        "{}: duplicate port name {:?} with {earlier}, services and probes that select ports by name will use {earlier}",
+                        port.path(),
+                        name.str()
+                    ));
+                } else {
+                    first.insert(name.str(), port.path());
+                }
+            }
+        }
+    }
+}
+
+fn addresses(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
+    for server in spec.field("dnsConfig").field("nameservers").items() {
+        warnings.extend(values::ip_warning(&server));
+    }
+    for alias in spec.field("hostAliases").items() {
+        warnings.extend(values::ip_warning(&alias.field("ip")));
+    }
+}
