@@ -11,7 +11,7 @@ pub use error::{DecodeError, patch_status};
 pub(crate) use reader::{Reader, SyntaxError};
 
 use portico_machinery::gvk::GroupVersionKind;
-use portico_machinery::{Object, Status};
+use portico_machinery::{Node, Object, Status};
 
 use self::walk::Walk;
 use crate::schema::Schema;
@@ -154,6 +154,25 @@ fn read(
     }
     let json = yaml::to_json(&text).map_err(syntax)?;
     read_json(schema, &json).map_err(|error| syntax(error.0))
+}
+
+/// The body as it stands there, an object of anything; duplicate keys: the last wins.
+pub(crate) fn raw(schema: &Schema, body: &[u8]) -> Result<Object, DecodeError> {
+    let syntax = |error: String| DecodeError::Syntax {
+        expected: schema.root().short_name().to_owned(),
+        error,
+        head: error::head(body),
+    };
+    let text = String::from_utf8_lossy(body);
+    let read = |text: &str| {
+        let mut reader = Reader::new(text);
+        reader.any().and_then(|value| reader.end().map(|()| value)).map_err(|error| error.0)
+    };
+    let value = match read(&text) {
+        Ok(value) => value,
+        Err(_) => yaml::to_json(&text).and_then(|json| read(&json)).map_err(syntax)?,
+    };
+    Object::from_node(Node(value)).map_err(|error| syntax(error.to_string()))
 }
 
 fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {

@@ -6,10 +6,13 @@
 //!
 //! Must not know any particular kind, storage, HTTP or gRPC.
 
+pub mod apply;
 pub mod decode;
 mod default;
 pub mod description;
 mod equality;
+pub mod fields;
+pub mod managed;
 pub mod merge;
 pub mod model;
 mod normalise;

@@ -49,6 +49,11 @@ impl Type {
             .map(|at| usize::from(self.by_name[at]))
     }
 
+    /// The fields sorted by name.
+    pub(crate) fn fields_by_name(&self) -> impl Iterator<Item = &Field> {
+        self.by_name.iter().map(|at| &self.fields[usize::from(*at)])
+    }
+
     /// The last part of the name, `ServiceSpec`: what decoding errors print.
     #[must_use]
     pub fn short_name(&self) -> &str {

@@ -52,7 +52,7 @@ fn is_empty_collection(ty: &FieldType, value: &Value) -> bool {
 }
 
 /// Whether a value is what its type starts with. A struct never is: upstream prints structs that are no pointers.
-fn is_zero(types: &TypeSet, ty: &FieldType, value: &Value) -> bool {
+pub(crate) fn is_zero(types: &TypeSet, ty: &FieldType, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(truth) => !truth,

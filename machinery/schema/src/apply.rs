@@ -1,0 +1,114 @@
+//! Server-side apply: who owns which fields of an object, and what an update or an applied configuration changes in that.
+//!
+//! Structured-merge-diff's algorithm over the types of a [`TypeSet`]. Objects are JSON maps; who a manager is, times and
+//! the form of `managedFields` belong to the caller.
+
+mod along;
+mod check;
+mod compare;
+mod item;
+mod merge;
+mod owners;
+mod remove;
+mod shape;
+mod to_set;
+mod view;
+
+pub use compare::Comparison;
+pub use owners::{Conflicts, Failure, Filter, Owned, Owners, Versions, apply, update};
+
+use portico_machinery::Object;
+
+use self::compare::Reading;
+use crate::decode::{DecodeError, Decoded, Format};
+use crate::fields::Set;
+use crate::schema::Schema;
+
+/// A value that does not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}{}{text}", if path.is_empty() { "" } else { ": " })]
+pub struct Misfit {
+    /// Where, as upstream prints it: `.spec.ports[port=80]`.
+    pub path: String,
+    /// Why.
+    pub text: String,
+}
+
+impl Misfit {
+    fn at(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// The same one step further down.
+    fn below(mut self, step: &str) -> Self {
+        self.path.insert_str(0, step);
+        self
+    }
+}
+
+impl Schema {
+    fn shape(&self) -> shape::Map<'_> {
+        shape::structure(self.root(), None)
+    }
+
+    /// What differs between two typed objects of this schema; the new one need not be normalised.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn compare(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
+        compare::objects(self.types(), self.shape(), old.map(), new.map(), Reading::Typed)
+    }
+
+    /// What differs between two objects as they stand there.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn compare_raw(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
+        compare::objects(self.types(), self.shape(), old.map(), new.map(), Reading::Raw)
+    }
+
+    /// Whether a configuration can be applied: no unknown fields, no element of a list without its keys or twice.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn check_applied(&self, config: &Object) -> Result<(), Misfit> {
+        check::object(self.types(), self.shape(), config.map())
+    }
+
+    /// The fields that a configuration names.
+    #[must_use]
+    pub fn fields_of(&self, config: &Object) -> Set {
+        to_set::object(self.types(), self.shape(), config.map())
+    }
+
+    /// A configuration merged into an object; nothing is removed.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn merge_applied(&self, live: &Object, config: &Object) -> Result<Object, Misfit> {
+        let merged = merge::objects(self.types(), self.shape(), live.map(), config.map())?;
+        Ok(Object::from_map(merged))
+    }
+
+    /// The object without these fields.
+    #[must_use]
+    pub fn without(&self, object: &Object, gone: &Set) -> Object {
+        Object::from_map(remove::object(self.types(), self.shape(), object.map(), gone))
+    }
+
+    /// Reads an applied configuration, JSON or YAML, as it stands there: unknown fields and nulls are kept. Beside it
+    /// the typed reading, whose strict complaints count.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is neither JSON nor YAML, or no object.
+    pub fn read_applied(&self, body: &[u8]) -> Result<(Object, Decoded), DecodeError> {
+        let raw = crate::decode::raw(self, body)?;
+        // What does not fit the types is refused by the check or by the typed reading of the merged object.
+        let typed = self.decode_untagged(body, Format::Yaml).unwrap_or_default();
+        Ok((raw, typed))
+    }
+}
+
+#[cfg(test)]
+#[path = "apply_tests.rs"]
+mod tests;

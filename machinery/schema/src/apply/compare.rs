@@ -1,0 +1,281 @@
+//! What differs between two objects of a type: fields that were added, modified and removed.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map as Json, Value};
+
+use super::Misfit;
+use super::item;
+use super::shape::{List, Map, Relation, Shape, TypeRef};
+use super::view::{emitted, same};
+use crate::fields::{Node, PathElement, Set};
+use crate::model::TypeSet;
+
+/// What differs. No field is in more than one of the sets; all are empty when nothing differs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that the new object no longer has.
+    pub removed: Set,
+    /// Fields that both have, with other values.
+    pub modified: Set,
+    /// Fields that the old object did not have.
+    pub added: Set,
+}
+
+impl Comparison {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+
+    /// The same with each of the sets put through a filter.
+    #[must_use]
+    pub fn filtered(&self, filter: impl Fn(&Set) -> Set) -> Self {
+        Self { removed: filter(&self.removed), modified: filter(&self.modified), added: filter(&self.added) }
+    }
+}
+
+/// How struct fields are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As typed objects print: zero values by each field's emit rule.
+    Typed,
+    /// As they stand there.
+    Raw,
+}
+
+/// What differs at a place and below.
+#[derive(Default)]
+struct Delta {
+    removed: Branch,
+    modified: Branch,
+    added: Branch,
+}
+
+#[derive(Default)]
+struct Branch {
+    member: bool,
+    below: Vec<Node>,
+}
+
+impl Branch {
+    fn push(&mut self, element: &PathElement, child: Self) {
+        if child.member || !child.below.is_empty() {
+            let children = Set::from_nodes(child.below);
+            self.below.push(Node { element: element.clone(), member: child.member, children });
+        }
+    }
+}
+
+impl Delta {
+    fn is_empty(&self) -> bool {
+        let empty = |branch: &Branch| !branch.member && branch.below.is_empty();
+        empty(&self.removed) && empty(&self.modified) && empty(&self.added)
+    }
+
+    fn push(&mut self, element: &PathElement, child: Self) {
+        self.removed.push(element, child.removed);
+        self.modified.push(element, child.modified);
+        self.added.push(element, child.added);
+    }
+
+    /// A place that is there on one side only belongs to what differs itself.
+    fn mark(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        self.added.member |= old.is_none();
+        self.removed.member |= old.is_some() && new.is_none();
+    }
+}
+
+/// Compares two objects.
+pub(super) fn objects(
+    types: &TypeSet,
+    root: Map<'_>,
+    old: &Json<String, Value>,
+    new: &Json<String, Value>,
+    reading: Reading,
+) -> Result<Comparison, Misfit> {
+    let delta = Walk { types, reading }.map(root, Some(old), Some(new))?;
+    Ok(Comparison {
+        removed: Set::from_nodes(delta.removed.below),
+        modified: Set::from_nodes(delta.modified.below),
+        added: Set::from_nodes(delta.added.below),
+    })
+}
+
+struct Walk<'t> {
+    types: &'t TypeSet,
+    reading: Reading,
+}
+
+type Side<'v> = Option<&'v Value>;
+type Result<T, E = Misfit> = std::result::Result<T, E>;
+
+impl<'t> Walk<'t> {
+    fn value(&self, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
+        match ty.shape(self.types) {
+            Shape::Map(map) if !map.atomic => self.map_value(map, ty, old, new),
+            Shape::List(list) if !matches!(list.relation, Relation::Atomic) => self.list(&list, ty, old, new),
+            Shape::Deduced => self.deduced(ty, old, new),
+            _ => Ok(self.leaf(ty, old, new)),
+        }
+    }
+
+    fn leaf(&self, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Delta {
+        let mut delta = Delta::default();
+        delta.mark(old, new);
+        if let (Some(old), Some(new)) = (old, new) {
+            delta.modified.member = !same(self.types, ty, old, new);
+        }
+        delta
+    }
+
+    /// Maps by key, everything else as one; a value that becomes a map is modified, and its keys are added.
+    fn deduced(&self, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
+        let map = |side: Side<'_>| side.is_some_and(Value::is_object);
+        let leaf = |side: Side<'_>| side.is_some_and(|v| !v.is_object() && !v.is_null());
+        if !map(old) && !map(new) {
+            return Ok(self.leaf(ty, old, new));
+        }
+        let mut delta =
+            self.map_value(Map::DEDUCED, ty, old.filter(|_| !leaf(old)), new.filter(|_| !leaf(new)))?;
+        if leaf(old) || leaf(new) {
+            delta.modified.member = true;
+            (delta.added.member, delta.removed.member) = (false, false);
+        }
+        Ok(delta)
+    }
+
+    fn map_value(&self, map: Map<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
+        let (a, b) = (entries(old)?, entries(new)?);
+        let empty = |side: Option<&Json<String, Value>>| side.is_none_or(Json::is_empty);
+        // A leaf, so that empty and null are told apart; what a typed struct prints is not what stands in it.
+        if empty(a) && empty(b) && !(self.reading == Reading::Typed && map.fields.is_some()) {
+            return Ok(self.leaf(ty, old, new));
+        }
+        let mut delta = self.map(map, a, b)?;
+        delta.mark(old, new);
+        Ok(delta)
+    }
+
+    fn map(
+        &self,
+        map: Map<'t>,
+        old: Option<&Json<String, Value>>,
+        new: Option<&Json<String, Value>>,
+    ) -> Result<Delta> {
+        let mut delta = Delta::default();
+        let at =
+            |side: Option<&'_ Json<String, Value>>, key: &str| side.is_some_and(|map| map.contains_key(key));
+        if let Some(ty) = map.fields {
+            for field in ty.fields_by_name() {
+                let (mut a, mut b) =
+                    (old.and_then(|m| m.get(&*field.name)), new.and_then(|m| m.get(&*field.name)));
+                if self.reading == Reading::Typed {
+                    a = old.and_then(|_| emitted(self.types, field, a));
+                    b = new.and_then(|_| emitted(self.types, field, b));
+                }
+                self.entry(&mut delta, TypeRef::Field(field), &field.name, a, b)?;
+            }
+        }
+        let declared = |key: &str| map.fields.is_some_and(|ty| ty.field(key).is_some());
+        let gone =
+            old.into_iter().flatten().filter(|(key, _)| !at(new, key)).map(|(key, a)| (key, Some(a), None));
+        let here = new.into_iter().flatten().map(|(key, b)| (key, old.and_then(|old| old.get(key)), Some(b)));
+        for (key, a, b) in gone.chain(here).filter(|(key, ..)| !declared(key)) {
+            let of = map.of.ok_or_else(|| Misfit::at(&format!(".{key}"), "field not declared in schema"))?;
+            self.entry(&mut delta, of, key, a, b)?;
+        }
+        Ok(delta)
+    }
+
+    fn entry(
+        &self,
+        delta: &mut Delta,
+        ty: TypeRef<'t>,
+        key: &str,
+        old: Side<'_>,
+        new: Side<'_>,
+    ) -> Result<()> {
+        // An explicit null where there was nothing says nothing.
+        let nothing = old.is_none() && new.is_none_or(|v| v.is_null() && self.reading == Reading::Raw);
+        if nothing {
+            return Ok(());
+        }
+        let child = self.value(ty, old, new).map_err(|e| e.below(&format!(".{key}")))?;
+        if !child.is_empty() {
+            delta.push(&PathElement::field(key), child);
+        }
+        Ok(())
+    }
+
+    fn list(&self, list: &List<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
+        let (a, b) = (items(old)?, items(new)?);
+        if a.is_empty() && b.is_empty() {
+            return Ok(self.leaf(ty, old, new));
+        }
+        let mut found: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        for item in a {
+            found.entry(self.element(list, item)?).or_default().0.push(item);
+        }
+        for item in b {
+            found.entry(self.element(list, item)?).or_default().1.push(item);
+        }
+        let mut delta = Delta::default();
+        for (element, (a, b)) in &found {
+            let child =
+                self.items(TypeRef::Plain(list.of), a, b).map_err(|e| e.below(&element.to_string()))?;
+            delta.push(element, child);
+        }
+        delta.mark(old, new);
+        Ok(delta)
+    }
+
+    fn element(&self, list: &List<'t>, item: &Value) -> Result<PathElement> {
+        item::element(self.types, list, item).map_err(|why| Misfit::at("", &why))
+    }
+
+    /// Elements that are the same one: more than one on a side is a duplicate, which is compared as a whole.
+    fn items(&self, of: TypeRef<'t>, old: &[&Value], new: &[&Value]) -> Result<Delta> {
+        let (a, b) = (old.first().copied(), new.first().copied());
+        let mut delta = Delta::default();
+        match (old.len(), new.len()) {
+            (0 | 1, 0 | 1) => return self.value(of, a, b),
+            (2.., 2..) => {
+                let all = |(a, b): (&&Value, &&Value)| same(self.types, of, a, b);
+                delta.modified.member = old.len() != new.len() || !old.iter().zip(new).all(all);
+            }
+            (2.., _) => {
+                if b.is_some() {
+                    delta = self.value(of, None, b)?;
+                }
+                delta.removed.member = true;
+            }
+            (_, _) => {
+                if a.is_some() {
+                    delta = self.value(of, a, None)?;
+                }
+                delta.added.member = true;
+            }
+        }
+        Ok(delta)
+    }
+}
+
+/// The entries of a map; null has none.
+pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>> {
+    match side {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(map)) => Ok(Some(map)),
+        Some(other) => Err(Misfit::at("", &format!("expected map, got {other}"))),
+    }
+}
+
+/// The items of a list; null has none.
+pub(super) fn items(side: Side<'_>) -> Result<&[Value]> {
+    match side {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(list)) => Ok(list),
+        Some(other) => Err(Misfit::at("", &format!("expected list, got {other}"))),
+    }
+}

@@ -1,0 +1,51 @@
+//! Which element of a list an item is.
+
+use serde_json::Value;
+
+use super::shape::{List, Relation, Shape, TypeRef};
+use crate::fields::PathElement;
+use crate::model::TypeSet;
+
+/// The step to an item of a list that is a set or a map; the reason when it has none.
+pub(super) fn element(types: &TypeSet, list: &List<'_>, item: &Value) -> Result<PathElement, String> {
+    match list.relation {
+        Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
+        Relation::Set => scalar(item),
+        Relation::Map(keys) => keyed(types, list, keys, item),
+    }
+}
+
+fn scalar(item: &Value) -> Result<PathElement, String> {
+    let why = match item {
+        Value::Object(_) => "associative list without keys has an element that's a map type",
+        Value::Array(_) => "not supported: associative list with lists as elements",
+        Value::Null => "associative list without keys has an element that's an explicit null",
+        scalar => return Ok(PathElement::Value(scalar.clone())),
+    };
+    Err(why.to_owned())
+}
+
+fn keyed(types: &TypeSet, list: &List<'_>, keys: &[Box<str>], item: &Value) -> Result<PathElement, String> {
+    let map = match item {
+        Value::Object(map) => map,
+        Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
+        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+    };
+    let default = |key: &str| match TypeRef::Plain(list.of).shape(types) {
+        Shape::Map(of) => of.fields?.field(key)?.openapi_default.clone(),
+        _ => None,
+    };
+    // A key that is neither there nor has a default is left out: that is another element than one that has it.
+    let found = keys.iter().filter_map(|key| {
+        let value = map.get(&**key).cloned().or_else(|| default(key))?;
+        Some((key.clone(), value))
+    });
+    let found: Vec<_> = found.collect();
+    if found.is_empty() {
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields {keys:?} \
+             (and doesn't have default values for any key fields)"
+        ));
+    }
+    Ok(PathElement::key(found))
+}

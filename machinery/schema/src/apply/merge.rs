@@ -1,0 +1,166 @@
+//! Merges a configuration into an object: what it names wins, nothing is removed, and lists keep an order that respects
+//! both sides.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::{Map as Json, Value};
+
+use super::Misfit;
+use super::compare::{entries, items};
+use super::item;
+use super::shape::{List, Map, Relation, Shape, TypeRef};
+use crate::fields::PathElement;
+use crate::model::TypeSet;
+
+type Side<'v> = Option<&'v Value>;
+type Result<T, E = Misfit> = std::result::Result<T, E>;
+
+/// Merges two objects.
+pub(super) fn objects(
+    types: &TypeSet,
+    root: Map<'_>,
+    live: &Json<String, Value>,
+    config: &Json<String, Value>,
+) -> Result<Json<String, Value>> {
+    map(types, &root, Some(live), Some(config))
+}
+
+fn value(types: &TypeSet, ty: TypeRef<'_>, live: Side<'_>, config: Side<'_>) -> Result<Option<Value>> {
+    let leaf = || Ok(config.or(live).cloned());
+    match ty.shape(types) {
+        Shape::Map(shape) if !shape.atomic => map_value(types, &shape, live, config),
+        Shape::List(shape) if !matches!(shape.relation, Relation::Atomic) => {
+            let (a, b) = (items(live)?, items(config)?);
+            if a.is_empty() && b.is_empty() {
+                return leaf();
+            }
+            let merged = list(types, &shape, a, b)?;
+            Ok((!merged.is_empty()).then_some(Value::Array(merged)))
+        }
+        Shape::Deduced => match (live, config) {
+            (_, Some(Value::Object(_))) => {
+                map_value(types, &Map::DEDUCED, live.filter(|v| v.is_object()), config)
+            }
+            (Some(Value::Object(_)), None | Some(Value::Null)) => map_value(types, &Map::DEDUCED, live, None),
+            _ => leaf(),
+        },
+        _ => leaf(),
+    }
+}
+
+fn map_value(types: &TypeSet, shape: &Map<'_>, live: Side<'_>, config: Side<'_>) -> Result<Option<Value>> {
+    let (a, b) = (entries(live)?, entries(config)?);
+    let empty = |side: Option<&Json<String, Value>>| side.is_none_or(Json::is_empty);
+    if empty(a) && empty(b) {
+        return Ok(config.or(live).cloned());
+    }
+    let merged = map(types, shape, a, b)?;
+    Ok((!merged.is_empty()).then_some(Value::Object(merged)))
+}
+
+fn map(
+    types: &TypeSet,
+    shape: &Map<'_>,
+    live: Option<&Json<String, Value>>,
+    config: Option<&Json<String, Value>>,
+) -> Result<Json<String, Value>> {
+    let mut merged = Json::new();
+    let added = config.into_iter().flatten().filter(|(key, _)| !live.is_some_and(|l| l.contains_key(*key)));
+    let kept = live.into_iter().flatten().map(|(key, a)| (key, Some(a), config.and_then(|c| c.get(key))));
+    for (key, a, b) in kept.chain(added.map(|(key, b)| (key, None, Some(b)))) {
+        let ty = shape.entry(key).0.unwrap_or(TypeRef::Deduced);
+        let value = value(types, ty, a, b).map_err(|e| e.below(&format!(".{key}")))?;
+        if let Some(value) = value {
+            merged.insert(key.clone(), value);
+        }
+    }
+    Ok(merged)
+}
+
+/// The elements of a list by what they are; `None` for what stands there more than once.
+type Found<'v> = BTreeMap<PathElement, Option<&'v Value>>;
+
+struct Sides<'v> {
+    live: Vec<PathElement>,
+    config: Vec<PathElement>,
+    in_live: Found<'v>,
+    in_config: Found<'v>,
+}
+
+fn index<'v>(
+    types: &TypeSet,
+    shape: &List<'_>,
+    items: &'v [Value],
+    duplicates: bool,
+) -> Result<(Vec<PathElement>, Found<'v>)> {
+    let (mut order, mut found) = (Vec::with_capacity(items.len()), Found::new());
+    for (i, item) in items.iter().enumerate() {
+        let element = item::element(types, shape, item)
+            .map_err(|why| Misfit::at("", &format!("element {i}: {why}")))?;
+        let again = found.contains_key(&element);
+        if again && !duplicates {
+            return Err(Misfit::at("", &format!("duplicate entries for key {element}")));
+        }
+        found.insert(element.clone(), (!again).then_some(item));
+        order.push(element);
+    }
+    Ok((order, found))
+}
+
+/// Walks both lists at once. Elements of both take the configuration's order; what only the object has stays where it
+/// is between them.
+fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> Result<Vec<Value>> {
+    let (config, in_config) = index(types, shape, config, false)?;
+    let (order, in_live) = index(types, shape, live, true)?;
+    let sides = Sides { live: order, config, in_live, in_config };
+    let mut shared: VecDeque<&PathElement> =
+        sides.config.iter().filter(|element| sides.in_live.contains_key(*element)).collect();
+    let mut merged: BTreeSet<&PathElement> = BTreeSet::new();
+    let mut out = Vec::with_capacity(sides.live.len().max(sides.config.len()));
+    let (mut l, mut r) = (0, 0);
+    while l < sides.live.len() || r < sides.config.len() {
+        if let (Some(a), Some(b)) = (sides.live.get(l), sides.config.get(r)) {
+            if a == b {
+                merged.insert(a);
+                out.extend(sides.merged(types, shape, a)?);
+                (l, r) = (l + 1, r + 1);
+                shared.pop_front();
+                continue;
+            }
+            if sides.in_config.contains_key(a) && shared.front().is_some_and(|next| *next != a) {
+                // Shared, but not the one whose turn it is.
+                l += 1;
+                continue;
+            }
+        }
+        if let Some(a) = sides.live.get(l) {
+            if !sides.in_config.contains_key(a) {
+                out.extend(value(types, TypeRef::Plain(shape.of), live.get(l), None)?);
+                l += 1;
+                continue;
+            }
+            if merged.contains(a) {
+                l += 1;
+            }
+        }
+        if let Some(b) = sides.config.get(r) {
+            merged.insert(b);
+            out.extend(sides.merged(types, shape, b)?);
+            r += 1;
+            if shared.front().is_some_and(|next| *next == b) {
+                shared.pop_front();
+            }
+        }
+    }
+    Ok(out)
+}
+
+impl Sides<'_> {
+    /// The element of both sides merged; an element that the object has more than once is replaced.
+    fn merged(&self, types: &TypeSet, shape: &List<'_>, element: &PathElement) -> Result<Option<Value>> {
+        let of = |found: &Found<'_>| found.get(element).copied().flatten().cloned();
+        let (a, b) = (of(&self.in_live), of(&self.in_config));
+        value(types, TypeRef::Plain(shape.of), a.as_ref(), b.as_ref())
+            .map_err(|e| e.below(&element.to_string()))
+    }
+}

@@ -1,0 +1,82 @@
+//! How upstream's typed objects print: what a field holds once zero values are dropped or made by its emit rule.
+//!
+//! Comparing through this view needs no normalised copy of a new object, and tells an empty list from none, which the
+//! normal form does not.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::shape::{Map as MapShape, Shape, TypeRef};
+use crate::decode::times;
+use crate::fields::compare_values;
+use crate::model::{Emit, Field, FieldType, TypeSet};
+use crate::normalise::is_zero;
+
+static ZEROS: LazyLock<[Value; 5]> = LazyLock::new(|| {
+    [Value::from(""), Value::from(0), Value::from("0"), Value::Bool(false), Value::Object(Map::new())]
+});
+
+/// What the field prints, if anything.
+pub(super) fn emitted<'v>(types: &TypeSet, field: &Field, value: Option<&'v Value>) -> Option<&'v Value> {
+    let value = value.filter(|v| !v.is_null());
+    match field.emit {
+        Emit::Pointer => value,
+        Emit::Absent | Emit::Nonzero => value.filter(|v| !is_zero(types, &field.ty, v)),
+        Emit::Always | Emit::Struct => Some(value.unwrap_or_else(|| zero(types, &field.ty))),
+    }
+}
+
+/// As [`TypeSet::zero`], without making anything.
+fn zero(types: &TypeSet, ty: &FieldType) -> &'static Value {
+    let at = match types.resolve(ty) {
+        FieldType::String => 0,
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number | FieldType::IntOrString => 1,
+        FieldType::Quantity => 2,
+        FieldType::Bool => 3,
+        FieldType::Ref(_) => 4,
+        _ => return &Value::Null,
+    };
+    &ZEROS[at]
+}
+
+/// Whether two values of a type print the same.
+pub(super) fn same(types: &TypeSet, ty: TypeRef<'_>, a: &Value, b: &Value) -> bool {
+    if a == b {
+        return true;
+    }
+    match (ty.shape(types), a, b) {
+        (Shape::Map(map), Value::Object(a), Value::Object(b)) => same_maps(types, &map, a, b),
+        (Shape::List(list), Value::Array(a), Value::Array(b)) => {
+            let of = TypeRef::Plain(list.of);
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(types, of, a, b))
+        }
+        (Shape::Scalar(FieldType::Time), Value::String(a), Value::String(b)) => {
+            times::seconds(a).is_ok_and(|a| times::seconds(b).is_ok_and(|b| a == b))
+        }
+        (Shape::Scalar(FieldType::MicroTime), Value::String(a), Value::String(b)) => {
+            times::micros(a).is_ok_and(|a| times::micros(b).is_ok_and(|b| a == b))
+        }
+        (Shape::Scalar(_), a, b) => compare_values(a, b).is_eq(),
+        _ => false,
+    }
+}
+
+fn same_maps(types: &TypeSet, shape: &MapShape<'_>, a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+    let declared = shape.fields.map_or(&[][..], |ty| &ty.fields);
+    let fields = declared.iter().all(|field| {
+        let sides = (emitted(types, field, a.get(&*field.name)), emitted(types, field, b.get(&*field.name)));
+        match sides {
+            (Some(a), Some(b)) => same(types, TypeRef::Field(field), a, b),
+            (None, None) => true,
+            _ => false,
+        }
+    });
+    let others = |map: &Map<String, Value>| map.keys().filter(|k| !shape.entry(k).1).count();
+    fields
+        && others(a) == others(b)
+        && a.iter().filter(|(k, _)| !shape.entry(k).1).all(|(k, a)| {
+            let of = shape.of.unwrap_or(TypeRef::Deduced);
+            b.get(k).is_some_and(|b| same(types, of, a, b))
+        })
+}

@@ -1,0 +1,170 @@
+//! One step of a path: a field, an element of a list by its keys or its value, or an index.
+
+use std::cmp::Ordering;
+use std::fmt::{self, Write as _};
+
+use serde_json::Value;
+
+use super::json::{FieldsError, element_from_json, write_value};
+
+/// One step of a path. Ordered as upstream orders them: fields, keys, values, indices.
+#[derive(Clone, Debug)]
+pub enum PathElement {
+    /// A field of a struct or a key of a map.
+    Field(Box<str>),
+    /// The element of a list whose fields have these values, sorted by name.
+    Key(Box<[(Box<str>, Value)]>),
+    /// The element of a set that is this value.
+    Value(Value),
+    /// The element at this place.
+    Index(i64),
+}
+
+impl PathElement {
+    /// A field.
+    #[must_use]
+    pub fn field(name: &str) -> Self {
+        Self::Field(name.into())
+    }
+
+    /// An element by its keys, in any order.
+    #[must_use]
+    pub fn key(mut keys: Vec<(Box<str>, Value)>) -> Self {
+        keys.sort_by(|a, b| a.0.cmp(&b.0));
+        Self::Key(keys.into())
+    }
+
+    /// Reads the form that `fieldsV1` has: `f:name`, `k:{"name":"x"}`, `v:"x"`, `i:3`. Nothing for kinds of steps that
+    /// are not known, which upstream skips.
+    ///
+    /// # Errors
+    /// [`FieldsError`].
+    pub fn parse(text: &str) -> Result<Option<Self>, FieldsError> {
+        element_from_json(text)
+    }
+
+    /// Writes the form that `fieldsV1` has.
+    pub(super) fn write_json(&self, out: &mut String) {
+        match self {
+            Self::Field(name) => {
+                out.push_str("f:");
+                out.push_str(name);
+            }
+            Self::Key(keys) => {
+                out.push_str("k:{");
+                for (i, (name, value)) in keys.iter().enumerate() {
+                    out.push_str(if i > 0 { "," } else { "" });
+                    write_value(out, &Value::String(name.to_string()));
+                    out.push(':');
+                    write_value(out, value);
+                }
+                out.push('}');
+            }
+            Self::Value(value) => {
+                out.push_str("v:");
+                write_value(out, value);
+            }
+            Self::Index(index) => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "i:{index}");
+            }
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Field(_) => 0,
+            Self::Key(_) => 1,
+            Self::Value(_) => 2,
+            Self::Index(_) => 3,
+        }
+    }
+}
+
+impl Ord for PathElement {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Key(a), Self::Key(b)) => {
+                let pairs = a.iter().zip(b.iter());
+                pairs
+                    .map(|(a, b)| a.0.cmp(&b.0).then_with(|| compare_values(&a.1, &b.1)))
+                    .find(|order| order.is_ne())
+                    .unwrap_or_else(|| a.len().cmp(&b.len()))
+            }
+            (Self::Value(a), Self::Value(b)) => compare_values(a, b),
+            (Self::Index(a), Self::Index(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for PathElement {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PathElement {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for PathElement {}
+
+impl fmt::Display for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(keys) => {
+                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                write!(f, "[{}]", keys.join(","))
+            }
+            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// A total order of values: numbers, strings, truth values, lists, maps, null; numbers by what they are worth.
+pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let first = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|order| order.is_ne());
+            first.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => compare_maps(a, b),
+        _ => kind(a).cmp(&kind(b)),
+    }
+}
+
+type Map = serde_json::Map<String, Value>;
+
+fn compare_maps(a: &Map, b: &Map) -> Ordering {
+    let sorted = |map: &Map| {
+        let mut entries: Vec<(String, Value)> = map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries
+    };
+    let (a, b) = (sorted(a), sorted(b));
+    let pairs = a.iter().zip(&b).map(|(a, b)| a.0.cmp(&b.0).then_with(|| compare_values(&a.1, &b.1)));
+    pairs.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
+fn kind(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}

@@ -1,0 +1,222 @@
+//! A set of fields as a trie: each node is a step, says whether the field itself belongs to the set, and holds what
+//! belongs to it below.
+//!
+//! All operations walk both tries side by side, as nodes are sorted.
+
+use std::cmp::Ordering;
+
+use super::PathElement;
+
+/// A set of fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// Sorted by element; no node is empty.
+    nodes: Vec<Node>,
+}
+
+/// A step and what belongs to the set there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) element: PathElement,
+    /// Whether the field itself belongs to the set.
+    pub(crate) member: bool,
+    /// What belongs to the set below.
+    pub(crate) children: Set,
+}
+
+impl Node {
+    fn is_empty(&self) -> bool {
+        !self.member && self.children.is_empty()
+    }
+}
+
+/// What becomes of nodes that stand in one of two sets, or in both.
+struct Rule {
+    left: bool,
+    right: bool,
+    both: fn(&Node, &Node) -> Option<Node>,
+}
+
+impl Set {
+    /// A set of nodes, put in order; elements must differ.
+    pub(crate) fn from_nodes(mut nodes: Vec<Node>) -> Self {
+        nodes.retain(|node| !node.is_empty());
+        if !nodes.is_sorted_by(|a, b| a.element <= b.element) {
+            nodes.sort_by(|a, b| a.element.cmp(&b.element));
+        }
+        Self { nodes }
+    }
+
+    /// A set of dotted paths of fields, `metadata.name`.
+    #[must_use]
+    pub fn of_fields<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let mut set = Self::default();
+        for path in paths {
+            let path: Vec<PathElement> = path.split('.').map(PathElement::field).collect();
+            set.insert(&path);
+        }
+        set
+    }
+
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Whether nothing belongs to it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    fn find(&self, element: &PathElement) -> Result<usize, usize> {
+        self.nodes.binary_search_by(|node| node.element.cmp(element))
+    }
+
+    pub(crate) fn node(&self, element: &PathElement) -> Option<&Node> {
+        self.find(element).ok().map(|at| &self.nodes[at])
+    }
+
+    /// The node of this step, made when it is not there.
+    pub(super) fn node_mut(&mut self, element: PathElement) -> &mut Node {
+        // Steps mostly arrive in order.
+        let at = match self.nodes.last() {
+            Some(last) if last.element < element => Err(self.nodes.len()),
+            _ => self.find(&element),
+        };
+        let at = at.unwrap_or_else(|at| {
+            self.nodes.insert(at, Node { element, member: false, children: Self::default() });
+            at
+        });
+        &mut self.nodes[at]
+    }
+
+    /// Adds a field; the fields that it is in are not added. The empty path, which is the whole object, is nobody's.
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let node = self.node_mut(first.clone());
+        if rest.is_empty() {
+            node.member = true;
+        } else {
+            node.children.insert(rest);
+        }
+    }
+
+    /// Whether a field belongs to it.
+    #[must_use]
+    pub fn has(&self, path: &[&PathElement]) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        let node = self.node(first);
+        node.is_some_and(|node| if rest.is_empty() { node.member } else { node.children.has(rest) })
+    }
+
+    fn joined(&self, other: &Self, rule: &Rule) -> Self {
+        let (mut left, mut right) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
+        let mut nodes = Vec::new();
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (Some(a), Some(b)) => a.element.cmp(&b.element),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return Self { nodes },
+            };
+            match order {
+                Ordering::Less => nodes.extend(left.next().filter(|_| rule.left).cloned()),
+                Ordering::Greater => nodes.extend(right.next().filter(|_| rule.right).cloned()),
+                Ordering::Equal => {
+                    let both = left.next().zip(right.next()).and_then(|(a, b)| (rule.both)(a, b));
+                    nodes.extend(both.filter(|node| !node.is_empty()));
+                }
+            }
+        }
+    }
+
+    /// What belongs to either.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.joined(
+            other,
+            &Rule {
+                left: true,
+                right: true,
+                both: |a, b| {
+                    let (member, children) = (a.member || b.member, a.children.union(&b.children));
+                    Some(Node { element: a.element.clone(), member, children })
+                },
+            },
+        )
+    }
+
+    /// What belongs to both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.joined(
+            other,
+            &Rule {
+                left: false,
+                right: false,
+                both: |a, b| {
+                    let (member, children) = (a.member && b.member, a.children.intersection(&b.children));
+                    Some(Node { element: a.element.clone(), member, children })
+                },
+            },
+        )
+    }
+
+    /// What belongs to this and not to the other. A field in the other takes away itself, not what is below it.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.joined(
+            other,
+            &Rule {
+                left: true,
+                right: false,
+                both: |a, b| {
+                    let (member, children) = (a.member && !b.member, a.children.difference(&b.children));
+                    Some(Node { element: a.element.clone(), member, children })
+                },
+            },
+        )
+    }
+
+    /// As [`Self::difference`], but a field in the other takes away everything below it, too.
+    #[must_use]
+    pub fn recursive_difference(&self, other: &Self) -> Self {
+        self.joined(
+            other,
+            &Rule {
+                left: true,
+                right: false,
+                both: |a, b| {
+                    let children = || a.children.recursive_difference(&b.children);
+                    (!b.member).then(|| Node {
+                        element: a.element.clone(),
+                        member: a.member,
+                        children: children(),
+                    })
+                },
+            },
+        )
+    }
+
+    /// Visits each field, those of a level before those below it.
+    pub fn visit<'s>(&'s self, visit: &mut impl FnMut(&[&'s PathElement])) {
+        self.visit_below(&mut Vec::new(), visit);
+    }
+
+    fn visit_below<'s>(
+        &'s self,
+        path: &mut Vec<&'s PathElement>,
+        visit: &mut impl FnMut(&[&'s PathElement]),
+    ) {
+        for node in self.nodes.iter().filter(|node| node.member) {
+            path.push(&node.element);
+            visit(path);
+            path.pop();
+        }
+        for node in &self.nodes {
+            path.push(&node.element);
+            node.children.visit_below(path, visit);
+            path.pop();
+        }
+    }
+}

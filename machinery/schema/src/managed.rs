@@ -1,0 +1,233 @@
+//! `metadata.managedFields`: read into who owns what and since when, and written back.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::Object;
+use serde_json::{Map, Value};
+
+use crate::apply::{Owned, Owners};
+use crate::decode::times;
+use crate::fields::{FieldsError, Set};
+
+/// How a manager wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By anything else.
+    Update,
+}
+
+impl Operation {
+    /// As an entry spells it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// Who an entry belongs to. In the order in which conflicts name them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Manager {
+    /// The name.
+    pub name: Box<str>,
+    /// How it wrote.
+    pub operation: Operation,
+    /// The `apiVersion` of what it wrote; for apply not part of who it is, and empty.
+    pub version: Box<str>,
+    /// The subresource, empty for the object itself.
+    pub subresource: Box<str>,
+}
+
+/// Why entries are not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// Neither Apply nor Update.
+    #[error("operation must be `Apply` or `Update`")]
+    Operation,
+    /// No `apiVersion`.
+    #[error("apiVersion must not be empty")]
+    Version,
+    /// Another type than `FieldsV1`, or none.
+    #[error("invalid fieldsType {1:?} in managed fields entry {0}")]
+    FieldsType(usize, String),
+    /// The set cannot be read.
+    #[error("error decoding set: {0}")]
+    Fields(#[from] FieldsError),
+}
+
+/// Who owns what of an object, and since when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// What each manager owns.
+    pub owners: Owners<Manager>,
+    /// When each wrote last, RFC 3339 with whole seconds.
+    pub times: BTreeMap<Manager, Box<str>>,
+}
+
+impl Managed {
+    /// Reads the entries of an object; none where there are none.
+    ///
+    /// # Errors
+    /// [`Invalid`].
+    pub fn read(object: &Object) -> Result<Self, Invalid> {
+        let mut managed = Self::default();
+        for (i, entry) in entries(object).unwrap_or_default().iter().enumerate() {
+            managed.read_entry(i, entry)?;
+        }
+        Ok(managed)
+    }
+
+    fn read_entry(&mut self, i: usize, entry: &Value) -> Result<(), Invalid> {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (operation, applied) = match text("operation") {
+            "Apply" => (Operation::Apply, true),
+            "Update" => (Operation::Update, false),
+            _ => return Err(Invalid::Operation),
+        };
+        let version: Box<str> = text("apiVersion").into();
+        if version.is_empty() {
+            return Err(Invalid::Version);
+        }
+        if text("fieldsType") != "FieldsV1" {
+            return Err(Invalid::FieldsType(i, text("fieldsType").to_owned()));
+        }
+        let set = entry.get("fieldsV1").map(Set::from_json).transpose()?.unwrap_or_default();
+        let manager = Manager {
+            name: text("manager").into(),
+            operation,
+            version: if applied { Box::default() } else { version.clone() },
+            subresource: text("subresource").into(),
+        };
+        match text("time") {
+            "" => self.times.remove(&manager),
+            time => {
+                let time = times::seconds(time).unwrap_or_else(|_| time.to_owned());
+                self.times.insert(manager.clone(), time.into())
+            }
+        };
+        self.owners.insert(manager, Owned { set, version, applied });
+        Ok(())
+    }
+
+    /// Writes the entries into an object, in upstream's order: by operation, time, manager, version and subresource.
+    pub fn write(&self, object: &mut Object) {
+        let time = |manager: &Manager| self.times.get(manager).map(AsRef::as_ref).unwrap_or_default();
+        let mut order: Vec<(&Manager, &Owned)> = self.owners.iter().collect();
+        order.sort_by(|(a, of_a), (b, of_b)| {
+            (a.operation, time(a), &a.name, &of_a.version, &a.subresource).cmp(&(
+                b.operation,
+                time(b),
+                &b.name,
+                &of_b.version,
+                &b.subresource,
+            ))
+        });
+        let entries: Vec<Value> = order.into_iter().map(|(m, owned)| entry(m, owned, time(m))).collect();
+        let metadata = object.map_mut().entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+        let Some(metadata) = metadata.as_object_mut() else { return };
+        if entries.is_empty() {
+            metadata.shift_remove("managedFields");
+        } else {
+            metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        }
+    }
+
+    /// Merges the oldest updaters into one bucket per version until there are no more than `most`.
+    pub fn cap_updaters(&mut self, most: usize, bucket_name: &str) {
+        let mut updaters: Vec<Manager> = self
+            .owners
+            .iter()
+            .filter(|(_, owned)| !owned.applied)
+            .map(|(manager, _)| manager.clone())
+            .collect();
+        if updaters.len() <= most {
+            return;
+        }
+        updaters.sort_by(|a, b| self.times.get(a).cmp(&self.times.get(b)).then_with(|| a.cmp(b)));
+        let mut count = updaters.len();
+        let mut first_of: BTreeMap<Box<str>, Manager> = BTreeMap::new();
+        for manager in updaters {
+            if count <= most {
+                return;
+            }
+            let Some(version) = self.owners.get(&manager).map(|owned| owned.version.clone()) else {
+                continue;
+            };
+            let Some(first) = first_of.get(&version).cloned() else {
+                first_of.insert(version, manager);
+                continue;
+            };
+            let bucket = Manager {
+                name: bucket_name.into(),
+                operation: Operation::Update,
+                version: version.clone(),
+                subresource: Box::default(),
+            };
+            self.pour(&first, &bucket);
+            self.pour(&manager, &bucket);
+            count -= 1;
+        }
+    }
+
+    /// Gives what one manager owns to another, with its time.
+    fn pour(&mut self, from: &Manager, into: &Manager) {
+        if from == into {
+            return;
+        }
+        let Some(owned) = self.owners.remove(from) else { return };
+        match self.owners.get_mut(into) {
+            Some(held) => held.set = held.set.union(&owned.set),
+            None => {
+                self.owners.insert(into.clone(), owned);
+            }
+        }
+        if let Some(time) = self.times.remove(from) {
+            self.times.insert(into.clone(), time);
+        }
+    }
+}
+
+fn entry(manager: &Manager, owned: &Owned, time: &str) -> Value {
+    let mut entry = Map::with_capacity(7);
+    let mut put = |field: &str, text: &str| {
+        if !text.is_empty() {
+            entry.insert(field.to_owned(), Value::from(text));
+        }
+    };
+    put("manager", &manager.name);
+    put("operation", manager.operation.as_str());
+    put("apiVersion", &owned.version);
+    put("time", time);
+    put("fieldsType", "FieldsV1");
+    put("subresource", &manager.subresource);
+    entry.insert("fieldsV1".to_owned(), owned.set.to_json());
+    Value::Object(entry)
+}
+
+fn entries(object: &Object) -> Option<&[Value]> {
+    object.map().get("metadata")?.get("managedFields")?.as_array().map(Vec::as_slice)
+}
+
+/// Whether a client asks to forget all managers: an empty list, or a list of one empty entry.
+#[must_use]
+pub fn is_reset(object: &Object) -> bool {
+    match entries(object) {
+        Some([]) => true,
+        Some([only]) => only.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    }
+}
+
+/// Whether two objects hold the same entries, or the first holds none.
+#[must_use]
+pub fn says_nothing_else(new: &Object, live: &Object) -> bool {
+    entries(new).is_none_or(|new| entries(live) == Some(new))
+}
+
+#[cfg(test)]
+#[path = "managed_tests.rs"]
+mod tests;
