@@ -152,6 +152,15 @@ impl Object {
         map.insert((*last).to_owned(), node.0);
     }
 
+    /// Puts all keys, here and below, in order.
+    pub fn sort_keys(&mut self) {
+        let mut whole = Value::Object(std::mem::take(&mut self.0));
+        whole.sort_all_objects();
+        if let Value::Object(map) = whole {
+            self.0 = map;
+        }
+    }
+
     /// A copy of what stands at a nested field.
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<Node> {

@@ -66,6 +66,13 @@ pub(crate) struct KindEntry {
     #[serde(default)]
     pub generation: Vec<String>,
     pub status: Option<StatusEntry>,
+    /// Fields that a write resets, which nobody comes to own by sending them: by subresource, `main` for the object.
+    /// Absent: what the status subresource implies.
+    #[serde(default)]
+    pub resets: IndexMap<String, Vec<String>>,
+    /// For subresources that reset everything but these fields: `*` is any element of a list.
+    #[serde(default)]
+    pub keeps: IndexMap<String, Vec<String>>,
     #[serde(default)]
     pub unqualified_finalizers: bool,
     #[serde(default)]

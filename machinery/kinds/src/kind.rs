@@ -8,6 +8,7 @@ use portico_machinery::gvk::{
 use portico_schema::Schema;
 
 use crate::column::ColumnRule;
+use crate::ownership::Ownership;
 
 /// A kind as it is served in one group version.
 #[derive(Clone, Debug)]
@@ -56,6 +57,8 @@ pub struct KindInfo {
     pub generation: Generation,
     /// What the `status` subresource owns; nothing for kinds without one.
     pub status: Option<StatusRule>,
+    /// Which fields whoever writes may come to own.
+    pub ownership: Ownership,
     /// Whether finalizers without a domain are accepted.
     pub allow_unqualified_finalizers: bool,
     /// Whether objects expire by themselves (events; the server's `--event-ttl` says when).

@@ -11,12 +11,14 @@ mod file;
 mod group;
 mod kind;
 mod load;
+mod ownership;
 mod registry;
 
 pub use column::{CellRule, ColumnRule};
 pub use group::GroupVersionInfo;
 pub use kind::{Deletion, Generation, KindInfo, NameRule, Orphaning, StatusRule, Subresource};
 pub use load::LoadError;
+pub use ownership::Ownership;
 pub use registry::Kinds;
 
 #[cfg(test)]

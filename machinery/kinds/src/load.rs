@@ -12,6 +12,7 @@ use crate::column::{CellRule, ColumnRule};
 use crate::file::{ColumnEntry, File, GroupEntry, KindEntry, SubresourceEntry};
 use crate::group::GroupVersionInfo;
 use crate::kind::{Deletion, Generation, KindInfo, StatusRule, Subresource};
+use crate::ownership::Ownership;
 use crate::registry::Kinds;
 
 /// The data files as JSON, made when this crate was built.
@@ -127,6 +128,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
             dependents: entry.dependents,
         },
         generation: generation(&entry.generation),
+        ownership: Ownership::new(&entry.resets, &entry.keeps, entry.status.as_ref()),
         status: entry.status.map(|s| StatusRule {
             owns: s.owns,
             keeps_metadata: s.keeps_metadata,

@@ -1,0 +1,53 @@
+//! Which fields a write resets, so that whoever sends them does not own them.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use portico_schema::apply::Filter;
+use portico_schema::fields::Set;
+
+use crate::file::StatusEntry;
+
+/// The word that stands for the object itself among subresources.
+const MAIN: &str = "main";
+
+/// What managers may own, by what they write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ownership {
+    by_subresource: BTreeMap<String, Filter>,
+}
+
+impl Ownership {
+    /// Of a kind: `resets` and `keeps` by subresource, and for what they leave out what the status subresource implies.
+    pub(crate) fn new<'d>(
+        resets: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
+        keeps: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
+        status: Option<&StatusEntry>,
+    ) -> Self {
+        let mut by_subresource = BTreeMap::new();
+        if let Some(status) = status {
+            by_subresource.insert(String::new(), dropping(&status.owns));
+            by_subresource.insert("status".to_owned(), dropping(&["spec".to_owned()]));
+        }
+        let name = |name: &String| if name == MAIN { String::new() } else { name.clone() };
+        for (subresource, fields) in resets {
+            by_subresource.insert(name(subresource), dropping(fields));
+        }
+        for (subresource, fields) in keeps {
+            let keeping = Filter::keeping(fields.iter().map(String::as_str));
+            by_subresource.insert(name(subresource), keeping);
+        }
+        Self { by_subresource }
+    }
+
+    /// What a write of the object (empty) or of a subresource may make its manager own.
+    #[must_use]
+    pub fn filter(&self, subresource: &str) -> &Filter {
+        static ALL: LazyLock<Filter> = LazyLock::new(Filter::default);
+        self.by_subresource.get(subresource).unwrap_or(&ALL)
+    }
+}
+
+fn dropping(fields: &[String]) -> Filter {
+    Filter::Drop(Set::of_fields(fields.iter().map(String::as_str)))
+}
