@@ -5,8 +5,9 @@ use portico_machinery::{Object, Status};
 use portico_store::{Key, Record, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
-use crate::registry::{Context, Inner, Written};
+use crate::registry::{Context, Inner, Part, Written};
 use crate::served::Served;
 use crate::stored::{self, Stored};
 use crate::strategies::Moment;
@@ -22,10 +23,23 @@ impl Inner {
         context: &Context,
         served: &Served,
         namespace: &str,
-        mut object: Object,
+        object: Object,
         options: &CreateOptions,
     ) -> Result<Written> {
         served.require("create")?;
+        let manager = manager_name(&options.field_manager, &context.user_agent);
+        self.create_tracked(context, served, namespace, object, options, Tracked::By(&manager)).await
+    }
+
+    pub(crate) async fn create_tracked(
+        &self,
+        context: &Context,
+        served: &Served,
+        namespace: &str,
+        mut object: Object,
+        options: &CreateOptions,
+        tracked: Tracked<'_>,
+    ) -> Result<Written> {
         let moment = self.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         self.admit_into_namespace(served, &object).await?;
@@ -33,6 +47,10 @@ impl Inner {
         served.complete(&mut object, moment);
         let duplicate_owners = system::dedup_owners(&mut object);
         system::prepare_create(&mut object, moment.now)?;
+        if let Tracked::By(manager) = tracked {
+            let versions = self.versions(served, Part::Main);
+            managed_fields::track(&versions, &Object::default(), &mut object, manager, moment.now);
+        }
         served.strategy.claim(&mut object, &context.user);
         let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
             self.create_generated(context, served, object, options, moment).await

@@ -215,9 +215,19 @@ impl Request<'_> {
     async fn patch(&self) -> Result<Answer> {
         let wanted = negotiate::object(self.call)?;
         self.check_size()?;
+        if body::is_apply(&self.call.content_type) {
+            return self.apply(wanted).await;
+        }
         let options = self.query.patch_options()?;
         let patch = body::patch(self.call)?;
         let written = self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await?;
+        self.written(written, wanted, Vec::new())
+    }
+
+    async fn apply(&self, wanted: Wanted) -> Result<Answer> {
+        let options = self.query.apply_options()?;
+        let config = &self.call.body;
+        let written = self.inner.apply(&self.context(), &self.served, self.place, config, &options).await?;
         self.written(written, wanted, Vec::new())
     }
 

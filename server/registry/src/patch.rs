@@ -4,6 +4,7 @@ use portico_machinery::{Object, Status};
 use portico_schema::{merge, patch_status};
 
 use crate::Result;
+use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::registry::{Context, Inner, Patch, Place, Written};
 use crate::served::Served;
@@ -18,6 +19,7 @@ impl Inner {
         patch: &Patch,
         options: &PatchOptions,
     ) -> Result<Written> {
+        let manager = manager_name(&options.write.field_manager, &context.user_agent);
         loop {
             let current = self.recent.stored(self.get(served, place.namespace, place.name).await?);
             let mut object = current.object().clone();
@@ -31,7 +33,12 @@ impl Inner {
             forget_zero_version(&mut new);
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.
-            let terms = Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable };
+            let terms = Terms {
+                dry_run: options.write.dry_run,
+                insists: false,
+                uid: UidRule::Immutable,
+                tracked: Tracked::By(&manager),
+            };
             let attempt = self.replace(context, served, place, &current, new, terms).await?;
             if let Attempt::Done(mut written) = attempt {
                 warnings.append(&mut written.warnings);
@@ -66,7 +73,7 @@ fn apply(
     }
 }
 
-fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
+pub(crate) fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
     if new.name() != place.name {
         return Err(Box::new(Status::bad_request(format!(
             "the name of the object ({}) does not match the name on the URL ({})",

@@ -282,6 +282,23 @@ impl Registry {
         self.inner.patch(context, &served, place, patch, options).await
     }
 
+    /// Applies a configuration (YAML or JSON) to an object or one of its subresources, or creates it; conflicts of
+    /// writes with others are retried inside, those of ownership are not.
+    ///
+    /// # Errors
+    /// 400, 403, 404, 409, 422.
+    pub async fn apply(
+        &self,
+        context: &Context,
+        resource: &GroupResource,
+        place: Place<'_>,
+        config: &[u8],
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        let served = self.inner.served(resource)?;
+        self.inner.apply(context, &served, place, config, options).await
+    }
+
     /// Deletes an object, or marks it when finalizers keep it.
     ///
     /// # Errors

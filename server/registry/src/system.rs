@@ -14,9 +14,7 @@ pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) -> Result<()> 
         status.code = 500;
         return Err(Box::new(status));
     }
-    for field in
-        ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"]
-    {
+    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.remove(&["metadata", field]);
     }
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
@@ -53,9 +51,7 @@ pub(crate) fn prepare_update(new: &mut Object, old: &Object) {
     for field in ["generation", "creationTimestamp"] {
         new.copy_from(old, &["metadata", field]);
     }
-    for field in ["selfLink", "managedFields"] {
-        new.remove(&["metadata", field]);
-    }
+    new.remove(&["metadata", "selfLink"]);
     if new.uid().is_empty() {
         new.copy_from(old, &["metadata", "uid"]);
     }

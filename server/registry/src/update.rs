@@ -7,6 +7,7 @@ use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
 use crate::failure::{self, MODIFIED};
+use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
@@ -14,6 +15,8 @@ use crate::stored::Stored;
 use crate::strategies::{Moment, Write};
 use crate::validation::{self, MetaRules};
 use crate::{draft, system};
+
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
 /// How a uid that is not the stored one is refused.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,13 +29,15 @@ pub(crate) enum UidRule {
 
 /// How an attempt is judged.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct Terms<'a> {
     /// Everything but the write.
     pub(crate) dry_run: bool,
     /// Whether a lost race is the caller's conflict, as the caller named a revision.
     pub(crate) insists: bool,
     /// How another uid is refused.
     pub(crate) uid: UidRule,
+    /// Who comes to own what changes.
+    pub(crate) tracked: Tracked<'a>,
 }
 
 /// What to do after one attempt.
@@ -53,6 +58,7 @@ impl Inner {
         options: &UpdateOptions,
     ) -> Result<Written> {
         let mut new = object;
+        let manager = manager_name(&options.field_manager, &context.user_agent);
         system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         served.check_readable(&new)?;
         served.complete(&mut new, self.moment());
@@ -64,7 +70,12 @@ impl Inner {
             // Who names a revision gets one attempt; who does not may have to try again with the same object.
             let insists = !new.resource_version().is_empty();
             let attempt = if insists { std::mem::take(&mut new) } else { new.clone() };
-            let terms = Terms { dry_run: options.dry_run, insists, uid: UidRule::Precondition };
+            let terms = Terms {
+                dry_run: options.dry_run,
+                insists,
+                uid: UidRule::Precondition,
+                tracked: Tracked::By(&manager),
+            };
             let current = self.recent.stored(current);
             if let Attempt::Done(written) =
                 self.replace(context, served, place, &current, attempt, terms).await?
@@ -112,14 +123,25 @@ impl Inner {
         place: Place<'_>,
         before: &Stored,
         mut new: Object,
-        terms: Terms,
+        terms: Terms<'_>,
     ) -> Result<Attempt> {
         let (old, current) = (before.object(), before.record());
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
         let duplicate_owners = system::dedup_owners(&mut new);
+        let moment = self.moment();
+        if let Tracked::By(manager) = terms.tracked {
+            let versions = self.versions(served, place.part);
+            managed_fields::track(&versions, old, &mut new, manager, moment.now);
+        }
+        let entries = new.remove(&MANAGED_FIELDS);
         system::prepare_update(&mut new, old);
-        prepare(served, place.part, &mut new, old, self.moment());
+        prepare(served, place.part, &mut new, old, moment);
+        // Whatever was prepared from the old state: who owns what was settled before.
+        match entries {
+            Some(entries) => new.put(&MANAGED_FIELDS, entries),
+            None => drop(new.remove(&MANAGED_FIELDS)),
+        }
         // Judged in canonical form, in which empty and absent are one, and which the old state has.
         served.stored_info().schema.normalise(&mut new);
         validate(served, place.part, &new, old)?;

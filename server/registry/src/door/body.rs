@@ -67,6 +67,11 @@ pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch
     }
 }
 
+/// Whether a body of this media type is a configuration for server-side apply.
+pub(super) fn is_apply(content_type: &str) -> bool {
+    MediaType::parse(content_type).is_some_and(|m| m.essence() == "application/apply-patch+yaml")
+}
+
 pub(super) fn patch(call: &Call) -> Result<Patch> {
     let read =
         patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))?;

@@ -23,7 +23,8 @@ pub(super) use accept::Choice as Wanted;
 
 /// What the route table refuses before the handler is asked: 415 of a patch, 406.
 pub(super) fn check_route(action: Action, call: &Call) -> Result<()> {
-    if action == Action::Patch && super::body::patch_type(&call.content_type).is_none() {
+    let is_patch = |text| super::body::is_apply(text) || super::body::patch_type(text).is_some();
+    if action == Action::Patch && !is_patch(&call.content_type) {
         let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
         return Err(Box::new(status.with_details(Details::default())));
     }

@@ -67,8 +67,17 @@ impl<'q> Query<'q> {
         Ok(PatchOptions { write: self.write_options("PatchOptions", errors)?, force })
     }
 
+    /// Options of an apply, validated.
+    pub(crate) fn apply_options(&self) -> Result<PatchOptions> {
+        let mut errors = Vec::new();
+        if self.text("fieldManager").is_empty() {
+            errors.push(field::Error::required(&"fieldManager".into(), "is required for apply patch"));
+        }
+        Ok(PatchOptions { write: self.write_options("PatchOptions", errors)?, force: self.flag("force") })
+    }
+
     fn write_options(&self, kind: &str, mut errors: Vec<field::Error>) -> Result<CreateOptions> {
-        if self.0.is_empty() {
+        if self.0.is_empty() && errors.is_empty() {
             return Ok(CreateOptions::default());
         }
         let (manager, dry_run) = (self.text("fieldManager"), self.all("dryRun"));

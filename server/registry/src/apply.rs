@@ -1,0 +1,173 @@
+//! Server-side apply (rule 9.4): a configuration is merged into the object, or creates it.
+
+use std::borrow::Cow;
+
+use portico_machinery::{Attributes, Object, Status};
+
+use crate::Result;
+use crate::managed_fields::{self, Applying, KindVersions, Tracked};
+use crate::options::{FieldValidation, PatchOptions};
+use crate::patch::check_identity;
+use crate::registry::{Context, Inner, Part, Place, Written};
+use crate::served::Served;
+use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+
+/// A configuration and what a strict reading says of it.
+struct Configuration {
+    object: Object,
+    duplicates: Vec<String>,
+}
+
+impl Inner {
+    /// The kind in all its versions, for managed fields.
+    pub(crate) fn versions<'a>(&self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
+        let subresource = match part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        };
+        KindVersions::new(served, subresource, self.catalogue.load())
+    }
+
+    pub(crate) async fn apply(
+        &self,
+        context: &Context,
+        served: &Served,
+        place: Place<'_>,
+        body: &[u8],
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        let config = read(served, body, place)?;
+        let manager = managed_fields::manager_name(&options.write.field_manager, &context.user_agent);
+        loop {
+            let current = self.read(served, place.namespace, place.name).await?;
+            let current = current.map(|record| self.recent.stored(record));
+            let live = match &current {
+                Some(current) => Cow::Borrowed(current.object()),
+                None if place.part == Part::Main => Cow::Owned(nothing(served)),
+                None => return Err(Box::new(Status::not_found(&served.resource, place.name))),
+            };
+            let applying = Applying {
+                config: &config.object,
+                manager: &manager,
+                force: options.force.unwrap_or(false),
+                now: self.moment().now,
+            };
+            let new = managed_fields::apply(&self.versions(served, place.part), &live, applying)?;
+            let mut warnings = config.strict(options.write.field_validation)?;
+            let new = typed(served, &new)?;
+            if current.is_none() && !new.uid().is_empty() {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {}, and no existing object was found",
+                    new.uid()
+                );
+                return Err(Box::new(Status::conflict(&served.resource, place.name, &why)));
+            }
+            let new = self.identified(served, new, place)?;
+            let attempt = match current {
+                Some(current) => {
+                    let terms = Terms {
+                        dry_run: options.write.dry_run,
+                        insists: false,
+                        uid: UidRule::Immutable,
+                        tracked: Tracked::Already,
+                    };
+                    self.replace(context, served, place, &current, new, terms).await?
+                }
+                None => self.create_applied(context, served, place, new, options).await?,
+            };
+            if let Attempt::Done(mut written) = attempt {
+                warnings.append(&mut written.warnings);
+                written.warnings = warnings;
+                return Ok(*written);
+            }
+        }
+    }
+
+    /// Complete, in the storage version, with the name and namespace of the path.
+    fn identified(&self, served: &Served, mut new: Object, place: Place<'_>) -> Result<Object> {
+        crate::system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
+        check_identity(served, &new, place)?;
+        served.check_readable(&new)?;
+        served.complete(&mut new, self.moment());
+        forget_zero_version(&mut new);
+        Ok(new)
+    }
+
+    /// An apply that creates: the verb `create` is authorized as well. Somebody who was faster is applied to.
+    async fn create_applied(
+        &self,
+        context: &Context,
+        served: &Served,
+        place: Place<'_>,
+        mut new: Object,
+        options: &PatchOptions,
+    ) -> Result<Attempt> {
+        let user = context.user.clone();
+        let question = Attributes::resource(user, "create", &served.resource, place.namespace, place.name);
+        self.authorizer.check(&question)?;
+        new.remove(&["metadata", "resourceVersion"]);
+        served.to_version(&mut new);
+        let created = self
+            .create_tracked(context, served, place.namespace, new, &options.write, Tracked::Already)
+            .await;
+        match created {
+            Ok(written) => Ok(Attempt::Done(Box::new(written))),
+            Err(status) if status.reason() == portico_machinery::status::Reason::AlreadyExists => {
+                Ok(Attempt::Again)
+            }
+            Err(status) => Err(status),
+        }
+    }
+}
+
+/// What a new object of the kind holds.
+fn nothing(served: &Served) -> Object {
+    let mut object = Object::new(&served.info.gvk);
+    served.info.schema.normalise(&mut object);
+    served.to_storage(&mut object);
+    object
+}
+
+/// Reads and checks the body before anything is looked up.
+fn read(served: &Served, body: &[u8], place: Place<'_>) -> Result<Configuration> {
+    let info = &served.info;
+    let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
+    let refuse = |text: String| Err(Box::new(Status::bad_request(text)));
+    if object.api_version() != served.api_version || object.kind() != info.gvk.kind {
+        let (version, kind) = (object.api_version(), object.kind());
+        return refuse(format!("invalid object type: {version}, Kind={kind}"));
+    }
+    if object.at(&["metadata", "managedFields"]).is_present() {
+        return refuse("metadata.managedFields must be nil".to_owned());
+    }
+    if let Err(misfit) = info.schema.check_applied(&object) {
+        let (namespace, name) = (place.namespace, place.name);
+        let (version, kind) = (&served.api_version, &info.gvk.kind);
+        return refuse(format!(
+            "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {misfit}"
+        ));
+    }
+    let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("duplicate")).collect();
+    Ok(Configuration { object, duplicates })
+}
+
+impl Configuration {
+    /// Warnings for keys that stand there twice, or the refusal.
+    fn strict(&self, validation: FieldValidation) -> Result<Vec<String>> {
+        match validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Warn => Ok(self.duplicates.clone()),
+            FieldValidation::Strict if self.duplicates.is_empty() => Ok(Vec::new()),
+            FieldValidation::Strict => Err(Box::new(Status::bad_request(format!(
+                "error strict decoding patch: {}",
+                self.duplicates.join(", ")
+            )))),
+        }
+    }
+}
+
+/// The merged object along its types.
+fn typed(served: &Served, merged: &Object) -> Result<Object> {
+    let decoded = served.info.schema.retype(merged, &served.info.gvk).map_err(|e| e.status())?;
+    Ok(decoded.object)
+}

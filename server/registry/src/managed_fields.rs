@@ -1,0 +1,44 @@
+//! Managed fields: who owns which fields of an object, kept on every write.
+//!
+//! The algorithm is the schema engine's ([`portico_schema::apply`]); here is what upstream wraps around it: names of
+//! managers, where entries are taken from, what nobody owns, the cap, and the rules of client-side apply.
+
+mod apply;
+mod conflict;
+mod last_applied;
+mod manager;
+mod update;
+mod versions;
+
+pub(crate) use apply::{Applying, apply};
+pub(crate) use manager::manager_name;
+pub(crate) use update::{Tracked, track};
+pub(crate) use versions::KindVersions;
+
+use std::sync::LazyLock;
+
+use portico_schema::fields::Set;
+
+/// Upstream keeps this many updaters apart.
+const MAX_UPDATERS: usize = 10;
+
+/// Who gets what older updaters owned.
+const BUCKET: &str = "ancient-changes";
+
+/// What nobody ever owns.
+static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields([
+        "apiVersion",
+        "kind",
+        "metadata",
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.creationTimestamp",
+        "metadata.selfLink",
+        "metadata.uid",
+        "metadata.clusterName",
+        "metadata.generation",
+        "metadata.managedFields",
+        "metadata.resourceVersion",
+    ])
+});

@@ -1,0 +1,42 @@
+//! The answer to an apply that others' fields stand against: 409, with a cause for each field.
+
+use portico_machinery::Status;
+use portico_machinery::status::{Cause, Details, Reason};
+use portico_schema::apply::Conflicts;
+use portico_schema::fields::print_path;
+use portico_schema::managed::{Manager, Operation};
+
+/// 409 in upstream's words: managers in order, the fields of each beneath it.
+pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
+    let (mut causes, mut lines) = (Vec::new(), Vec::new());
+    for (manager, set) in &conflicts.0 {
+        let manager = printed(manager);
+        lines.push(format!("conflicts with {manager}:"));
+        set.visit(&mut |path| {
+            let field = print_path(path);
+            lines.push(format!("- {field}"));
+            causes.push(Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: format!("conflict with {manager}"),
+                field,
+            });
+        });
+    }
+    let message = match causes.as_slice() {
+        [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
+        several => format!("Apply failed with {} conflicts: {}", several.len(), lines.join("\n")),
+    };
+    Status::failure(Reason::Conflict, message).with_details(Details { causes, ..Details::default() })
+}
+
+fn printed(manager: &Manager) -> String {
+    let Manager { name, operation, version, subresource } = manager;
+    let mut text = format!("{name:?}");
+    if !subresource.is_empty() {
+        text.push_str(&format!(" with subresource {subresource:?}"));
+    }
+    if *operation == Operation::Update {
+        text.push_str(&format!(" using {version}"));
+    }
+    text
+}

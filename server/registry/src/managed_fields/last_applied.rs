@@ -1,0 +1,56 @@
+//! From client-side to server-side apply: what `kubectl apply` noted in its annotation, `kubectl apply --server-side` may
+//! take over without a conflict, and keeps up to date.
+
+use portico_machinery::Object;
+use portico_schema::apply::Conflicts;
+use portico_schema::fields::Set;
+use portico_schema::managed::Manager;
+
+use crate::served::Served;
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Only for this manager; who wants another behaviour takes another name.
+pub(super) const MANAGER: &str = "kubectl";
+
+/// Upstream's limit for all annotations together, in bytes.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+/// The conflicts that remain when what the annotation covers and is still so may be taken.
+pub(super) fn remaining(served: &Served, live: &Object, conflicts: Conflicts<Manager>) -> Conflicts<Manager> {
+    let Some(allowed) = allowed(served, live) else { return conflicts };
+    let left = conflicts.0.into_iter().map(|(manager, set)| (manager, set.difference(&allowed)));
+    Conflicts(left.filter(|(_, set)| !set.is_empty()).collect())
+}
+
+/// The fields that were applied last by the client and have not changed since.
+fn allowed(served: &Served, live: &Object) -> Option<Set> {
+    let applied = Object::from_json(live.annotation(ANNOTATION)?.as_bytes()).ok()?;
+    if applied.api_version() != served.api_version {
+        return None;
+    }
+    let schema = &served.info.schema;
+    schema.check_applied(&applied).ok()?;
+    let changes = schema.compare_raw(&applied, live).ok()?;
+    let fields = schema.fields_of(&applied);
+    Some(fields.difference(&changes.modified).difference(&changes.added).difference(&changes.removed))
+}
+
+/// Notes what was applied, where the annotation is kept.
+pub(super) fn refresh(object: &mut Object, config: &Object) {
+    if object.annotation(ANNOTATION).is_none_or(str::is_empty) {
+        return;
+    }
+    let mut noted = config.clone();
+    noted.remove(&["metadata", "annotations", ANNOTATION]);
+    noted.sort_keys();
+    let mut text = String::from_utf8_lossy(&noted.to_json()).into_owned();
+    text.push('\n');
+    let others = object.at(&["metadata", "annotations"]).entries().filter(|(k, _)| *k != ANNOTATION);
+    let size: usize = others.map(|(k, v)| k.len() + v.str().len()).sum();
+    if size + ANNOTATION.len() + text.len() > MAX_ANNOTATIONS {
+        object.remove(&["metadata", "annotations", ANNOTATION]);
+    } else {
+        object.set(&["metadata", "annotations", ANNOTATION], text);
+    }
+}
