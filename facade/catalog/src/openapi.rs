@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::parse_accept;
+use portico_machinery::digest::digits;
 use portico_machinery::discovery::Served;
 use serde::Serialize;
 
@@ -78,7 +79,7 @@ fn gv_of(key: &str) -> Option<GroupVersion> {
 
 /// The tag of a document by content hash, without quotes.
 fn tag_of(hash: &str) -> String {
-    hash.to_ascii_uppercase()
+    digits(hash).to_ascii_uppercase()
 }
 
 /// `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.

@@ -420,7 +420,7 @@ async fn the_v2_document_is_one_of_all() {
     let text = String::from_utf8(response.body().to_vec()).unwrap();
     assert!(
         text.starts_with(
-            r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"1.36"},"paths":{"/api/":"#
+            r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"1.36"},"paths":{"/.well-known/openid-configuration/":"#
         )
     );
     for piece in [

@@ -98,6 +98,24 @@ pub(crate) struct SubresourceEntry {
     pub group: Option<String>,
     pub version: Option<String>,
     pub verbs: Vec<String>,
+    /// Whether requests are handed on to something else: `exec`, `proxy`.
+    #[serde(default)]
+    pub connect: bool,
+    /// Whether paths below it are served.
+    #[serde(default)]
+    pub below: bool,
+    /// What its query takes, by the name that OpenAPI version 2 shares it under: the parameter's name, a dash, a mark.
+    #[serde(default)]
+    pub parameters: IndexMap<String, ParameterEntry>,
+}
+
+/// A parameter of a subresource.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ParameterEntry {
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub about: String,
 }
 
 /// A column; exactly one of `path` and the fields below it says where cells come from (`absent` belongs to `path`).

@@ -124,6 +124,25 @@ pub struct Subresource {
     pub schema: Option<Schema>,
     /// Its verbs, sorted.
     pub verbs: Vec<String>,
+    /// Whether requests are handed on to something else (a kubelet, a backend).
+    pub connect: bool,
+    /// Whether paths below it are served.
+    pub below: bool,
+    /// What its query takes.
+    pub parameters: Vec<QueryParameter>,
+}
+
+/// One parameter in the query of a subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryParameter {
+    /// Its name.
+    pub name: String,
+    /// Its name among the shared parameters of OpenAPI version 2.
+    pub shared: String,
+    /// `string`, `integer` or `boolean`.
+    pub ty: String,
+    /// What it says, for people.
+    pub about: String,
 }
 
 impl Subresource {

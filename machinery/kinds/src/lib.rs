@@ -16,7 +16,9 @@ mod registry;
 
 pub use column::{CellRule, ColumnRule};
 pub use group::GroupVersionInfo;
-pub use kind::{Deletion, Generation, KindInfo, NameRule, Orphaning, StatusRule, Subresource};
+pub use kind::{
+    Deletion, Generation, KindInfo, NameRule, Orphaning, QueryParameter, StatusRule, Subresource,
+};
 pub use load::LoadError;
 pub use ownership::Ownership;
 pub use registry::Kinds;

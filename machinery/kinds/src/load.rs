@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use portico_machinery::table::Column;
@@ -9,9 +10,9 @@ use portico_schema::model::{BuildError, TypeSet, TypeSetBuilder};
 use portico_schema::{Schema, description};
 
 use crate::column::{CellRule, ColumnRule};
-use crate::file::{ColumnEntry, File, GroupEntry, KindEntry, SubresourceEntry};
+use crate::file::{ColumnEntry, File, GroupEntry, KindEntry, ParameterEntry, SubresourceEntry};
 use crate::group::GroupVersionInfo;
-use crate::kind::{Deletion, Generation, KindInfo, StatusRule, Subresource};
+use crate::kind::{Deletion, Generation, KindInfo, QueryParameter, StatusRule, Subresource};
 use crate::ownership::Ownership;
 use crate::registry::Kinds;
 
@@ -44,6 +45,11 @@ pub enum LoadError {
         /// The column.
         column: String,
     },
+}
+
+/// Tells these data from any others.
+pub(crate) fn fingerprint() -> String {
+    sha256_hex(KINDS.as_bytes())
 }
 
 pub(crate) fn builtin() -> Result<Kinds, LoadError> {
@@ -151,7 +157,20 @@ fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry, types: &Arc<T
     let gvk = format!("{}/{}/{}", kind.group, kind.version, kind.kind);
     let ty = types.iter().find(|ty| ty.gvks.iter().any(|served| **served == *gvk));
     let schema = ty.and_then(|ty| Schema::named(types, &ty.name));
-    Subresource { name: entry.name, kind, schema, verbs: entry.verbs }
+    Subresource {
+        name: entry.name,
+        kind,
+        schema,
+        verbs: entry.verbs,
+        connect: entry.connect,
+        below: entry.below,
+        parameters: entry.parameters.into_iter().map(parameter).collect(),
+    }
+}
+
+fn parameter((shared, entry): (String, ParameterEntry)) -> QueryParameter {
+    let name = shared.split('-').next().unwrap_or_default().to_owned();
+    QueryParameter { name, shared, ty: entry.ty, about: entry.about }
 }
 
 fn column(kind: &str, entry: ColumnEntry) -> Result<ColumnRule, LoadError> {

@@ -64,6 +64,13 @@ impl Kinds {
         })
     }
 
+    /// Tells the data that built-in kinds are described by from any others: part of the names of documents made of them.
+    #[must_use]
+    pub fn fingerprint(&self) -> &'static str {
+        static FINGERPRINT: OnceLock<String> = OnceLock::new();
+        FINGERPRINT.get_or_init(load::fingerprint)
+    }
+
     /// These kinds without those that the evaluator's release does not serve; a group version without any kind left is
     /// served no more.
     ///

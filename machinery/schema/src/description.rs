@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::model::{
-    BuildError, Emit, Field, FieldType, ListType, MapType, PatchStrategy, Rules, Type, TypeSetBuilder,
+    BuildError, Emit, Field, FieldType, ListType, MapType, PatchStrategy, Rules, Type, TypeSetBuilder, Union,
 };
 
 /// Types by package and short name.
@@ -25,6 +25,8 @@ pub struct TypeDescription {
     pub atomic: bool,
     /// Embedded protobuf messages by path, with their numbers.
     pub inline: IndexMap<String, u32>,
+    /// Fields of which at most one is set.
+    pub unions: Vec<Union>,
     /// The plain type that this is a name for.
     pub is: Option<String>,
     /// The fields by name.
@@ -127,12 +129,13 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn type_of(&self, builder: &mut TypeSetBuilder, name: &str, description: TypeDescription) -> Type {
-        let TypeDescription { kinds, atomic, inline, is, fields } = description;
+        let TypeDescription { kinds, atomic, inline, unions, is, fields } = description;
         Type {
             name: format!("{}.{name}", self.package).into(),
             gvks: kinds.into_iter().map(Into::into).collect(),
             map_type: if atomic { MapType::Atomic } else { MapType::Granular },
             inline: inline.into_iter().map(|(path, number)| (path.into(), number)).collect(),
+            unions,
             plain: is.map(|text| self.field_type(builder, &text)),
             fields: fields.into_iter().map(|(name, field)| self.field(builder, name, field)).collect(),
             ..Type::default()

@@ -25,6 +25,8 @@ pub struct Type {
     pub fields: Vec<Field>,
     /// Embedded protobuf messages that hold some of the fields: path and own number.
     pub inline: Vec<(Box<str>, u32)>,
+    /// Fields of which at most one is meant to be set.
+    pub unions: Vec<Union>,
     /// Set for a type that is no struct but a name for this (`Time`, `IntOrString`, `FieldsV1`).
     pub plain: Option<FieldType>,
     /// Places in `fields`, sorted by name.
@@ -59,6 +61,16 @@ impl Type {
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
+}
+
+/// Fields of which at most one is meant to be set, as OpenAPI tells; nothing is checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Union {
+    /// The field that names the one that is set.
+    pub discriminator: Option<Box<str>>,
+    /// The fields, sorted.
+    pub fields: Vec<Box<str>>,
 }
 
 /// One field of a type.

@@ -1,12 +1,12 @@
 //! The room's front: built-in fragments at once and in time, routes in, entries and documents out.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 
 use portico_kinds::{KindInfo, Kinds};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::GroupVersion;
+use portico_machinery::digest;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::Route;
 
@@ -50,20 +50,10 @@ impl Catalog {
         self.entries.reader()
     }
 
-    /// Publishes the discovery of the built-in kinds, and starts the background work in `tasks`: OpenAPI of the
-    /// built-in kinds once `ready` is over (start-up does not pay for it), and fetching from backends.
-    pub fn run(&self, kinds: &Kinds, tasks: &TaskSet, ready: impl Future<Output = ()> + Send + 'static) {
-        let fragments = builtin(kinds);
-        self.entries.set(fragments.iter().map(|f| self.discovery(f)));
-        let this = self.clone();
-        tasks.spawn_until_cancelled("catalog_openapi_builtin", async move {
-            ready.await;
-            for fragment in fragments {
-                this.describe(&fragment);
-                // Writing a document is work without waiting: others get their turn in between.
-                tokio::task::yield_now().await;
-            }
-        });
+    /// Publishes the built-in kinds, and starts the background work in `tasks`: fetching from backends. OpenAPI
+    /// documents are only named here: they are made when somebody asks.
+    pub fn run(&self, kinds: &Kinds, tasks: &TaskSet) {
+        self.entries.set(builtin(kinds).into_iter().map(|f| self.offer(kinds, &Arc::new(f))));
         self.remote.run(tasks);
     }
 
@@ -90,6 +80,24 @@ impl Catalog {
             ..named(&fragment.group_version, fragment.source)
         };
         (served.key(), Some(served))
+    }
+
+    /// A built-in fragment: its documents go by what they are made of.
+    fn offer(&self, kinds: &Kinds, fragment: &Arc<Fragment>) -> (String, Option<Served>) {
+        let (key, served) = self.discovery(fragment);
+        let documents = self.entries.documents();
+        let version = self.settings.version.clone();
+        let name = |dialect: &str| {
+            digest::made_of(&[dialect.as_bytes(), version.as_bytes(), &fragment.made_of(kinds.fingerprint())])
+        };
+        let (v2, v3) = (fragment.clone(), fragment.clone());
+        let (v2_name, v3_name) = (name("v2"), name("v3"));
+        let named = served.map(|served| Served {
+            openapi_v2: documents.offer(v2_name, Arc::new(move || v2.openapi_v2())),
+            openapi_v3: documents.offer(v3_name, Arc::new(move || v3.openapi_v3(&version))),
+            ..served
+        });
+        (key, named)
     }
 
     fn describe(&self, fragment: &Fragment) {

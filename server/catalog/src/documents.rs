@@ -1,6 +1,7 @@
 //! Documents by content hash: what entries name can be had here, for as long as they name it and a little longer.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -18,11 +19,14 @@ const RETIRED: usize = 64;
 /// Documents of backends together, as kept. A new document beyond that is refused.
 const LIMIT: usize = 256 << 20;
 
+/// Makes a document that is a function of what its name says.
+pub(crate) type Recipe = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
+
 /// The store. One per control service; clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Documents(Arc<Mutex<Store>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Store {
     kept: HashMap<String, Kept>,
     /// How many entries name a document.
@@ -31,10 +35,12 @@ struct Store {
     bytes: usize,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Kept {
     Plain(Bytes),
     Deflated(Bytes, usize),
+    /// Made whenever it is asked for: facades keep what they get.
+    Recipe(Recipe),
 }
 
 impl Kept {
@@ -53,18 +59,26 @@ impl Kept {
     fn size(&self) -> usize {
         match self {
             Self::Plain(bytes) | Self::Deflated(bytes, _) => bytes.len(),
+            Self::Recipe(_) => 0,
         }
     }
 
     fn open(&self) -> Option<Bytes> {
         match self {
             Self::Plain(bytes) => Some(bytes.clone()),
+            Self::Recipe(make) => Some(make().into()),
             Self::Deflated(packed, length) => {
                 let mut bytes = Vec::with_capacity(*length);
                 DeflateDecoder::new(&packed[..]).read_to_end(&mut bytes).ok()?;
                 Some(bytes.into())
             }
         }
+    }
+}
+
+impl fmt::Debug for Documents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Documents").field(&self.size()).finish()
     }
 }
 
@@ -91,6 +105,12 @@ impl Documents {
             store.bytes -= twin.size();
         }
         hash
+    }
+
+    /// Keeps how to make a document, under the name of what it is made of.
+    pub(crate) fn offer(&self, name: String, make: Recipe) -> String {
+        self.0.lock().kept.insert(name.clone(), Kept::Recipe(make));
+        name
     }
 
     /// An entry names these from now on.
@@ -154,6 +174,14 @@ mod tests {
         let (count, bytes) = documents.size();
         assert!(count == 4 && bytes < 20_000, "{bytes}");
         assert_eq!(documents.get("none").await, None);
+    }
+
+    #[tokio::test]
+    async fn a_document_that_is_offered_is_made_when_asked_for() {
+        let documents = Documents::default();
+        let name = documents.offer("made-x".to_owned(), Arc::new(|| b"fresh".to_vec()));
+        assert_eq!(documents.get(&name).await.unwrap(), "fresh");
+        assert_eq!(documents.size(), (1, 0));
     }
 
     #[tokio::test]

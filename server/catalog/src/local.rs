@@ -46,16 +46,29 @@ impl Fragment {
         discovery::resource_list(self)
     }
 
+    /// Everything that goes into the OpenAPI documents of a built-in group version, besides their version of OpenAPI:
+    /// this code, its words, the data of all kinds by their `fingerprint`, and which of them are served.
+    #[must_use]
+    pub fn made_of(&self, fingerprint: &str) -> Vec<u8> {
+        let mut inputs =
+            format!("{}\n{fingerprint}\n{}", env!("PORTICO_OPENAPI_MADE_BY"), self.group_version);
+        for kind in &self.kinds {
+            inputs.push('\n');
+            inputs.push_str(&kind.resource);
+        }
+        inputs.into_bytes()
+    }
+
     /// JSON of the OpenAPI v3 document; `version` is the Kubernetes version in `info`.
     #[must_use]
     pub fn openapi_v3(&self, version: &str) -> Vec<u8> {
-        openapi::v3(self, version)
+        openapi::v3(self, Some(&openapi::Words::open()), version)
     }
 
     /// JSON of the part of the OpenAPI v2 document.
     #[must_use]
     pub fn openapi_v2(&self) -> Vec<u8> {
-        openapi::v2(self)
+        openapi::v2(self, Some(&openapi::Words::open()))
     }
 }
 

@@ -78,7 +78,7 @@ impl Rooms {
             ready: Signal::new("ServerReady"),
         };
         rooms.add_hooks(registry, hooks)?;
-        rooms.served.add_hooks(&rooms.routes, &rooms.board, &rooms.ready, hooks)?;
+        rooms.served.add_hooks(&rooms.routes, &rooms.board, hooks)?;
         backends.tell_losses(&rooms.judge);
         backends.add_hook(prober, &rooms.judge, hooks)?;
         Ok(rooms)

@@ -10,7 +10,6 @@ use portico_kinds::Kinds;
 use portico_kit::dial;
 use portico_kit::fetch::{FetchRequest, FetchTarget, Fetcher};
 use portico_kit::hooks::{HookContext, Hooks};
-use portico_kit::lifecycle::Signal;
 use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots};
 use portico_machinery::route::{Backend, Route, Trust};
 use portico_proto::convert::{Payload, PayloadKind};
@@ -48,18 +47,12 @@ impl ServedHere {
         self.catalog.documents()
     }
 
-    /// Registers what starts the catalog. `ready` is given once the server is: OpenAPI is written after that.
-    pub(super) fn add_hooks(
-        &self,
-        routes: &Routes,
-        board: &Board,
-        ready: &Signal,
-        hooks: &Hooks,
-    ) -> Result<(), StartError> {
-        let (catalog, kinds, ready) = (self.catalog.clone(), Arc::clone(&self.kinds), ready.clone());
+    /// Registers what starts the catalog.
+    pub(super) fn add_hooks(&self, routes: &Routes, board: &Board, hooks: &Hooks) -> Result<(), StartError> {
+        let (catalog, kinds) = (self.catalog.clone(), Arc::clone(&self.kinds));
         let (backends, routes, board) = (Arc::clone(&self.backends), routes.clone(), board.clone());
         hooks.add_post_start("apiservice-discovery-controller", move |cx: HookContext| async move {
-            catalog.run(&kinds, &cx.tasks, async move { ready.signaled().await });
+            catalog.run(&kinds, &cx.tasks);
             cx.tasks.spawn_until_cancelled("catalog-entries", post(catalog.clone(), board));
             let initiated = routes.initiated();
             cx.tasks.spawn_until_cancelled("catalog-routes", follow(catalog, backends, routes));

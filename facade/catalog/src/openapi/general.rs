@@ -1,4 +1,5 @@
-//! Documents of the paths that belong to no group version: `/api/`, `/apis/`, `/apis/<group>/`, `/version/`.
+//! Documents of the paths that belong to no group version: `/api/`, `/apis/`, `/apis/<group>/`, `/version/`, and the
+//! issuer's two.
 //!
 //! Their types are data (`data/*.json`), the same for every server.
 
@@ -23,7 +24,8 @@ struct Endpoint {
     key: String,
     operation: String,
     tag: String,
-    schema: String,
+    /// The type of the answer; nothing for text.
+    schema: Option<String>,
     media: &'static [&'static str],
 }
 
@@ -38,8 +40,15 @@ fn endpoints(groups: &BTreeSet<&str>) -> Vec<Endpoint> {
         key: key.to_owned(),
         operation: operation.to_owned(),
         tag: tag.to_owned(),
-        schema: format!("{META}{kind}"),
+        schema: Some(format!("{META}{kind}")),
         media: &MEDIA,
+    };
+    let issuer = |key: &str, operation: &str, tag: &str, media| Endpoint {
+        key: key.to_owned(),
+        operation: operation.to_owned(),
+        tag: tag.to_owned(),
+        schema: None,
+        media,
     };
     let mut all = vec![
         meta("api", "getCoreAPIVersions", "core", "APIVersions"),
@@ -48,9 +57,21 @@ fn endpoints(groups: &BTreeSet<&str>) -> Vec<Endpoint> {
             key: "version".to_owned(),
             operation: "getCodeVersion".to_owned(),
             tag: "version".to_owned(),
-            schema: INFO.to_owned(),
+            schema: Some(INFO.to_owned()),
             media: &MEDIA[..1],
         },
+        issuer(
+            ".well-known/openid-configuration",
+            "getServiceAccountIssuerOpenIDConfiguration",
+            "WellKnown",
+            &MEDIA[..1],
+        ),
+        issuer(
+            "openid/v1/jwks",
+            "getServiceAccountIssuerOpenIDKeyset",
+            "openid",
+            &["application/jwk-set+json"],
+        ),
     ];
     all.extend(groups.iter().map(|group| {
         let friendly = friendly_name(group);
@@ -90,10 +111,13 @@ pub(super) fn part(groups: &BTreeSet<&str>) -> SpecV2 {
     SpecV2 { paths, definitions: types_v2().clone(), parameters: Pieces::default() }
 }
 
+/// A reference to a type, or a plain string.
 #[derive(Serialize)]
-struct Ref {
+enum Answered {
     #[serde(rename = "$ref")]
-    to: String,
+    To(String),
+    #[serde(rename = "type")]
+    Plain(&'static str),
 }
 
 #[derive(Serialize)]
@@ -119,7 +143,7 @@ struct ResponseV3<'a> {
 
 #[derive(Serialize)]
 struct Content {
-    schema: Ref,
+    schema: Answered,
 }
 
 #[derive(Serialize)]
@@ -138,7 +162,7 @@ struct OperationV2<'a> {
 struct ResponseV2 {
     description: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    schema: Option<Ref>,
+    schema: Option<Answered>,
 }
 
 #[derive(Serialize)]
@@ -158,6 +182,7 @@ pub(super) struct Info<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Components {
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
     schemas: Pieces,
     security_schemes: IndexMap<&'static str, SecurityScheme>,
 }
@@ -189,12 +214,20 @@ impl Endpoint {
             "api" => "get available API versions",
             "apis" => "get available API groups",
             "version" => "get the version of the server",
+            ".well-known/openid-configuration" => {
+                "get what the issuer of service account tokens says of itself"
+            }
+            "openid/v1/jwks" => "get the keys that service account tokens are verified with",
             _ => "get information of a group",
         }
     }
 
+    fn answered(&self, types: &str) -> Answered {
+        self.schema.as_ref().map_or(Answered::Plain("string"), |name| Answered::To(format!("{types}{name}")))
+    }
+
     fn document(&self, version: &str) -> General {
-        let to = || Ref { to: format!("#/components/schemas/{}", self.schema) };
+        let to = || self.answered("#/components/schemas/");
         let content = self.media.iter().map(|media| (*media, Content { schema: to() })).collect();
         let none = ResponseV3 { description: "Unauthorized", content: IndexMap::new() };
         let get = OperationV3 {
@@ -216,7 +249,7 @@ impl Endpoint {
     }
 
     fn path_v2(&self) -> PathItem<OperationV2<'_>> {
-        let schema = Some(Ref { to: format!("#/definitions/{}", self.schema) });
+        let schema = Some(self.answered("#/definitions/"));
         let get = OperationV2 {
             description: self.description(),
             consumes: self.media,
@@ -233,11 +266,12 @@ impl Endpoint {
     }
 
     fn schemas(&self) -> Pieces {
+        let Some(schema) = self.schema.as_deref() else { return Pieces::default() };
         let list = self.key == "apis";
         let wanted = |name: &str| {
             let short = name.trim_start_matches(META);
-            let part = self.schema != INFO && PARTS.contains(&short);
-            name == self.schema || part || (list && short == "APIGroup")
+            let part = schema != INFO && PARTS.contains(&short);
+            name == schema || part || (list && short == "APIGroup")
         };
         types_v3().iter().filter(|(name, _)| wanted(name)).map(|(n, p)| (n.clone(), p.clone())).collect()
     }

@@ -66,13 +66,16 @@ pub(super) async fn conditional(
     request: &Request<'_>,
 ) -> Reply {
     headers.insert(header::ETAG, value(etag));
-    headers.append(header::VARY, value("Accept-Encoding"));
+    let gzip = accepts_gzip(request);
+    // Of the two, upstream compresses version 2 alone; whoever may get another encoding must hear of it.
+    if gzip || matches!(body, Body::Compressed(_)) {
+        headers.append(header::VARY, value("Accept-Encoding"));
+    }
     headers.append(header::VARY, value("Accept"));
     if matches_tag(request.header(header::IF_NONE_MATCH), etag) {
         headers.remove(header::CONTENT_TYPE);
         return Reply::empty(StatusCode::NOT_MODIFIED, headers);
     }
-    let gzip = accepts_gzip(request);
     let bytes = match body {
         Body::Whole(json) => Ok(if gzip { compress(&json) } else { json }),
         Body::Compressed(packed) if gzip => Ok(packed),

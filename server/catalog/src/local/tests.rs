@@ -61,7 +61,7 @@ fn sort_required(document: &mut Object) {
 
 #[test]
 fn the_v3_document_of_leases_is_upstreams() {
-    let mut ours = undescribed(&of("coordination.k8s.io", "v1").openapi_v3("1.36"));
+    let mut ours = undescribed(&openapi::v3(&of("coordination.k8s.io", "v1"), None, "1.36"));
     let mut theirs = recorded(include_str!("testdata/coordination_v3.json"));
     sort_required(&mut ours);
     sort_required(&mut theirs);
@@ -72,7 +72,7 @@ fn the_v3_document_of_leases_is_upstreams() {
 
 #[test]
 fn the_v2_part_of_leases_is_upstreams() {
-    let ours = undescribed(&of("coordination.k8s.io", "v1").openapi_v2());
+    let ours = undescribed(&openapi::v2(&of("coordination.k8s.io", "v1"), None));
     let mut theirs = recorded(include_str!("testdata/coordination_v2.json"));
     // Belongs to the group, not to the version.
     theirs.remove(&["paths", "/apis/coordination.k8s.io/"]);

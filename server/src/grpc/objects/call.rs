@@ -19,6 +19,8 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
     if !forwarded && call.verb.is_empty() {
         return Err(tonic::Status::invalid_argument("call.verb is required"));
     }
+    // Only the deprecated paths watch one object: `watch=true` on an object's own path is a plain read.
+    let watch_prefix = call.verb == "watch" && !target.name.is_empty();
     Ok(Call {
         user,
         target: Target {
@@ -32,7 +34,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
         },
         verb: if call.method.is_empty() { call.verb } else { call.method },
         query: call.query,
-        watch_prefix: false,
+        watch_prefix,
         body: call.body,
         content_type: call.content_type,
         accept: call.accept,

@@ -6,19 +6,21 @@ use super::parameter::Parameter;
 
 /// What an operation is called by and what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Operation {
+pub(super) struct Operation<'a> {
     /// `get`, `put`, ...
     pub method: &'static str,
     /// `readCoreV1NamespacedPod`
     pub id: String,
     pub tag: String,
+    /// What it does, for people.
+    pub about: String,
     /// `x-kubernetes-action` and its kind; nothing for the list of resources.
     pub action: Option<(&'static str, GroupVersionKind)>,
     pub body: Option<Body>,
     /// Besides those that all operations of the path share.
-    pub parameters: Vec<Parameter>,
-    /// Code and type name, in order; 401 is added when writing.
-    pub responses: Vec<(&'static str, String)>,
+    pub parameters: Vec<Parameter<'a>>,
+    /// Code and what is answered, in order; 401 is added when writing.
+    pub responses: Vec<(&'static str, Content)>,
     pub media: Media,
 }
 
@@ -33,6 +35,15 @@ pub(super) enum Body {
     Patch(&'static [&'static str]),
 }
 
+/// What an operation answers with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// An object of this type.
+    Type(String),
+    /// Text, or what something else answers.
+    Text,
+}
+
 /// In which media types an operation answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {
@@ -40,6 +51,10 @@ pub(super) enum Media {
     Object,
     /// And their streams.
     Stream,
+    /// And plain text.
+    Log,
+    /// Whatever something else answers.
+    Any,
 }
 
 impl Media {
@@ -55,6 +70,8 @@ impl Media {
         match self {
             Self::Object => const { ALL.split_at(3).0 },
             Self::Stream => &ALL,
+            Self::Log => const { &["text/plain", ALL[0], ALL[1], ALL[2]] },
+            Self::Any => &["*/*"],
         }
     }
 }
@@ -69,21 +86,21 @@ pub(super) const PATCHES: &[&str] = &[
 
 /// A path with its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PathItem {
+pub(super) struct PathItem<'a> {
     pub path: String,
     /// Shared by all operations, sorted by name.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<Parameter<'a>>,
     /// Sorted by method.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<Operation<'a>>,
 }
 
-impl PathItem {
+impl<'a> PathItem<'a> {
     /// Moves what all operations have to the path, beside the parameters that every one has anyway.
-    pub fn new(path: String, common: &[Parameter], mut operations: Vec<Operation>) -> Self {
+    pub fn new(path: String, common: &[Parameter<'a>], mut operations: Vec<Operation<'a>>) -> Self {
         operations.sort_by_key(|o| o.method);
         let mut parameters = common.to_vec();
         if let Some((first, others)) = operations.split_first() {
-            let shared = |p: &&Parameter| others.iter().all(|o| o.parameters.contains(p));
+            let shared = |p: &&Parameter<'a>| others.iter().all(|o| o.parameters.contains(p));
             parameters.extend(first.parameters.iter().filter(shared));
         }
         for operation in &mut operations {

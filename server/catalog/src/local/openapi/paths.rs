@@ -3,10 +3,11 @@
 //! Upstream rules: generic API server 6.1, and the shape of a real server's documents.
 
 use portico_kinds::{KindInfo, Subresource};
+use portico_machinery::GroupVersionKind;
 
 use super::names::capitalised;
-use super::operation::{Body, Media, Operation, PATCHES, PathItem};
-use super::parameter::{self, NAME, NAMESPACE, PRETTY, Parameter};
+use super::operation::{Body, Content, Media, Operation, PATCHES, PathItem};
+use super::parameter::{self, BELOW, NAME, NAMESPACE, PRETTY, Parameter};
 use super::{META, names};
 use crate::local::Fragment;
 
@@ -19,7 +20,7 @@ struct Resource<'a> {
 }
 
 /// All paths, in order.
-pub(super) fn all(fragment: &Fragment) -> Vec<PathItem> {
+pub(super) fn all(fragment: &Fragment) -> Vec<PathItem<'_>> {
     let names = names(fragment);
     let root = fragment.group_version.root();
     let mut paths = vec![resources(fragment, &root)];
@@ -31,29 +32,29 @@ pub(super) fn all(fragment: &Fragment) -> Vec<PathItem> {
     paths
 }
 
-fn resources(fragment: &Fragment, root: &str) -> PathItem {
+fn resources<'a>(fragment: &Fragment, root: &str) -> PathItem<'a> {
     let names = names(fragment);
     let get = Operation {
         method: "get",
         id: format!("get{}APIResources", names.prefix),
         tag: names.tag,
+        about: "get available resources".to_owned(),
         action: None,
         body: None,
         parameters: Vec::new(),
-        responses: vec![("200", format!("{META}APIResourceList"))],
+        responses: vec![("200", Content::Type(format!("{META}APIResourceList")))],
         media: Media::Object,
     };
     PathItem::new(format!("{root}/"), &[], vec![get])
 }
 
-impl Resource<'_> {
-    fn paths(&self, paths: &mut Vec<PathItem>) {
+impl<'a> Resource<'a> {
+    fn paths(&self, paths: &mut Vec<PathItem<'a>>) {
         let kind = self.kind;
         let (root, resource) = (&self.root, &kind.resource);
         let place = if kind.namespaced { "/namespaces/{namespace}" } else { "" };
-        let in_place: &[Parameter] = if kind.namespaced { &[NAMESPACE, PRETTY] } else { &[PRETTY] };
-        let named: &[Parameter] = if kind.namespaced { &[NAME, NAMESPACE, PRETTY] } else { &[NAME, PRETTY] };
-        let mut add = |path: String, common: &[Parameter], operations: Vec<Operation>| {
+        let in_place: &[Parameter<'a>] = if kind.namespaced { &[NAMESPACE, PRETTY] } else { &[PRETTY] };
+        let mut add = |path: String, common: &[Parameter<'a>], operations: Vec<Operation<'a>>| {
             if !operations.is_empty() {
                 paths.push(PathItem::new(path, common, operations));
             }
@@ -64,21 +65,23 @@ impl Resource<'_> {
         let collection = format!("{root}{place}/{resource}");
         add(collection.clone(), in_place, self.collection());
         let object = format!("{collection}/{{name}}");
-        add(object.clone(), named, self.object());
+        add(object.clone(), self.named(), self.object());
         for subresource in &kind.subresources {
-            add(format!("{object}/{}", subresource.name), named, self.subresource(subresource));
+            let path = format!("{object}/{}", subresource.name);
+            if subresource.connect {
+                self.connected(subresource, &path, &mut add);
+            } else {
+                add(path, self.named(), self.subresource(subresource));
+            }
         }
         if kind.has_verb("watch") {
-            if kind.namespaced {
-                let id = format!("{}ListForAllNamespaces", kind.gvk.kind);
-                add(format!("{root}/watch/{resource}"), &[PRETTY], vec![self.watch("watchlist", &id)]);
-            }
-            let watched = format!("{root}/watch{place}/{resource}");
-            let list = self.place() + &kind.gvk.kind + "List";
-            add(watched.clone(), in_place, vec![self.watch("watchlist", &list)]);
-            let one = self.place() + &kind.gvk.kind;
-            add(format!("{watched}/{{name}}"), named, vec![self.watch("watch", &one)]);
+            self.watched(place, in_place, &mut add);
         }
+    }
+
+    /// The parameters of every path of one object.
+    fn named(&self) -> &'static [Parameter<'static>] {
+        if self.kind.namespaced { &[NAME, NAMESPACE, PRETTY] } else { &[NAME, PRETTY] }
     }
 
     fn place(&self) -> String {
@@ -95,11 +98,19 @@ impl Resource<'_> {
         format!("{package}.{}", self.kind.list_kind)
     }
 
-    fn operation(&self, method: &'static str, action: &'static str, id: String) -> Operation {
+    /// An operation; `about` is what it does to the kind, `{}`.
+    fn operation(
+        &self,
+        method: &'static str,
+        action: &'static str,
+        id: String,
+        about: &str,
+    ) -> Operation<'a> {
         Operation {
             method,
             id,
             tag: self.tag.clone(),
+            about: about.replace("{}", &self.kind.gvk.kind),
             action: Some((action, self.kind.gvk.clone())),
             body: None,
             parameters: Vec::new(),
@@ -108,37 +119,60 @@ impl Resource<'_> {
         }
     }
 
-    fn list_everywhere(&self) -> Operation {
+    fn list_everywhere(&self) -> Operation<'a> {
         let id = format!("list{}{}ForAllNamespaces", self.prefix, self.kind.gvk.kind);
-        self.listing(self.operation("get", "list", id))
+        self.listing(id)
     }
 
-    fn listing(&self, operation: Operation) -> Operation {
+    fn listing(&self, id: String) -> Operation<'a> {
         Operation {
             parameters: parameter::LIST.to_vec(),
-            responses: vec![("200", self.list_type())],
+            responses: vec![("200", Content::Type(self.list_type()))],
             media: Media::Stream,
-            ..operation
+            ..self.operation("get", "list", id, "list or watch objects of kind {}")
         }
     }
 
-    fn watch(&self, action: &'static str, what: &str) -> Operation {
+    /// The deprecated paths that only watch.
+    fn watched(
+        &self,
+        place: &str,
+        in_place: &[Parameter<'a>],
+        add: &mut impl FnMut(String, &[Parameter<'a>], Vec<Operation<'a>>),
+    ) {
+        let (root, resource, kind) = (&self.root, &self.kind.resource, &self.kind.gvk.kind);
+        if self.kind.namespaced {
+            let id = format!("{kind}ListForAllNamespaces");
+            add(format!("{root}/watch/{resource}"), &[PRETTY], vec![self.watch("watchlist", &id)]);
+        }
+        let watched = format!("{root}/watch{place}/{resource}");
+        let list = self.place() + kind + "List";
+        add(watched.clone(), in_place, vec![self.watch("watchlist", &list)]);
+        let one = self.place() + kind;
+        add(format!("{watched}/{{name}}"), self.named(), vec![self.watch("watch", &one)]);
+    }
+
+    fn watch(&self, action: &'static str, what: &str) -> Operation<'a> {
+        let about = match action {
+            "watch" => "watch one object of kind {}; deprecated: watch a list with a field selector",
+            _ => "watch objects of kind {}; deprecated: list with the parameter watch",
+        };
         Operation {
             parameters: parameter::LIST.to_vec(),
-            responses: vec![("200", format!("{META}WatchEvent"))],
+            responses: vec![("200", Content::Type(format!("{META}WatchEvent")))],
             media: Media::Stream,
-            ..self.operation("get", action, format!("watch{}{what}", self.prefix))
+            ..self.operation("get", action, format!("watch{}{what}", self.prefix), about)
         }
     }
 
-    fn collection(&self) -> Vec<Operation> {
+    fn collection(&self) -> Vec<Operation<'a>> {
         let (prefix, what) = (&self.prefix, self.place() + &self.kind.gvk.kind);
         let mut operations = Vec::new();
         if self.kind.has_verb("list") {
-            operations.push(self.listing(self.operation("get", "list", format!("list{prefix}{what}"))));
+            operations.push(self.listing(format!("list{prefix}{what}")));
         }
         if self.kind.has_verb("create") {
-            let create = self.operation("post", "post", format!("create{prefix}{what}"));
+            let create = self.operation("post", "post", format!("create{prefix}{what}"), "create one {}");
             operations.push(written(create, &self.type_name(), &["200", "201", "202"]));
         }
         if self.kind.has_verb("deletecollection") {
@@ -146,42 +180,55 @@ impl Resource<'_> {
             operations.push(Operation {
                 body: Some(Body::DeleteOptions),
                 parameters: parameter::DELETE_COLLECTION.to_vec(),
-                responses: vec![("200", format!("{META}Status"))],
-                ..self.operation("delete", "deletecollection", id)
+                responses: vec![("200", Content::Type(format!("{META}Status")))],
+                ..self.operation("delete", "deletecollection", id, "delete all selected objects of kind {}")
             });
         }
         operations
     }
 
-    fn object(&self) -> Vec<Operation> {
+    fn object(&self) -> Vec<Operation<'a>> {
         let what = self.place() + &self.kind.gvk.kind;
-        let mut operations = self.instance(&what, &self.type_name(), &self.kind.verbs, &self.kind.gvk);
+        let content = Content::Type(self.type_name());
+        let mut operations = self.instance(&what, &content, &self.kind.verbs, &self.kind.gvk, "one {}");
         if self.kind.has_verb("delete") {
             let answer = match self.kind.deletion.answers_object {
                 true => self.type_name(),
                 false => format!("{META}Status"),
             };
+            let answered = |code| (code, Content::Type(answer.clone()));
+            let id = format!("delete{}{what}", self.prefix);
             operations.push(Operation {
                 body: Some(Body::DeleteOptions),
                 parameters: parameter::DELETE.to_vec(),
-                responses: ["200", "202"].into_iter().map(|code| (code, answer.clone())).collect(),
-                ..self.operation("delete", "delete", format!("delete{}{what}", self.prefix))
+                responses: ["200", "202"].into_iter().map(answered).collect(),
+                ..self.operation("delete", "delete", id, "delete one {}")
             });
         }
         operations
     }
 
-    fn subresource(&self, subresource: &Subresource) -> Vec<Operation> {
+    fn subresource(&self, subresource: &'a Subresource) -> Vec<Operation<'a>> {
         let what = self.place() + &self.kind.gvk.kind + &capitalised(&subresource.name);
+        let about = format!("{} of one {{}}", subresource.name);
+        if !subresource.parameters.is_empty() {
+            let read = self.instance(&what, &Content::Text, &subresource.verbs, &subresource.kind, &about);
+            let parameters: Vec<_> = subresource.parameters.iter().map(Parameter::from).collect();
+            let with =
+                |o: Operation<'a>| Operation { parameters: parameters.clone(), media: Media::Log, ..o };
+            return read.into_iter().map(with).collect();
+        }
         let own = subresource.kind.group_version() == self.kind.gvk.group_version()
             && subresource.kind.kind == self.kind.gvk.kind;
         let type_name =
             if own { Some(self.type_name()) } else { super::types::of_kind(self.kind, &subresource.kind) };
         // A kind that is not described here: the subresource is served, its types are not published.
         let Some(type_name) = type_name else { return Vec::new() };
-        let mut operations = self.instance(&what, &type_name, &subresource.verbs, &subresource.kind);
+        let content = Content::Type(type_name.clone());
+        let mut operations = self.instance(&what, &content, &subresource.verbs, &subresource.kind, &about);
         if subresource.has_verb("create") {
-            let create = self.operation("post", "post", format!("create{}{what}", self.prefix));
+            let id = format!("create{}{what}", self.prefix);
+            let create = self.operation("post", "post", id, &format!("create {about}"));
             let mut create = written(create, &type_name, &["200", "201", "202"]);
             create.action = Some(("post", subresource.kind.clone()));
             operations.push(create);
@@ -189,24 +236,64 @@ impl Resource<'_> {
         operations
     }
 
+    /// Requests that are handed on: any method of a proxy, get and post of a stream.
+    fn connected(
+        &self,
+        subresource: &'a Subresource,
+        path: &str,
+        add: &mut impl FnMut(String, &[Parameter<'a>], Vec<Operation<'a>>),
+    ) {
+        const ALL: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
+        let common: &[Parameter<'a>] = if self.kind.namespaced { &[NAME, NAMESPACE] } else { &[NAME] };
+        let methods: &[&'static str] = if subresource.below { &ALL } else { &["get", "post"] };
+        let what = self.place() + &self.kind.gvk.kind + &capitalised(&subresource.name);
+        let operations = |suffix: &str| -> Vec<Operation<'a>> {
+            let one = |method: &&'static str| {
+                let id = format!("connect{}{}{what}{suffix}", self.prefix, capitalised(method));
+                let about =
+                    format!("connect {} requests to {} of {{}}", method.to_uppercase(), subresource.name);
+                Operation {
+                    action: Some(("connect", subresource.kind.clone())),
+                    parameters: subresource.parameters.iter().map(Parameter::from).collect(),
+                    responses: vec![("200", Content::Text)],
+                    media: Media::Any,
+                    ..self.operation(method, "connect", id, &about)
+                }
+            };
+            methods.iter().map(one).collect()
+        };
+        add(path.to_owned(), common, operations(""));
+        if subresource.below {
+            let common: Vec<Parameter<'a>> = common.iter().copied().chain([BELOW]).collect();
+            add(format!("{path}/{{path}}"), &common, operations("WithPath"));
+        }
+    }
+
     /// get, put and patch of an object or a subresource.
     fn instance(
         &self,
         what: &str,
-        type_name: &str,
+        content: &Content,
         verbs: &[String],
-        gvk: &portico_machinery::GroupVersionKind,
-    ) -> Vec<Operation> {
+        gvk: &GroupVersionKind,
+        about: &str,
+    ) -> Vec<Operation<'a>> {
         let has = |verb: &str| verbs.iter().any(|v| v == verb);
         let operation = |method, action, verb: &str| Operation {
             action: Some((action, gvk.clone())),
-            ..self.operation(method, action, format!("{verb}{}{what}", self.prefix))
+            ..self.operation(
+                method,
+                action,
+                format!("{verb}{}{what}", self.prefix),
+                &format!("{verb} {about}"),
+            )
         };
         let mut operations = Vec::new();
         if has("get") {
-            let responses = vec![("200", type_name.to_owned())];
+            let responses = vec![("200", content.clone())];
             operations.push(Operation { responses, ..operation("get", "get", "read") });
         }
+        let Content::Type(type_name) = content else { return operations };
         if has("update") {
             operations.push(written(operation("put", "put", "replace"), type_name, &["200", "201"]));
         }
@@ -221,11 +308,12 @@ impl Resource<'_> {
     }
 }
 
-fn written(operation: Operation, type_name: &str, codes: &[&'static str]) -> Operation {
+fn written<'a>(operation: Operation<'a>, type_name: &str, codes: &[&'static str]) -> Operation<'a> {
+    let content = || Content::Type(type_name.to_owned());
     Operation {
         body: Some(Body::Object(type_name.to_owned())),
         parameters: parameter::WRITE.to_vec(),
-        responses: codes.iter().map(|code| (*code, type_name.to_owned())).collect(),
+        responses: codes.iter().map(|code| (*code, content())).collect(),
         ..operation
     }
 }

@@ -3,12 +3,15 @@
 //! Version 3 keeps defaults and wraps references; version 2 drops defaults and refers directly.
 
 use indexmap::IndexMap;
-use portico_schema::model::{Emit, ListType, MapType};
+use portico_schema::model::{Emit, ListType, MapType, Union};
 use portico_schema::{Field, FieldType, Type, TypeSet};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::names::capitalised;
+use super::operation::Content;
 use super::types::Reached;
+use super::words::{TypeWords, Words};
 
 /// Which version is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,24 @@ impl Dialect {
             Self::V2 => format!("#/definitions/{name}"),
             Self::V3 => format!("#/components/schemas/{name}"),
         }
+    }
+}
+
+/// How documents are written: in which version, and with which words, if any.
+#[derive(Clone, Copy)]
+pub(super) struct Pen<'a> {
+    pub dialect: Dialect,
+    pub words: Option<&'a Words>,
+}
+
+impl<'a> Pen<'a> {
+    /// Words of our own; nothing when the document does without.
+    pub fn about(self, words: &'a str) -> &'a str {
+        if self.words.is_some() { words } else { "" }
+    }
+
+    fn of(self, type_name: &str) -> TypeWords<'a> {
+        self.words.map(|words| words.of(type_name)).unwrap_or_default()
     }
 }
 
@@ -46,6 +67,8 @@ impl From<&portico_machinery::GroupVersionKind> for KindRef {
 pub(super) struct Schema {
     #[serde(rename = "$ref", skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: Box<str>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,12 +101,38 @@ pub(super) struct Schema {
     merge_key: Option<String>,
     #[serde(rename = "x-kubernetes-patch-strategy", skip_serializing_if = "Option::is_none")]
     patch_strategy: Option<String>,
+    #[serde(rename = "x-kubernetes-unions", skip_serializing_if = "Vec::is_empty")]
+    unions: Vec<UnionRef>,
+}
+
+/// Fields of which one is set, and the names that the discriminator has for them.
+#[derive(Clone, Debug, Serialize)]
+struct UnionRef {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discriminator: Option<Box<str>>,
+    #[serde(rename = "fields-to-discriminateBy")]
+    fields: IndexMap<Box<str>, String>,
+}
+
+impl From<&Union> for UnionRef {
+    fn from(union: &Union) -> Self {
+        let fields = union.fields.iter().map(|field| (field.clone(), capitalised(field))).collect();
+        Self { discriminator: union.discriminator.clone(), fields }
+    }
 }
 
 impl Schema {
     /// A plain type, for parameters and answers.
     pub fn of(kind: &'static str, format: Option<&'static str>) -> Self {
         Self { kind: Some(kind), format, ..Self::default() }
+    }
+
+    /// What an operation answers.
+    pub fn answered(dialect: Dialect, content: &Content) -> Self {
+        match content {
+            Content::Type(name) => Self::to(dialect, name),
+            Content::Text => Self::of("string", None),
+        }
     }
 
     /// A reference to a type.
@@ -93,20 +142,23 @@ impl Schema {
 }
 
 /// A named type; nothing when its set does not describe it.
-pub(super) fn definition(dialect: Dialect, reached: &Reached) -> Option<Schema> {
+pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
     let ty = reached.ty()?;
+    let words = pen.of(&ty.name);
     let types = &*reached.types;
     let mut schema = match &ty.plain {
-        Some(plain) => named_plain(dialect, plain),
+        Some(plain) => named_plain(pen.dialect, plain),
         None => Schema {
             kind: Some("object"),
             required: ty.fields.iter().filter(|f| f.required).map(|f| f.name.to_string()).collect(),
-            properties: properties(dialect, ty, types),
+            properties: properties(pen.dialect, ty, types, &words),
             ..Schema::default()
         },
     };
     schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
     schema.map_type = map_type(Some(ty.map_type));
+    schema.unions = ty.unions.iter().map(UnionRef::from).collect();
+    schema.description = words.about.into();
     Some(schema)
 }
 
@@ -128,10 +180,19 @@ fn named_plain(dialect: Dialect, plain: &FieldType) -> Schema {
     }
 }
 
-fn properties(dialect: Dialect, ty: &Type, types: &TypeSet) -> IndexMap<String, Schema> {
+fn properties(
+    dialect: Dialect,
+    ty: &Type,
+    types: &TypeSet,
+    words: &TypeWords<'_>,
+) -> IndexMap<String, Schema> {
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    fields.into_iter().map(|f| (f.name.to_string(), property(dialect, f, types))).collect()
+    let described = |f: &Field| Schema {
+        description: words.field(&f.name).unwrap_or_default().into(),
+        ..property(dialect, f, types)
+    };
+    fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
 
 fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {

@@ -9,8 +9,7 @@ use portico_machinery::gvk::GroupVersionKind;
 use portico_schema::{FieldType, Type, TypeSet};
 
 use super::META;
-use super::operation::Body;
-use super::paths;
+use super::operation::{Body, Content, PathItem};
 use crate::local::Fragment;
 
 /// A type and the set that its fields refer into.
@@ -30,18 +29,22 @@ impl Reached {
 }
 
 /// All types that operations of the fragment name, and those below them.
-pub(super) fn reached(fragment: &Fragment) -> BTreeMap<String, Reached> {
+pub(super) fn reached(fragment: &Fragment, paths: &[PathItem<'_>]) -> BTreeMap<String, Reached> {
     let mut found = BTreeMap::new();
     let mut open: Vec<(Arc<TypeSet>, String)> = Vec::new();
-    for item in paths::all(fragment) {
-        for operation in item.operations {
-            let body = match operation.body {
-                Some(Body::Object(name)) => Some(name),
+    for item in paths {
+        for operation in &item.operations {
+            let body = match &operation.body {
+                Some(Body::Object(name)) => Some(name.clone()),
                 Some(Body::DeleteOptions) => Some(format!("{META}DeleteOptions")),
                 Some(Body::Patch(_)) => Some(format!("{META}Patch")),
                 None => None,
             };
-            let named = operation.responses.into_iter().map(|(_, name)| name).chain(body);
+            let answered = operation.responses.iter().filter_map(|(_, content)| match content {
+                Content::Type(name) => Some(name.clone()),
+                Content::Text => None,
+            });
+            let named = answered.chain(body);
             open.extend(named.map(|name| (set_of(fragment, &name), name)));
         }
     }

@@ -6,10 +6,11 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::META;
-use super::operation::{Body, Operation, PathItem};
+use super::operation::{Body, Content, Operation, PathItem};
 use super::parameter::Parameter;
-use super::schema::{Dialect, KindRef, Schema, definition};
+use super::schema::{Dialect, KindRef, Pen, Schema, definition};
 use super::types::Reached;
+use super::words::Words;
 use super::write_v3::description;
 
 /// Upstream's names of the two shared bodies.
@@ -20,7 +21,7 @@ const PATCH: &str = "body-78PwaGsr";
 struct Part<'a> {
     paths: IndexMap<&'a str, Item<'a>>,
     definitions: BTreeMap<String, Schema>,
-    parameters: BTreeMap<&'static str, WrittenParameter>,
+    parameters: BTreeMap<&'a str, WrittenParameter<'a>>,
 }
 
 #[derive(Serialize)]
@@ -28,7 +29,7 @@ struct Item<'a> {
     #[serde(flatten)]
     operations: IndexMap<&'static str, WrittenOperation<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<WrittenParameter>,
+    parameters: Vec<WrittenParameter<'a>>,
 }
 
 #[derive(Serialize)]
@@ -38,9 +39,11 @@ struct WrittenOperation<'a> {
     produces: &'a [&'static str],
     schemes: [&'static str; 1],
     tags: [&'a str; 1],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
     operation_id: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<WrittenParameter>,
+    parameters: Vec<WrittenParameter<'a>>,
     responses: IndexMap<&'static str, Response>,
     #[serde(rename = "x-kubernetes-action", skip_serializing_if = "Option::is_none")]
     action: Option<&'static str>,
@@ -57,12 +60,12 @@ struct Response {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WrittenParameter {
+enum WrittenParameter<'a> {
     Shared {
         #[serde(rename = "$ref")]
         reference: String,
     },
-    Plain(PlainParameter),
+    Plain(PlainParameter<'a>),
     Body {
         name: &'static str,
         #[serde(rename = "in")]
@@ -75,35 +78,42 @@ enum WrittenParameter {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PlainParameter {
-    name: &'static str,
+struct PlainParameter<'a> {
+    name: &'a str,
     #[serde(rename = "in")]
     place: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     required: bool,
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: &'a str,
     unique_items: bool,
 }
 
 /// The part: paths, types, shared parameters.
-pub(super) fn part(paths: &[PathItem], types: &BTreeMap<String, Reached>) -> Vec<u8> {
+pub(super) fn part(
+    paths: &[PathItem<'_>],
+    types: &BTreeMap<String, Reached>,
+    words: Option<&Words>,
+) -> Vec<u8> {
+    let pen = Pen { dialect: Dialect::V2, words };
     let definitions =
-        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(Dialect::V2, ty)?))).collect();
+        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(pen, ty)?))).collect();
     let part = Part {
-        paths: paths.iter().map(|item| (item.path.as_str(), written(item))).collect(),
+        paths: paths.iter().map(|item| (item.path.as_str(), written(pen, item))).collect(),
         definitions,
-        parameters: shared(paths),
+        parameters: shared(pen, paths),
     };
     // Maps with string keys always encode.
     serde_json::to_vec(&part).unwrap_or_default()
 }
 
-fn shared(paths: &[PathItem]) -> BTreeMap<&'static str, WrittenParameter> {
+fn shared<'a>(pen: Pen<'a>, paths: &'a [PathItem<'_>]) -> BTreeMap<&'a str, WrittenParameter<'a>> {
     let operations = || paths.iter().flat_map(|item| &item.operations);
     let used = paths.iter().flat_map(|i| &i.parameters).chain(operations().flat_map(|o| &o.parameters));
     let mut shared: BTreeMap<_, _> =
-        used.filter(|p| !p.shared.is_empty()).map(|p| (p.shared, plain(p))).collect();
+        used.filter(|p| !p.shared.is_empty()).map(|p| (p.shared, plain(pen, p))).collect();
     for operation in operations() {
         match operation.body {
             Some(Body::DeleteOptions) => {
@@ -118,37 +128,38 @@ fn shared(paths: &[PathItem]) -> BTreeMap<&'static str, WrittenParameter> {
     shared
 }
 
-fn written(item: &PathItem) -> Item<'_> {
+fn written<'a>(pen: Pen<'a>, item: &'a PathItem<'_>) -> Item<'a> {
     Item {
-        operations: item.operations.iter().map(|o| (o.method, operation(o))).collect(),
-        parameters: item.parameters.iter().map(parameter).collect(),
+        operations: item.operations.iter().map(|o| (o.method, operation(pen, o))).collect(),
+        parameters: item.parameters.iter().map(|p| parameter(pen, p)).collect(),
     }
 }
 
-fn parameter(parameter: &Parameter) -> WrittenParameter {
-    if parameter.shared.is_empty() { plain(parameter) } else { reference(parameter.shared) }
+fn parameter<'a>(pen: Pen<'a>, parameter: &'a Parameter<'_>) -> WrittenParameter<'a> {
+    if parameter.shared.is_empty() { plain(pen, parameter) } else { reference(parameter.shared) }
 }
 
-fn plain(parameter: &Parameter) -> WrittenParameter {
+fn plain<'a>(pen: Pen<'a>, parameter: &'a Parameter<'_>) -> WrittenParameter<'a> {
     WrittenParameter::Plain(PlainParameter {
         name: parameter.name,
         place: parameter.place,
+        description: pen.about(parameter.about),
         required: parameter.required(),
         kind: parameter.kind,
         unique_items: true,
     })
 }
 
-fn reference(name: &str) -> WrittenParameter {
+fn reference(name: &str) -> WrittenParameter<'static> {
     WrittenParameter::Shared { reference: format!("#/parameters/{name}") }
 }
 
-fn body(type_name: &str, required: bool) -> WrittenParameter {
+fn body(type_name: &str, required: bool) -> WrittenParameter<'static> {
     let schema = Box::new(Schema::to(Dialect::V2, type_name));
     WrittenParameter::Body { name: "body", place: "body", required, schema }
 }
 
-fn operation(operation: &Operation) -> WrittenOperation<'_> {
+fn operation<'a>(pen: Pen<'a>, operation: &'a Operation<'_>) -> WrittenOperation<'a> {
     let produces = operation.media.types();
     let (consumes, first): (&[&str], _) = match &operation.body {
         Some(Body::Object(name)) => (&["*/*"], Some(body(name, true))),
@@ -157,8 +168,8 @@ fn operation(operation: &Operation) -> WrittenOperation<'_> {
         None if operation.action.is_none() => (produces, None),
         None => (&["*/*"], None),
     };
-    let answer = |(code, name): &(&'static str, String)| {
-        let schema = Some(Schema::to(Dialect::V2, name));
+    let answer = |(code, content): &(&'static str, Content)| {
+        let schema = Some(Schema::answered(Dialect::V2, content));
         (*code, Response { description: description(code), schema })
     };
     let unauthorized = Response { description: "Unauthorized", schema: None };
@@ -167,8 +178,9 @@ fn operation(operation: &Operation) -> WrittenOperation<'_> {
         produces,
         schemes: ["https"],
         tags: [&operation.tag],
+        description: pen.about(&operation.about),
         operation_id: &operation.id,
-        parameters: first.into_iter().chain(operation.parameters.iter().map(parameter)).collect(),
+        parameters: first.into_iter().chain(operation.parameters.iter().map(|p| parameter(pen, p))).collect(),
         responses: operation.responses.iter().map(answer).chain([("401", unauthorized)]).collect(),
         action: operation.action.as_ref().map(|(action, _)| *action),
         kind: operation.action.as_ref().map(|(_, gvk)| KindRef::from(gvk)),

@@ -6,10 +6,11 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use super::META;
-use super::operation::{Body, Operation, PathItem};
+use super::operation::{Body, Content as Answered, Operation, PathItem};
 use super::parameter::Parameter;
-use super::schema::{Dialect, KindRef, Schema, definition};
+use super::schema::{Dialect, KindRef, Pen, Schema, definition};
 use super::types::Reached;
+use super::words::Words;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -47,16 +48,18 @@ struct Item<'a> {
     #[serde(flatten)]
     operations: IndexMap<&'static str, WrittenOperation<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<WrittenParameter>,
+    parameters: Vec<WrittenParameter<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenOperation<'a> {
     tags: [&'a str; 1],
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
     operation_id: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parameters: Vec<WrittenParameter>,
+    parameters: Vec<WrittenParameter<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_body: Option<RequestBody>,
     responses: IndexMap<&'static str, Response>,
@@ -67,20 +70,22 @@ struct WrittenOperation<'a> {
 }
 
 #[derive(Serialize)]
-struct WrittenParameter {
-    name: &'static str,
+struct WrittenParameter<'a> {
+    name: &'a str,
     #[serde(rename = "in")]
     place: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     required: bool,
-    schema: ParameterSchema,
+    schema: ParameterSchema<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ParameterSchema {
+struct ParameterSchema<'a> {
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: &'a str,
     unique_items: bool,
 }
 
@@ -104,9 +109,14 @@ struct Content {
 }
 
 /// The whole document.
-pub(super) fn document(paths: &[PathItem], types: &BTreeMap<String, Reached>, version: &str) -> Vec<u8> {
-    let schemas =
-        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(Dialect::V3, ty)?))).collect();
+pub(super) fn document(
+    paths: &[PathItem<'_>],
+    types: &BTreeMap<String, Reached>,
+    words: Option<&Words>,
+    version: &str,
+) -> Vec<u8> {
+    let pen = Pen { dialect: Dialect::V3, words };
+    let schemas = types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(pen, ty)?))).collect();
     let bearer = SecurityScheme {
         kind: "apiKey",
         description: "Bearer Token authentication",
@@ -116,40 +126,42 @@ pub(super) fn document(paths: &[PathItem], types: &BTreeMap<String, Reached>, ve
     let document = Document {
         openapi: "3.0.0",
         info: Info { title: "Kubernetes", version },
-        paths: paths.iter().map(|item| (item.path.as_str(), written(item))).collect(),
+        paths: paths.iter().map(|item| (item.path.as_str(), written(pen, item))).collect(),
         components: Components { schemas, security_schemes: IndexMap::from([("BearerToken", bearer)]) },
     };
     // Maps with string keys always encode.
     serde_json::to_vec(&document).unwrap_or_default()
 }
 
-fn written(item: &PathItem) -> Item<'_> {
+fn written<'a>(pen: Pen<'a>, item: &'a PathItem<'_>) -> Item<'a> {
     Item {
-        operations: item.operations.iter().map(|o| (o.method, operation(o))).collect(),
-        parameters: item.parameters.iter().map(parameter).collect(),
+        operations: item.operations.iter().map(|o| (o.method, operation(pen, o))).collect(),
+        parameters: item.parameters.iter().map(|p| parameter(pen, p)).collect(),
     }
 }
 
-fn parameter(parameter: &Parameter) -> WrittenParameter {
+fn parameter<'a>(pen: Pen<'a>, parameter: &'a Parameter<'_>) -> WrittenParameter<'a> {
     WrittenParameter {
         name: parameter.name,
         place: parameter.place,
+        description: pen.about(parameter.about),
         required: parameter.required(),
         schema: ParameterSchema { kind: parameter.kind, unique_items: true },
     }
 }
 
-fn operation(operation: &Operation) -> WrittenOperation<'_> {
-    let content = |name: &str| {
-        let schema = || Content { schema: Schema::to(Dialect::V3, name) };
+fn operation<'a>(pen: Pen<'a>, operation: &'a Operation<'_>) -> WrittenOperation<'a> {
+    let content = |answered: &Answered| {
+        let schema = || Content { schema: Schema::answered(Dialect::V3, answered) };
         operation.media.types().iter().map(|media| (*media, schema())).collect()
     };
-    let answers = operation.responses.iter().map(|(code, name)| (*code, ok(code, content(name))));
+    let answers = operation.responses.iter().map(|(code, what)| (*code, ok(code, content(what))));
     let unauthorized = Response { description: "Unauthorized", content: IndexMap::new() };
     WrittenOperation {
         tags: [&operation.tag],
+        description: pen.about(&operation.about),
         operation_id: &operation.id,
-        parameters: operation.parameters.iter().map(parameter).collect(),
+        parameters: operation.parameters.iter().map(|p| parameter(pen, p)).collect(),
         request_body: operation.body.as_ref().map(request_body),
         responses: answers.chain([("401", unauthorized)]).collect(),
         action: operation.action.as_ref().map(|(action, _)| *action),

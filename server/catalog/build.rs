@@ -1,0 +1,119 @@
+//! Takes the descriptions of types and fields out of k8s-openapi's schemas and keeps them, compressed, for the binary.
+//!
+//! The text is one record a type, in order of names: the type's name, its description, then a name and a description
+//! for each described field. Records end with `\x1e`, their parts are separated by `\x1f`; neither occurs in words.
+
+use std::error::Error;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use k8s_openapi::{api, apiextensions_apiserver, apimachinery, kube_aggregator};
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value};
+
+/// Describes types and everything below them.
+macro_rules! describe {
+    ($generator:ident, $($module:path: $($ty:ident)+;)+) => {
+        $({
+            use $module as module;
+            $(let _ = $generator.subschema_for::<module::$ty>();)+
+        })+
+    };
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/local");
+    let text = text(&definitions());
+    let mut made_by = DefaultHasher::new();
+    text.hash(&mut made_by);
+    sources(Path::new("src/local"), &mut made_by)?;
+    println!("cargo::rustc-env=PORTICO_OPENAPI_MADE_BY={:016x}", made_by.finish());
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("descriptions.deflate"), encoder.finish()?)?;
+    Ok(())
+}
+
+/// The code that makes documents: when it changes, they may.
+fn sources(folder: &Path, hasher: &mut impl Hasher) -> Result<(), Box<dyn Error>> {
+    let entries: Result<Vec<_>, _> = fs::read_dir(folder)?.collect();
+    let mut paths: Vec<PathBuf> = entries?.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            sources(&path, hasher)?;
+        } else {
+            fs::read(&path)?.hash(hasher);
+        }
+    }
+    Ok(())
+}
+
+/// The schemas of every type that a built-in kind reaches, by upstream's name.
+fn definitions() -> Map<String, Value> {
+    let mut generator = SchemaGenerator::default();
+    describe!(generator,
+        meta: APIGroup APIGroupList APIResourceList APIVersions DeleteOptions Patch Status;
+        apimachinery::pkg::version: Info;
+        api::admissionregistration::v1: MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
+            MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+            ValidatingWebhookConfiguration;
+        api::apps::v1: ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet;
+        api::authentication::v1: SelfSubjectReview TokenRequest TokenReview;
+        api::authorization::v1: LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview
+            SubjectAccessReview;
+        api::autoscaling::v1: HorizontalPodAutoscaler Scale;
+        api::autoscaling::v2: HorizontalPodAutoscaler;
+        api::batch::v1: CronJob Job;
+        api::certificates::v1: CertificateSigningRequest;
+        api::coordination::v1: Lease;
+        api::core::v1: Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume
+            PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount;
+        api::discovery::v1: EndpointSlice;
+        api::events::v1: Event;
+        api::flowcontrol::v1: FlowSchema PriorityLevelConfiguration;
+        api::networking::v1: IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR;
+        api::node::v1: RuntimeClass;
+        api::policy::v1: Eviction PodDisruptionBudget;
+        api::rbac::v1: ClusterRole ClusterRoleBinding Role RoleBinding;
+        api::resource::v1: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice;
+        api::scheduling::v1: PriorityClass;
+        api::storage::v1: CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass;
+        apiextensions_apiserver::pkg::apis::apiextensions::v1: CustomResourceDefinition;
+        kube_aggregator::pkg::apis::apiregistration::v1: APIService;
+    );
+    generator.take_definitions(false)
+}
+
+fn text(definitions: &Map<String, Value>) -> String {
+    let mut types: Vec<(&String, &Value)> = definitions.iter().collect();
+    types.sort_by_key(|(name, _)| name.as_str());
+    let mut text = String::new();
+    for (name, schema) in types {
+        text.push_str(name);
+        part(&mut text, description(schema));
+        for (field, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if !description(schema).is_empty() {
+                part(&mut text, field);
+                part(&mut text, description(schema));
+            }
+        }
+        text.push('\x1e');
+    }
+    text
+}
+
+fn description(schema: &Value) -> &str {
+    schema.get("description").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn part(text: &mut String, words: &str) {
+    text.push('\x1f');
+    text.push_str(words);
+}
