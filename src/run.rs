@@ -126,6 +126,7 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
     let server = server::start(&settings, &process).await?;
     let facade = facade::beside(&settings, &process, &server)?;
     facade.add_own_listener(server.address());
+    server.advertise(facade.addr());
     let served_ca = facade::served_ca(&settings, &server)?;
     let kubeconfig = server.write_kubeconfigs(Some((facade::url(&settings, facade.addr()), served_ca)))?;
     let file = AddressesFile::new(settings.process.addresses_file.clone());

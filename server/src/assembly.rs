@@ -125,6 +125,7 @@ pub struct Server {
     ready: Signal,
     local: (LocalServices, LocalTrust),
     believed: Believed,
+    advertised: controllers::Advertised,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
     store_tasks: TaskSet,
@@ -174,17 +175,12 @@ impl Server {
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
+        let (ca, metrics) = (pki.authority.cert_pem(), &queue_metrics);
+        let advertised = controllers::start(&settings, &controlled, ca, metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
         tasks.spawn(
             "expiry",
             portico_controllers::expiry::run(controlled.clone(), settings.event_ttl, tasks.clone()),
-        );
-        controllers::start(
-            &settings.controllers,
-            &controlled,
-            pki.authority.cert_pem(),
-            &queue_metrics,
-            &tasks,
         );
         checks::publish(health, rooms.board.clone(), rooms.ready.clone(), &tasks);
         Ok(Self {
@@ -195,6 +191,7 @@ impl Server {
             ready: rooms.ready.clone(),
             local,
             believed,
+            advertised,
             tasks,
             store_tasks,
             drain,
@@ -212,6 +209,13 @@ impl Server {
     #[must_use]
     pub fn local(&self) -> (LocalServices, LocalTrust) {
         self.local.clone()
+    }
+
+    /// Tells where the facade of the same process was bound: workloads find it as the Service `default/kubernetes`.
+    pub fn advertise(&self, facade: SocketAddr) {
+        if self.settings.advertise_address.is_none() {
+            self.advertised.tell(facade);
+        }
     }
 
     /// The internal CA's certificate, PEM.

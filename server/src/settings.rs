@@ -25,6 +25,8 @@ pub struct ServerSettings {
     pub bind_address: IpAddr,
     /// CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
+    /// Front proxies, as backends are told of them.
+    pub request_header: Option<RequestHeader>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
     /// Whether everybody may do everything.
@@ -41,6 +43,10 @@ pub struct ServerSettings {
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.
     pub expiration: Evaluator,
+    /// Where workloads reach the facade, when that is not told later.
+    pub advertise_address: Option<SocketAddr>,
+    /// Ranges of Services' cluster addresses, the first one's family first.
+    pub service_cluster_ip_range: Vec<IpNet>,
     /// Controllers of kube-controller-manager to run, by its names.
     pub controllers: BTreeSet<String>,
     /// How long objects of kinds that expire (events) are kept after their last write.
@@ -55,4 +61,21 @@ pub struct ServerSettings {
     pub max_streams_per_connection: u32,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
+}
+
+/// Front proxies: `--requestheader-*`.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHeader {
+    /// The CAs of their certificates.
+    pub client_ca_file: PathBuf,
+    /// Common names that their certificates may have; empty: any.
+    pub allowed_names: Vec<String>,
+    /// Headers with the user's name.
+    pub username_headers: Vec<String>,
+    /// Headers with the user's uid.
+    pub uid_headers: Vec<String>,
+    /// Headers with the user's groups.
+    pub group_headers: Vec<String>,
+    /// Prefixes of headers with extra facts.
+    pub extra_headers_prefix: Vec<String>,
 }

@@ -1,9 +1,10 @@
 //! The control service's settings, and its start.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
-use portico_server::{RegistrySettings, Server, ServerSettings, StoreSettings};
+use portico_server::{RegistrySettings, RequestHeader, Server, ServerSettings, StoreSettings};
 
 use super::{Failure, Process};
 use crate::settings::{Mode, Settings};
@@ -34,6 +35,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         external_hostname: s.serving.external_hostname.clone(),
         bind_address: s.serving.bind_address,
         client_ca_file: s.authentication.client_ca_file.clone(),
+        request_header: request_header(s),
         token_auth_file: s.authentication.token_auth_file.clone(),
         always_allow: s.authorization.authorization_mode == Mode::AlwaysAllow,
         proxy_client,
@@ -42,6 +44,8 @@ fn server_settings(s: &Settings) -> ServerSettings {
         backend_dial_timeout: s.proxying.backend_dial_timeout,
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
+        advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
+        service_cluster_ip_range: s.core_api.service_cluster_ip_range.clone(),
         controllers: s.control.wanted_controllers(),
         event_ttl: s.store.event_ttl,
         store: store(s),
@@ -54,6 +58,18 @@ fn server_settings(s: &Settings) -> ServerSettings {
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,
     }
+}
+
+fn request_header(s: &Settings) -> Option<RequestHeader> {
+    let a = &s.authentication;
+    Some(RequestHeader {
+        client_ca_file: a.requestheader_client_ca_file.clone()?,
+        allowed_names: a.requestheader_allowed_names.clone(),
+        username_headers: a.requestheader_username_headers.clone(),
+        uid_headers: a.requestheader_uid_headers.clone(),
+        group_headers: a.requestheader_group_headers.clone(),
+        extra_headers_prefix: a.requestheader_extra_headers_prefix.clone(),
+    })
 }
 
 fn store(s: &Settings) -> StoreSettings {

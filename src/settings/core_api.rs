@@ -14,8 +14,8 @@ use super::files::read;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Core API (parsed and checked; used by the core API server)"))]
 pub(crate) struct CoreApi {
-    /// Ranges of Services' cluster addresses: one, or two of different families. Checked; used by the core API server.
-    #[arg(long, value_name = "CIDRS", value_delimiter = ',')]
+    /// Ranges of Services' cluster addresses: one, or two of different families.
+    #[arg(long, value_name = "CIDRS", value_delimiter = ',', default_value = "10.0.0.0/24")]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
     /// The issuer of service-account tokens, first the one that signs. Checked; used by the core API server.
     #[arg(long, value_name = "URL")]

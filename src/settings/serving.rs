@@ -16,6 +16,10 @@ pub(crate) struct Serving {
     /// The address on which the facade serves HTTPS.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) bind_address: IpAddr,
+    /// The address under which workloads reach the facade: what the Service default/kubernetes leads to. By default the
+    /// address that is bound, or, when that is every address, the one that leads to the world.
+    #[arg(long, value_name = "IP")]
+    pub(crate) advertise_address: Option<IpAddr>,
     /// The port on which the facade serves HTTPS; 0 = any free one.
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     pub(crate) secure_port: u16,

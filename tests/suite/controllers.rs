@@ -128,3 +128,25 @@ async fn events_go_some_time_after_their_last_write() {
     until("the event is gone", 20, async || code(&admin, &format!("{events}/e.1")).await == 404).await;
     assert_eq!(code(&admin, &format!("{DEFAULT}/stays")).await, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
+    let portico = Launch::new().arg("--service-cluster-ip-range=10.9.0.0/24").start().await;
+    let admin = portico.admin();
+    let service = format!("{NAMESPACES}/default/services/kubernetes");
+    until("the service is there", 10, async || {
+        admin.get(&service).await.json()["spec"]["clusterIP"] == "10.9.0.1"
+    })
+    .await;
+    let port = portico.https().port();
+    assert_eq!(admin.get(&service).await.json()["spec"]["ports"][0]["targetPort"], port);
+    admin.delete(&service).await;
+    until("the service is back", 10, async || code(&admin, &service).await == 200).await;
+    let range = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+    until("the range is ready", 10, async || {
+        admin.get(range).await.json()["status"]["conditions"][0]["status"] == "True"
+    })
+    .await;
+    let told = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
+    assert_eq!(code(&admin, &told).await, 200);
+}

@@ -13,3 +13,4 @@ pub mod log;
 pub mod namespace;
 pub mod per_namespace;
 pub mod system_namespaces;
+pub mod system_objects;

@@ -1,44 +1,124 @@
-//! The controllers that `--controllers` governs: kube-controller-manager's, as far as Portico has them.
+//! Controllers that hear of every kind: what kube-apiserver itself keeps, and those that `--controllers` governs, which are
+//! kube-controller-manager's, as far as Portico has them.
 
-use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::per_namespace::PerNamespace;
+use portico_controllers::system_objects::authentication::{AuthenticationInfo, RequestHeader};
+use portico_controllers::system_objects::{SystemObjects, kubernetes_service};
+use portico_kit::certs::FileError;
+use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
+use tokio::sync::watch;
 
-/// Starts those that are wanted; they end with `tasks`. `ca` is what clients inside check the facade's certificate with.
+use super::StartError;
+use super::hooks::reached;
+use crate::settings::ServerSettings;
+
+/// Upstream's hooks of what is kept here: they pass once everything is being kept.
+const HOOKS: [&str; 3] = [
+    "start-cluster-authentication-info-controller",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+];
+
+/// Tells where the facade is reached.
+#[derive(Clone)]
+pub(super) struct Advertised {
+    address: Arc<watch::Sender<Option<SocketAddr>>>,
+    objects: SystemObjects,
+}
+
+impl Advertised {
+    pub(super) fn tell(&self, address: SocketAddr) {
+        self.address.send_replace(kubernetes_service::reachable(address));
+        self.objects.look_again();
+    }
+}
+
+/// Starts them; they end with `tasks`. `ca` is what clients inside check the facade's certificate with.
 pub(super) fn start(
-    wanted: &BTreeSet<String>,
+    settings: &ServerSettings,
     registry: &Registry,
     ca: &str,
     metrics: &metrics::Registry,
+    hooks: &Hooks,
     tasks: &TaskSet,
-) {
+) -> Result<Advertised, StartError> {
     let queues = QueueMetrics::new(metrics);
+    let (address, told) = watch::channel(settings.advertise_address);
+    let range = &settings.service_cluster_ip_range;
+    let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
+    let mut kept = vec![authentication(settings)?.object()];
+    if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
+        kept.extend(kubernetes_service::objects(&ranges, first, told));
+    }
+    let objects = SystemObjects::new(kept, &queues);
+    objects.run_workers(registry, tasks);
+    let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone())];
+    listeners.extend(governed(settings, registry, ca, &queues, tasks));
+    let listening = Listening::new(listeners);
+    for name in HOOKS {
+        let begun = listening.begun();
+        hooks.add_post_start(name, move |cx: HookContext| async move { reached(&cx, &begun).await })?;
+    }
+    tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
+    Ok(Advertised { address: Arc::new(address), objects })
+}
+
+/// What backends are told of whom to believe.
+fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileError> {
+    let pem = |path: &PathBuf| {
+        let read = std::fs::read_to_string(path);
+        read.map_err(|error| FileError::Read { path: path.clone(), reason: error.to_string() })
+    };
+    let request_header = settings.request_header.as_ref().map(|proxy| {
+        Ok(RequestHeader {
+            client_ca: pem(&proxy.client_ca_file)?,
+            allowed_names: proxy.allowed_names.clone(),
+            username_headers: proxy.username_headers.clone(),
+            uid_headers: proxy.uid_headers.clone(),
+            group_headers: proxy.group_headers.clone(),
+            extra_headers_prefix: proxy.extra_headers_prefix.clone(),
+        })
+    });
+    Ok(AuthenticationInfo {
+        client_ca: settings.client_ca_file.as_ref().map(pem).transpose()?,
+        request_header: request_header.transpose()?,
+    })
+}
+
+fn governed(
+    settings: &ServerSettings,
+    registry: &Registry,
+    ca: &str,
+    queues: &QueueMetrics,
+    tasks: &TaskSet,
+) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
-    let is_wanted = |name: &str| wanted.contains(name);
+    let is_wanted = |name: &str| settings.controllers.contains(name);
     if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(&queues);
+        let garbage = GarbageCollector::new(queues);
         garbage.run_workers(registry, tasks);
         listeners.push(Arc::new(garbage));
     }
     if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(&queues);
+        let namespaces = NamespaceDeletion::new(queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
     }
-    let kept = [PerNamespace::service_account(&queues), PerNamespace::root_ca(ca.to_owned(), &queues)];
+    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
         kept.run_workers(registry, tasks);
         listeners.push(Arc::new(kept));
     }
-    if !listeners.is_empty() {
-        tasks.spawn("controllers-log", Listening::new(listeners).run(registry.clone(), tasks.clone()));
-    }
+    listeners
 }

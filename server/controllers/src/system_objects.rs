@@ -1,0 +1,131 @@
+//! Single objects that kube-apiserver itself keeps: made when missing, put right when changed, put back when deleted.
+//!
+//! What they hold is decided by the pure functions below this room; `--controllers` does not govern them.
+
+pub mod authentication;
+pub mod kubernetes_service;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, Logged, ObjectRef, Part, Registry};
+
+use crate::log::Listener;
+
+/// What an object should be, from what is there; nothing when that is right, or when nothing can be said yet.
+type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
+
+/// One object that is kept.
+#[derive(Clone)]
+pub struct SystemObject {
+    at: ObjectRef,
+    wanted: Wanted,
+    /// The same of its status, once the object is there.
+    status: Option<Wanted>,
+}
+
+impl SystemObject {
+    /// An object of this resource, namespace (empty at cluster scope) and name.
+    pub fn new(
+        resource: GroupResource,
+        namespace: &str,
+        name: &str,
+        wanted: impl Fn(Option<&Object>) -> Option<Object> + Send + Sync + 'static,
+    ) -> Self {
+        let at = ObjectRef { resource, namespace: namespace.to_owned(), name: name.to_owned() };
+        Self { at, wanted: Arc::new(wanted), status: None }
+    }
+
+    /// With a status that is kept, too.
+    #[must_use]
+    pub fn with_status(
+        mut self,
+        status: impl Fn(Option<&Object>) -> Option<Object> + Send + Sync + 'static,
+    ) -> Self {
+        self.status = Some(Arc::new(status));
+        self
+    }
+}
+
+/// Keeps them. Cheap to clone.
+#[derive(Clone)]
+pub struct SystemObjects {
+    objects: Arc<[SystemObject]>,
+    queue: WorkQueue<usize>,
+}
+
+impl SystemObjects {
+    /// Keeps these; those that others refer to come first.
+    #[must_use]
+    pub fn new(objects: Vec<SystemObject>, metrics: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics("system_objects", Policy::RECONNECT, metrics);
+        Self { objects: objects.into(), queue }
+    }
+
+    /// Starts what writes, until `tasks` is cancelled: one at a time, in their order.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, door) = (self.clone(), registry.clone());
+        run_workers(tasks, "system-objects", 1, self.queue.clone(), move |at| {
+            let (worker, door) = (worker.clone(), door.clone());
+            async move { worker.keep(&door, &worker.objects[at]).await }
+        });
+    }
+
+    /// Looks at all of them again: what they are made of has changed.
+    pub fn look_again(&self) {
+        (0..self.objects.len()).for_each(|at| self.queue.add(at));
+    }
+
+    async fn keep(&self, registry: &Registry, object: &SystemObject) -> Result<Reconciled, Box<Status>> {
+        let current = registry.peek(&object.at).await?;
+        let current = current.as_ref().map(|stored| stored.object());
+        if let Some(wanted) = (object.wanted)(current) {
+            write(registry, &object.at, wanted, current.is_some()).await?;
+            // Its own event brings it back here, for the status.
+            return Ok(Reconciled::Done);
+        }
+        let status = object.status.as_ref().filter(|_| current.is_some()).and_then(|status| status(current));
+        if let Some(status) = status {
+            registry.update_status(&context(), &object.at.resource, status).await?;
+        }
+        Ok(Reconciled::Done)
+    }
+}
+
+fn context() -> Context {
+    Context::system("system:apiserver")
+}
+
+async fn write(registry: &Registry, at: &ObjectRef, wanted: Object, exists: bool) -> Result<(), Box<Status>> {
+    let (context, options) = (context(), CreateOptions::default());
+    let written = match exists {
+        true => registry.update(&context, &at.resource, Part::Main, wanted, &options).await,
+        false => registry.create(&context, &at.resource, wanted, &options).await,
+    };
+    match written {
+        Err(status) if status.reason() != Reason::AlreadyExists => Err(status),
+        _ => Ok(()),
+    }
+}
+
+impl Listener for SystemObjects {
+    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.look_again();
+        Box::pin(async { Ok(()) })
+    }
+
+    fn hear(&self, change: &Logged) {
+        let is = |object: &SystemObject| {
+            object.at.name == change.name()
+                && object.at.namespace == change.namespace()
+                && object.at.resource == *change.resource()
+        };
+        if let Some(at) = self.objects.iter().position(is) {
+            self.queue.add(at);
+        }
+    }
+}

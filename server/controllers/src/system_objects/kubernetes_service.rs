@@ -1,0 +1,213 @@
+//! How workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes` and its EndpointSlice.
+
+use std::net::{IpAddr, SocketAddr};
+
+use jiff::Timestamp;
+use portico_machinery::{GroupResource, GroupVersion, Object, time};
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::SystemObject;
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "kubernetes";
+const SERVICE_PORT: u16 = 443;
+
+/// A port, as Services and slices write it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Port {
+    name: &'static str,
+    protocol: &'static str,
+    port: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_port: Option<u16>,
+}
+
+impl Port {
+    fn https(port: u16, target_port: Option<u16>) -> [Self; 1] {
+        [Self { name: "https", protocol: "TCP", port, target_port }]
+    }
+}
+
+#[derive(Serialize)]
+struct Endpoint {
+    addresses: [String; 1],
+    conditions: Conditions,
+}
+
+#[derive(Serialize)]
+struct Conditions {
+    ready: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready<'a> {
+    r#type: &'static str,
+    status: &'static str,
+    last_transition_time: &'a str,
+    reason: &'static str,
+    message: &'static str,
+}
+
+/// The objects: the ranges of cluster addresses (the Service gets the first one's first address), and where the facade
+/// is reached, once that is known.
+#[must_use]
+pub fn objects(
+    ranges: &[String],
+    first: IpAddr,
+    reached: watch::Receiver<Option<SocketAddr>>,
+) -> Vec<SystemObject> {
+    let (ranges, port, slice) = (ranges.to_vec(), reached.clone(), reached);
+    vec![
+        SystemObject::new(
+            GroupResource::new("networking.k8s.io", "servicecidrs"),
+            "",
+            NAME,
+            move |current| range(current, &ranges),
+        )
+        .with_status(|current| ready(current, &time::rfc3339(Timestamp::now()))),
+        SystemObject::new(GroupResource::new("", "services"), NAMESPACE, NAME, move |current| {
+            let address = *port.borrow();
+            service(current, first, address?.port())
+        }),
+        SystemObject::new(
+            GroupResource::new("discovery.k8s.io", "endpointslices"),
+            NAMESPACE,
+            NAME,
+            move |current| {
+                let address = *slice.borrow();
+                // A slice may not name the loopback interface, and nobody could use it.
+                endpoints(current, address.filter(|address| !address.ip().is_loopback())?)
+            },
+        ),
+    ]
+}
+
+fn new(group: &str, kind: &str) -> Object {
+    let mut object = Object::new(&GroupVersion::new(group, "v1").kind(kind));
+    object.set(&["metadata", "name"], NAME);
+    object
+}
+
+fn range(current: Option<&Object>, ranges: &[String]) -> Option<Object> {
+    current.is_none().then(|| {
+        let mut object = new("networking.k8s.io", "ServiceCIDR");
+        object.set(&["spec", "cidrs"], ranges);
+        object
+    })
+}
+
+fn ready(current: Option<&Object>, now: &str) -> Option<Object> {
+    let current = current?;
+    let conditions = current.at(&["status", "conditions"]);
+    let is_ready =
+        conditions.items().any(|c| c.field("type").str() == "Ready" && c.field("status").str() == "True");
+    if is_ready {
+        return None;
+    }
+    let mut object = current.clone();
+    let ready = Ready {
+        r#type: "Ready",
+        status: "True",
+        last_transition_time: now,
+        reason: "",
+        message: "Kubernetes default Service CIDR is ready",
+    };
+    object.set(&["status", "conditions"], [ready]);
+    Some(object)
+}
+
+fn service(current: Option<&Object>, first: IpAddr, port: u16) -> Option<Object> {
+    let right = |object: &Object| {
+        let ports = object.at(&["spec", "ports"]);
+        ports.items().any(|p| {
+            p.field("port").i64() == Some(SERVICE_PORT.into())
+                && p.field("targetPort").i64() == Some(port.into())
+        })
+    };
+    if current.is_some_and(right) {
+        return None;
+    }
+    let mut object = current.cloned().unwrap_or_else(|| {
+        let mut object = new("", "Service");
+        object.set(&["metadata", "namespace"], NAMESPACE);
+        object.set(&["metadata", "labels", "component"], "apiserver");
+        object.set(&["metadata", "labels", "provider"], "kubernetes");
+        object.set(&["spec", "clusterIP"], first.to_string());
+        object.set(&["spec", "type"], "ClusterIP");
+        object.set(&["spec", "sessionAffinity"], "None");
+        object
+    });
+    object.set(&["spec", "ports"], Port::https(SERVICE_PORT, Some(port)));
+    Some(object)
+}
+
+fn endpoints(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
+    let ip = address.ip().to_string();
+    let right = |object: &Object| {
+        let addresses = object.at(&["endpoints"]);
+        addresses.items().any(|e| e.field("addresses").items().any(|a| a.str() == ip))
+            && object.at(&["ports"]).items().any(|p| p.field("port").i64() == Some(address.port().into()))
+    };
+    if current.is_some_and(right) {
+        return None;
+    }
+    let mut object = current.cloned().unwrap_or_else(|| {
+        let mut object = new("discovery.k8s.io", "EndpointSlice");
+        object.set(&["metadata", "namespace"], NAMESPACE);
+        object.set(&["metadata", "labels", "kubernetes.io/service-name"], NAME);
+        object.set(&["addressType"], if address.is_ipv4() { "IPv4" } else { "IPv6" });
+        object
+    });
+    object.set(&["endpoints"], [Endpoint { addresses: [ip], conditions: Conditions { ready: true } }]);
+    object.set(&["ports"], Port::https(address.port(), None));
+    Some(object)
+}
+
+/// Where others reach a listener that was bound here: its own address, or, when it takes connections on all of them, the
+/// one that packets to the world leave from. Nothing is sent.
+#[must_use]
+pub fn reachable(bound: SocketAddr) -> Option<SocketAddr> {
+    if !bound.ip().is_unspecified() {
+        return Some(bound);
+    }
+    let (any, elsewhere) =
+        if bound.is_ipv4() { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
+    let socket = std::net::UdpSocket::bind(any).ok()?;
+    socket.connect(elsewhere).ok()?;
+    Some(SocketAddr::new(socket.local_addr().ok()?.ip(), bound.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_right_is_left_alone_and_a_moved_facade_is_followed() {
+        let (first, here) = ("10.0.0.1".parse().unwrap(), "192.0.2.7:6443".parse().unwrap());
+        let made = service(None, first, 6443).unwrap();
+        assert_eq!(made.at(&["spec", "clusterIP"]).str(), "10.0.0.1");
+        assert_eq!(service(Some(&made), first, 6443), None);
+        assert!(service(Some(&made), first, 7443).is_some());
+        let slice = endpoints(None, here).unwrap();
+        assert_eq!(endpoints(Some(&slice), here), None);
+        let moved = endpoints(Some(&slice), "192.0.2.8:6443".parse().unwrap()).unwrap();
+        assert!(String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.8"));
+    }
+
+    #[test]
+    fn the_range_is_ready_once() {
+        let made = range(None, &["10.0.0.0/16".to_owned()]).unwrap();
+        assert_eq!(range(Some(&made), &[]), None);
+        let told = ready(Some(&made), "2026-01-02T03:04:05Z").unwrap();
+        assert_eq!(ready(Some(&told), "2026-01-02T03:04:06Z"), None);
+    }
+
+    #[test]
+    fn an_address_that_is_bound_is_the_one_that_is_told() {
+        let bound = "127.0.0.1:6443".parse().unwrap();
+        assert_eq!(reachable(bound), Some(bound));
+    }
+}
