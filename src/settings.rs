@@ -15,7 +15,7 @@ mod store;
 mod values;
 
 pub(crate) use authentication::Authentication;
-pub(crate) use authorization::{Authorization, Mode};
+pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
 pub(crate) use core_api::CoreApi;
 pub(crate) use process::{LoggingFormat, Process};

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use portico_auth::Authorizer;
-use portico_auth::authz::{AlwaysAllow, BootstrapRbac};
+use portico_auth::authz::of_modes;
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -53,7 +52,7 @@ use crate::local::{Local, LocalLimits};
 use crate::metrics::RequestMetrics;
 use crate::route_table::RouteTable;
 use crate::serve::{ConnectionLimits, Server};
-use crate::settings::{AuthorizationMode, FacadeSettings};
+use crate::settings::FacadeSettings;
 use crate::transport::ControlTransport;
 use authentication::AuthFiles;
 
@@ -295,7 +294,7 @@ impl Parts {
                 catalog: self.configuration.catalog.clone(),
             },
             proxy,
-            local: Local::new(control.clone(), limits, self.watches.clone()),
+            local: Local::new(control.clone(), limits, self.configuration.clone(), self.watches.clone()),
             freshness: self.freshness.clone(),
         }
     }
@@ -305,10 +304,7 @@ impl Parts {
         settings: &FacadeSettings,
         union: Arc<ArcSwap<portico_auth::Union>>,
     ) -> Result<chain::Filters, StartError> {
-        let authorizer: Arc<dyn Authorizer> = match settings.authorization {
-            AuthorizationMode::Rbac => Arc::new(BootstrapRbac),
-            AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
-        };
+        let authorizer = of_modes(&settings.authorization, &self.configuration.rbac);
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();

@@ -1,4 +1,5 @@
-//! What the control service has said, in force: entries applied to the route table, the catalogue and the checks.
+//! What the control service has said, in force: entries applied to the route table, the catalogue, the checks and the
+//! policy.
 //!
 //! One writer at a time; readers see a table before or after a change, never within. It must not know how entries
 //! arrive (the stream, or the disk).
@@ -9,10 +10,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use portico_auth::authz::Rbac;
 use portico_facade_catalog::{Catalog, Change};
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
 use portico_machinery::pool::Pool;
+use portico_machinery::rbac::{self, Fact};
 use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
 use tokio::sync::watch;
@@ -37,11 +40,15 @@ pub struct Configuration {
     pub catalog: Arc<Catalog>,
     /// Where the control service's checks appear.
     pub health: Health,
+    /// What roles and bindings say.
+    pub rbac: Arc<Rbac>,
     /// Given when the first configuration is in force.
     pub synced: Signal,
     base: RouteTable,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
+    /// The revision up to which roles and bindings are in force.
+    policy: watch::Sender<i64>,
 }
 
 type Key = (PayloadKind, String);
@@ -61,7 +68,17 @@ impl Configuration {
     #[must_use]
     pub fn new(base: RouteTable, catalog: Arc<Catalog>, health: Health, synced: Signal) -> Self {
         let table = Arc::new(ArcSwap::from_pointee(base.clone()));
-        Self { table, catalog, health, synced, base, held: Mutex::default(), changed: watch::channel(0).0 }
+        Self {
+            table,
+            catalog,
+            health,
+            rbac: Arc::default(),
+            synced,
+            base,
+            held: Mutex::default(),
+            changed: watch::channel(0).0,
+            policy: watch::channel(0).0,
+        }
     }
 
     /// The version in force.
@@ -83,6 +100,12 @@ impl Configuration {
         self.changed.subscribe()
     }
 
+    /// Waits until roles and bindings are in force as they were at this revision. Cancel safe.
+    pub async fn policy_at(&self, revision: i64) {
+        // The sender is here: it is not gone.
+        let _ = self.policy.subscribe().wait_for(|known| *known >= revision).await;
+    }
+
     /// CA bundles that routes name and that are not here.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
@@ -97,6 +120,7 @@ impl Configuration {
         let mut refused = Vec::new();
         let mut checks = Vec::new();
         let mut changes = Vec::new();
+        let mut facts = Vec::new();
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
             match apply(&mut table, &entry) {
@@ -108,8 +132,13 @@ impl Configuration {
             }
             checks.extend(check_of(&entry));
             changes.extend(change_of(&entry));
+            facts.extend(fact_of(&entry));
             held.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
         }
+        // Its own revision, which may be older than what was known of another epoch.
+        let policy = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
+        self.rbac.replace(facts.into_iter().filter_map(|f| Some((f.key, f.fact?))));
+        self.policy.send_replace(policy);
         self.table.store(Arc::new(table));
         self.catalog.reset(changes);
         self.health.replace_remote(checks);
@@ -122,14 +151,19 @@ impl Configuration {
     /// Puts changes in force. An entry that cannot be used leaves the one under its key as it is.
     pub fn change(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
         let mut held = self.held.lock();
-        let mut table = RouteTable::clone(&self.table.load());
+        // Copied when an entry concerns it.
+        let mut table = None;
         let mut refused = Vec::new();
         let mut changes = Vec::new();
+        let mut facts = Vec::new();
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
-            if let Err(error) = apply(&mut table, &entry) {
-                refused.push(refusal(&entry, &error));
-                continue;
+            if in_table(entry.kind) {
+                let table = table.get_or_insert_with(|| RouteTable::clone(&self.table.load()));
+                if let Err(error) = apply(table, &entry) {
+                    refused.push(refusal(&entry, &error));
+                    continue;
+                }
             }
             match check_of(&entry) {
                 Some(check) => self.health.set_remote(check),
@@ -137,6 +171,7 @@ impl Configuration {
                 None => {}
             }
             changes.extend(change_of(&entry));
+            facts.extend(fact_of(&entry));
             let key = (entry.kind, entry.key.clone());
             if entry.payload.is_some() {
                 held.entries.insert(key, Arc::new(entry));
@@ -144,8 +179,20 @@ impl Configuration {
                 held.entries.remove(&key);
             }
         }
-        self.table.store(Arc::new(table));
-        self.catalog.update(changes);
+        if let Some(table) = table {
+            self.table.store(Arc::new(table));
+        }
+        if !changes.is_empty() {
+            self.catalog.update(changes);
+        }
+        if let Some(newest) = facts.iter().map(|f| f.revision).max() {
+            self.rbac.update(facts.into_iter().map(|f| (f.key, f.fact)));
+            self.policy.send_if_modified(|known| {
+                let later = newest > *known;
+                *known = newest.max(*known);
+                later
+            });
+        }
         held.version = Some(version);
         drop(held);
         self.in_force();
@@ -219,13 +266,37 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
-        (Some(Payload::Check(_) | Payload::Setting(_)), _) => {}
+        (Some(Payload::Check(_) | Payload::Setting(_) | Payload::Rbac(_)), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
         (None, PayloadKind::Served) => table.remove_served(&entry.key),
         (None, PayloadKind::TrustBundle) => table.remove_bundle(&entry.key),
-        (None, PayloadKind::Check | PayloadKind::Setting) => {}
+        (None, PayloadKind::Check | PayloadKind::Setting | PayloadKind::Rbac) => {}
     }
     Ok(())
+}
+
+/// Whether the route table shows entries of this kind.
+fn in_table(kind: PayloadKind) -> bool {
+    matches!(kind, PayloadKind::Route | PayloadKind::Served | PayloadKind::TrustBundle)
+}
+
+/// What a role or binding says, and since when.
+struct Said {
+    key: rbac::Key,
+    revision: i64,
+    fact: Option<Fact>,
+}
+
+fn fact_of(entry: &Entry) -> Option<Said> {
+    if entry.kind != PayloadKind::Rbac {
+        return None;
+    }
+    let fact = match &entry.payload {
+        Some(Payload::Rbac(fact)) => Some(Fact::clone(fact)),
+        _ => None,
+    };
+    // Keys have been checked where entries are decoded.
+    Some(Said { key: entry.key.parse().ok()?, revision: entry.revision, fact })
 }
 
 fn change_of(entry: &Entry) -> Option<Change> {

@@ -38,8 +38,9 @@ pub use endpoints::VersionInfo;
 pub use filters::cors::BadOrigin;
 pub use filters::hsts::BadDirective;
 pub use local::CONTROL_SERVICE_UNAVAILABLE;
+pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use settings::{
-    AuthenticationSettings, AuthorizationMode, FacadeSettings, FailStaticSettings, ProxyingSettings,
-    RequestHeaderSettings, ServingCertificate,
+    AuthenticationSettings, FacadeSettings, FailStaticSettings, ProxyingSettings, RequestHeaderSettings,
+    ServingCertificate,
 };
 pub use transport::{ControlTransport, GrpcService};

@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod pump;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,8 +26,10 @@ use portico_proto::objects::{
     watch_response,
 };
 use portico_proto::rpc_status::from_rpc;
+use tokio::time::timeout;
 
 use crate::body::Body;
+use crate::configuration::Configuration;
 use crate::context::RequestContext;
 use crate::filters::watch_termination::WatchShutdown;
 use crate::respond;
@@ -35,6 +38,9 @@ use answer::Head;
 
 /// The cause's reason when there is no control service to ask.
 pub const CONTROL_SERVICE_UNAVAILABLE: &str = "ControlServiceUnavailable";
+
+/// How long the answer to a write waits for the configuration to show it.
+const CONFIGURES: Duration = Duration::from_secs(1);
 
 /// Limits towards clients of local APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,7 @@ impl Default for LocalLimits {
 pub struct Local {
     transport: ControlTransport,
     limits: LocalLimits,
+    configuration: Arc<Configuration>,
     tasks: TaskSet,
 }
 
@@ -63,10 +70,16 @@ type Client = ObjectsClient<GrpcService>;
 type Refused = Box<Status>;
 
 impl Local {
-    /// Over this transport; pumps of watches run in `tasks`.
+    /// Over this transport; writes that change the configuration wait until it shows them; pumps of watches run in
+    /// `tasks`.
     #[must_use]
-    pub fn new(transport: ControlTransport, limits: LocalLimits, tasks: TaskSet) -> Self {
-        Self { transport, limits, tasks }
+    pub fn new(
+        transport: ControlTransport,
+        limits: LocalLimits,
+        configuration: Arc<Configuration>,
+        tasks: TaskSet,
+    ) -> Self {
+        Self { transport, limits, configuration, tasks }
     }
 
     /// Answers a request for a resource.
@@ -83,7 +96,12 @@ impl Local {
         let body = body::read(std::mem::take(&mut x.body), &x.parts.headers, self.limits.max_body).await?;
         let request = self.request(x, DoRequest { call: Some(call_of(x, body)) });
         let response = client(&self.transport.calls).r#do(request).await.map_err(|s| refused(x, &s))?;
-        Ok(done(x, response.into_inner()))
+        let answer = response.into_inner();
+        if answer.configures {
+            // Whoever has written is judged by it from the next request on; in vain when the stream is away.
+            let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
+        }
+        Ok(done(x, answer))
     }
 
     async fn list(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use portico_auth::authz::Mode;
 use portico_kit::tls::{CertPair, MinVersion};
 use tokio::sync::watch;
 
@@ -29,7 +30,7 @@ pub struct FacadeSettings {
     /// Authentication.
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
-    pub authorization: AuthorizationMode,
+    pub authorization: Vec<Mode>,
     /// Backends.
     pub proxying: ProxyingSettings,
     /// `--request-timeout`, 60 s.
@@ -126,16 +127,6 @@ pub struct RequestHeaderSettings {
     pub extra_headers_prefix: Vec<String>,
 }
 
-/// How requests are decided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AuthorizationMode {
-    /// By role.
-    #[default]
-    Rbac,
-    /// Everybody may do everything.
-    AlwaysAllow,
-}
-
 /// Backends.
 #[derive(Clone, Debug)]
 pub struct ProxyingSettings {
@@ -192,7 +183,7 @@ impl FacadeSettings {
             tls_cipher_suites: Vec::new(),
             external_hostname: String::new(),
             authentication: AuthenticationSettings::default(),
-            authorization: AuthorizationMode::default(),
+            authorization: vec![Mode::Rbac],
             proxying: ProxyingSettings::default(),
             request_timeout: Duration::from_secs(60),
             max_requests_inflight: 400,

@@ -14,6 +14,7 @@ pub mod object;
 pub mod openapi;
 pub mod pool;
 pub mod quantity;
+pub mod rbac;
 pub mod request_info;
 pub mod resolve;
 pub mod route;

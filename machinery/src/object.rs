@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use crate::gvk::{GroupVersion, GroupVersionKind};
 
 /// A JSON value that is passed on without being looked at.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct Node(pub Value);
 
 /// A list of them.

@@ -171,6 +171,7 @@ impl Server {
         let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
+        rooms.keep_policy(&registry, &believed.rbac, &tasks);
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use portico_auth::authz::Mode;
 use portico_machinery::expiration::Evaluator;
 
 /// Settings of the control service.
@@ -29,8 +30,8 @@ pub struct ServerSettings {
     pub request_header: Option<RequestHeader>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
-    /// Whether everybody may do everything.
-    pub always_allow: bool,
+    /// Who is asked what callers may do, in order.
+    pub authorization: Vec<Mode>,
     /// The client certificate that backends see when they are probed, and its key.
     pub proxy_client: Option<(PathBuf, PathBuf)>,
     /// How backends are dialled.

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portico_facade::{
-    AuthenticationSettings, AuthorizationMode, ControlTransport, Facade, FacadeSettings, FailStaticSettings,
-    ProxyingSettings, RequestHeaderSettings, RunningFacade, ServingCertificate,
+    AuthenticationSettings, ControlTransport, Facade, FacadeSettings, FailStaticSettings, ProxyingSettings,
+    RequestHeaderSettings, RunningFacade, ServingCertificate,
 };
 use portico_kit::tasks::TaskSet;
 use portico_proto::client::Connection;
 use portico_server::Server;
 
 use super::{Failure, Process};
-use crate::settings::{Mode, SettingError, Settings};
+use crate::settings::{SettingError, Settings};
 
 /// Starts the facade of an all-in-one.
 pub(super) fn beside(
@@ -111,10 +111,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         sni: s.sni_pairs()?,
         external_hostname: s.external_hostname.clone().unwrap_or_default(),
         authentication: authentication(settings),
-        authorization: match settings.authorization.authorization_mode {
-            Mode::Rbac => AuthorizationMode::Rbac,
-            Mode::AlwaysAllow => AuthorizationMode::AlwaysAllow,
-        },
+        authorization: settings.authorization.modes(),
         proxying: proxying(settings),
         request_timeout: s.request_timeout,
         max_requests_inflight: s.max_requests_inflight,

@@ -7,7 +7,7 @@ use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{RegistrySettings, RequestHeader, Server, ServerSettings, StoreSettings};
 
 use super::{Failure, Process};
-use crate::settings::{Mode, Settings};
+use crate::settings::Settings;
 
 /// The Kubernetes release that this build follows.
 const KUBERNETES: Release = Release { major: 1, minor: 36 };
@@ -37,7 +37,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         client_ca_file: s.authentication.client_ca_file.clone(),
         request_header: request_header(s),
         token_auth_file: s.authentication.token_auth_file.clone(),
-        always_allow: s.authorization.authorization_mode == Mode::AlwaysAllow,
+        authorization: s.authorization.modes(),
         proxy_client,
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),

@@ -10,7 +10,9 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 
 use super::StartError;
-use crate::settings::{AuthorizationMode, FacadeSettings, RequestHeaderSettings};
+use portico_auth::authz::Mode;
+
+use crate::settings::{FacadeSettings, RequestHeaderSettings};
 
 /// Files that say who is believed. Clones share them.
 #[derive(Clone)]
@@ -36,7 +38,7 @@ impl AuthFiles {
             client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
             proxy_ca: proxy_ca.transpose()?,
             tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
-            anonymous: auth.anonymous.unwrap_or(settings.authorization != AuthorizationMode::AlwaysAllow),
+            anonymous: auth.anonymous.unwrap_or(!settings.authorization.contains(&Mode::AlwaysAllow)),
         })
     }
 

@@ -7,11 +7,12 @@ use arc_swap::ArcSwap;
 use http::header::{HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use portico_auth::Union;
 use portico_auth::authn::TokenFile;
-use portico_auth::authz::BootstrapRbac;
-use portico_auth::{Authorizer, Union};
+use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
+use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
 
 use super::*;
 use crate::body::Body;
@@ -84,7 +85,7 @@ impl Rig {
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
         let union = Union::default().with_tokens(tokens).with_anonymous(true);
         let union = Arc::new(ArcSwap::from_pointee(union));
-        let authorizer: Arc<dyn Authorizer> = Arc::new(BootstrapRbac);
+        let authorizer = of_modes(&[Mode::Rbac], &everybody_may_see_the_version());
         let filters = Filters {
             mux_complete: MuxComplete { complete: self.complete.clone() },
             http_log: HttpLog { metrics: metrics.clone() },
@@ -109,6 +110,28 @@ impl Rig {
     async fn ask(&self, request: Request<Body>) -> Answer {
         ask(&self.chain(), request).await
     }
+}
+
+/// What the bootstrap policy gives to everybody, in short.
+fn everybody_may_see_the_version() -> Arc<Rbac> {
+    let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let rule = Rule {
+        verbs: list(&["get"]),
+        non_resource_urls: list(&["/healthz", "/livez", "/readyz", "/version"]),
+        ..Rule::default()
+    };
+    let groups = ["system:authenticated", "system:unauthenticated"];
+    let binding = Binding {
+        role: RoleRef { cluster: true, name: "info".to_owned() },
+        subjects: groups.map(|g| Subject::Group(g.to_owned())).to_vec(),
+    };
+    let facts = [
+        ("clusterroles/info", Fact::Rules(vec![rule])),
+        ("clusterrolebindings/info", Fact::Binding(binding)),
+    ];
+    let rbac = Rbac::default();
+    rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
+    Arc::new(rbac)
 }
 
 struct Answer {

@@ -5,11 +5,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use portico_machinery::{Attributes, GroupResource, Status};
+use portico_machinery::rbac::{Rule, cluster_admin};
+use portico_machinery::{Attributes, GroupResource, Status, UserInfo};
 
-mod bootstrap;
+mod builtin;
+mod mode;
+mod rbac;
 
-pub use bootstrap::BootstrapRbac;
+pub use builtin::{Facades, Masters};
+pub use mode::{Mode, of_modes};
+pub use rbac::Rbac;
 
 /// An authorizer's opinion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +59,26 @@ impl Decision {
     }
 }
 
+/// What a user may do, as far as it can be listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The rules, in the order of the authorizers.
+    pub rules: Vec<Rule>,
+    /// What went wrong while they were gathered.
+    pub errors: Vec<String>,
+    /// Whether some authorizer allows what it cannot list.
+    pub incomplete: bool,
+}
+
 /// Decides from memory, without waiting.
 pub trait Authorizer: Send + Sync {
     /// May this user do this?
     fn authorize(&self, attributes: &Attributes) -> Decision;
+
+    /// What this user may do in a namespace (empty: at cluster scope alone). By default there is nothing to list.
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
+        Rules::default()
+    }
 
     /// The same as a result: the 403 to answer with when the caller may not.
     ///
@@ -73,6 +94,10 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         (**self).authorize(attributes)
     }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        (**self).rules_for(user, namespace)
+    }
 }
 
 /// Lets everybody do everything (`--authorization-mode AlwaysAllow`).
@@ -82,6 +107,20 @@ pub struct AlwaysAllow;
 impl Authorizer for AlwaysAllow {
     fn authorize(&self, _: &Attributes) -> Decision {
         Decision::allow("")
+    }
+
+    fn rules_for(&self, _: &UserInfo, _: &str) -> Rules {
+        Rules { rules: cluster_admin().to_vec(), ..Rules::default() }
+    }
+}
+
+/// Lets nobody do anything (`--authorization-mode AlwaysDeny`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn authorize(&self, _: &Attributes) -> Decision {
+        Decision::no_opinion("Everything is forbidden.")
     }
 }
 
@@ -110,6 +149,17 @@ impl Authorizer for Union {
             }
         }
         Decision::no_opinion(reasons.join("\n"))
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        let mut all = Rules::default();
+        for authorizer in &self.0 {
+            let Rules { rules, errors, incomplete } = authorizer.rules_for(user, namespace);
+            all.rules.extend(rules);
+            all.errors.extend(errors);
+            all.incomplete |= incomplete;
+        }
+        all
     }
 }
 

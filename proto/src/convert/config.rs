@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
+use portico_machinery::rbac::{Fact, Key};
 use portico_machinery::route::{Availability, Backend, ResolveError, Route, ServiceReference, Target, Trust};
 
+use super::rbac;
 use crate::config as pb;
 
 /// A place in the life of one store.
@@ -56,6 +58,8 @@ pub enum Payload {
     Check(Check),
     /// A shared setting, under its name.
     Setting(String),
+    /// What a role or binding says, under its [`Key`].
+    Rbac(Arc<Fact>),
 }
 
 /// The kind of a payload: with the key it names an entry.
@@ -71,6 +75,8 @@ pub enum PayloadKind {
     Check,
     /// [`Payload::Setting`]
     Setting,
+    /// [`Payload::Rbac`]
+    Rbac,
 }
 
 impl Payload {
@@ -83,6 +89,7 @@ impl Payload {
             Self::TrustBundle(_) => PayloadKind::TrustBundle,
             Self::Check(_) => PayloadKind::Check,
             Self::Setting(_) => PayloadKind::Setting,
+            Self::Rbac(_) => PayloadKind::Rbac,
         }
     }
 }
@@ -112,6 +119,9 @@ pub enum InvalidEntry {
     /// A backend without any trust.
     #[error("entry {0:?}: no trust is given for the backend")]
     NoTrust(String),
+    /// A role or binding that says nothing, or whose key names none.
+    #[error("entry {0:?} is no role and no binding")]
+    Rbac(String),
 }
 
 impl From<&Entry> for pb::Entry {
@@ -125,11 +135,13 @@ impl From<&Entry> for pb::Entry {
                 P::Check(pb::Check { endpoints: c.endpoints.clone(), ok: c.ok, message: c.message.clone() })
             }
             (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
+            (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
             (None, PayloadKind::Served) => P::Served(pb::Served::default()),
             (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
             (None, PayloadKind::Check) => P::Check(pb::Check::default()),
             (None, PayloadKind::Setting) => P::Setting(pb::Setting::default()),
+            (None, PayloadKind::Rbac) => P::Rbac(pb::Rbac::default()),
         };
         Self {
             key: entry.key.clone(),
@@ -153,7 +165,11 @@ impl TryFrom<pb::Entry> for Entry {
             P::TrustBundle(_) => PayloadKind::TrustBundle,
             P::Check(_) => PayloadKind::Check,
             P::Setting(_) => PayloadKind::Setting,
+            P::Rbac(_) => PayloadKind::Rbac,
         };
+        if kind == PayloadKind::Rbac && key.parse::<Key>().is_err() {
+            return Err(InvalidEntry::Rbac(key));
+        }
         if entry.deleted {
             return Ok(Self { kind, key, revision, payload: None });
         }
@@ -164,6 +180,10 @@ impl TryFrom<pb::Entry> for Entry {
             P::TrustBundle(b) => Payload::TrustBundle(Bytes::copy_from_slice(&b.pem)),
             P::Check(c) => Payload::Check(Check { endpoints: c.endpoints, ok: c.ok, message: c.message }),
             P::Setting(s) => Payload::Setting(s.value),
+            P::Rbac(said) => match rbac::from_proto(said) {
+                Some(fact) => Payload::Rbac(Arc::new(fact)),
+                None => return Err(InvalidEntry::Rbac(key)),
+            },
         };
         Ok(Self { kind, key, revision, payload: Some(payload) })
     }
@@ -323,6 +343,12 @@ mod tests {
             Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
             Payload::Setting("v".into()),
         ];
+        let facts = ["roles/n/r", "rolebindings/n/b"].into_iter().zip(super::rbac::tests::facts());
+        for (key, fact) in facts {
+            let payload = Some(Payload::Rbac(Arc::new(fact)));
+            round_trip(&Entry { kind: PayloadKind::Rbac, key: key.into(), revision: 7, payload });
+            round_trip(&Entry { kind: PayloadKind::Rbac, key: key.into(), revision: 7, payload: None });
+        }
         for mut payload in payloads {
             if let Payload::Served(served) = &mut payload {
                 Arc::make_mut(served).source = Source::Crd;
@@ -339,5 +365,10 @@ mod tests {
             Entry::try_from(pb::Entry { key: "k".into(), ..pb::Entry::default() }),
             Err(InvalidEntry::UnknownPayload("k".into()))
         );
+        for key in ["roles/n/r", "pods/n/p"] {
+            let payload = Some(pb::entry::Payload::Rbac(pb::Rbac::default()));
+            let entry = pb::Entry { key: key.into(), payload, ..pb::Entry::default() };
+            assert_eq!(Entry::try_from(entry), Err(InvalidEntry::Rbac(key.into())));
+        }
     }
 }

@@ -12,5 +12,6 @@ pub mod informers;
 pub mod log;
 pub mod namespace;
 pub mod per_namespace;
+pub mod rbac;
 pub mod system_namespaces;
 pub mod system_objects;

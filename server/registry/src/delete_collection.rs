@@ -14,28 +14,30 @@ use crate::served::Served;
 const TOGETHER: usize = 64;
 
 impl Inner {
-    /// What was there, as it was before.
+    /// What was there, as it was before, and the revision of the last deletion (0 when there was none).
     pub(crate) async fn delete_collection(
         &self,
         served: &Served,
         namespace: &str,
         select: &ListOptions,
         options: &DeleteOptions,
-    ) -> Result<Page> {
+    ) -> Result<(Page, i64)> {
         served.require("deletecollection")?;
         let page = self.list(served, namespace, select).await?;
+        let mut last = 0;
         for together in page.records.chunks(TOGETHER) {
             let deletions = together.iter().map(|record| self.delete_one(served, record, options));
-            try_join_all(deletions).await?;
+            last = try_join_all(deletions).await?.into_iter().fold(last, i64::max);
         }
-        Ok(page)
+        Ok((page, last))
     }
 
-    async fn delete_one(&self, served: &Served, record: &Record, options: &DeleteOptions) -> Result<()> {
+    async fn delete_one(&self, served: &Served, record: &Record, options: &DeleteOptions) -> Result<i64> {
         let key = &record.key;
         match self.delete(served, key.namespace(), key.name(), options).await {
-            Err(status) if status.reason() != Reason::NotFound => Err(status),
-            _ => Ok(()),
+            Ok(deleted) => Ok(deleted.stored.revision()),
+            Err(status) if status.reason() == Reason::NotFound => Ok(0),
+            Err(status) => Err(status),
         }
     }
 }

@@ -251,7 +251,7 @@ impl Request<'_> {
             uid: stored.uid().to_owned(),
             ..Details::default()
         }));
-        Ok(Answer::status(status).dressed(wanted))
+        Ok(Answer { revision: stored.revision(), ..Answer::status(status) }.dressed(wanted))
     }
 
     async fn delete_collection(&self) -> Result<Answer> {
@@ -260,8 +260,9 @@ impl Request<'_> {
         let select = self.query.list_options(false)?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
         let include = self.include(wanted.form)?;
-        let page = self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
-        let revision = page.revision;
+        let (page, last) =
+            self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
+        let revision = page.revision.max(last);
         let body = forms::stream(self.inner, &self.served, wanted.form, include, page);
         Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }

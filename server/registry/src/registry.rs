@@ -326,7 +326,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Listed> {
         let served = self.inner.served(resource)?;
-        let page = self.inner.delete_collection(&served, namespace, select, options).await?;
+        let (page, _) = self.inner.delete_collection(&served, namespace, select, options).await?;
         Ok(page.into())
     }
 

@@ -3,10 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use portico_auth::authz::Rbac;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::informers::Informers;
+use portico_controllers::rbac;
+use portico_controllers::rbac::policy::{Changes, PolicyFeed};
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -14,6 +17,7 @@ use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::resolve::Readings;
+use portico_proto::convert::{Payload, PayloadKind};
 use portico_registry::Registry;
 use portico_routes::{Evidence, Installed, Routes};
 use portico_server_catalog::Documents;
@@ -36,6 +40,7 @@ pub(super) struct Rooms {
     judge: Judge,
     auto_register: AutoRegister,
     informers: Informers,
+    policy: PolicyFeed,
     served: ServedHere,
     /// Given once all checks have passed for the first time.
     pub(super) ready: Signal,
@@ -74,6 +79,7 @@ impl Rooms {
             judge,
             auto_register,
             informers,
+            policy: PolicyFeed::new(),
             served,
             ready: Signal::new("ServerReady"),
         };
@@ -127,6 +133,10 @@ impl Rooms {
             cx.tasks.spawn("system-namespaces", namespaces.run(r, cx.tasks.clone()));
             Ok(())
         })?;
+        let r = registry.clone();
+        hooks.add_post_start("rbac/bootstrap-roles", move |cx: HookContext| async move {
+            cx.stop.run_until_cancelled(rbac::bootstrap::reconcile(&r)).await.unwrap_or(Ok(()))
+        })?;
         let (r, lease) = (registry.clone(), IdentityLease::new(identity()));
         hooks.add_post_start(
             "start-kube-apiserver-identity-lease-controller",
@@ -136,6 +146,22 @@ impl Rooms {
             },
         )?;
         Ok(())
+    }
+
+    /// Keeps those who decide up to date: here at once, facades by the board.
+    pub(super) fn keep_policy(&self, registry: &Registry, rbac: &Arc<Rbac>, tasks: &TaskSet) {
+        let (board, rbac) = (self.board.clone(), Arc::clone(rbac));
+        let sink = move |revision, changes: Changes| {
+            let posted = changes.iter().map(|(key, fact)| {
+                let payload = fact.clone().map(|fact| Payload::Rbac(Arc::new(fact)));
+                (PayloadKind::Rbac, key.to_string(), payload)
+            });
+            let posted: Vec<_> = posted.collect();
+            rbac.update(changes);
+            board.post_at(revision, posted);
+        };
+        let feed = self.policy.clone().run(registry.clone(), tasks.clone(), sink);
+        tasks.spawn_critical("rbac-policy", feed);
     }
 
     /// The checks that are no hooks: store, informers, auto-registration.
@@ -166,6 +192,7 @@ impl Rooms {
             store_id: identity.store_id.clone(),
             epoch: identity.epoch.to_string(),
             revisions: store.revisions(),
+            policy_known: self.policy.known(),
         })
     }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portico_auth::authn::{Authority, TokenFile};
-use portico_auth::authz::BootstrapRbac;
+use portico_auth::authz::{Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
-use portico_auth::{Authorizer, Union, authz};
+use portico_auth::{Authorizer, Union};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 
@@ -19,6 +19,8 @@ use crate::settings::ServerSettings;
 pub(super) struct Believed {
     pub(super) identities: Arc<Identities>,
     pub(super) authorizer: Arc<dyn Authorizer>,
+    /// What roles and bindings say, for the authorizer.
+    pub(super) rbac: Arc<Rbac>,
     internal: Authority,
     files: Vec<FileWatch<Part>>,
 }
@@ -70,10 +72,10 @@ impl Believed {
         let clients = watched(settings.client_ca_file.as_ref(), client_ca)?;
         let tokens = watched(settings.token_auth_file.as_ref(), tokens)?;
         let files: Vec<_> = clients.into_iter().chain(tokens).collect();
-        let authorizer: Arc<dyn Authorizer> =
-            if settings.always_allow { Arc::new(authz::AlwaysAllow) } else { Arc::new(BootstrapRbac) };
+        let rbac = Arc::new(Rbac::default());
+        let authorizer = of_modes(&settings.authorization, &rbac);
         let identities = Identities::new(union(&internal, &files), Arc::clone(&authorizer), local);
-        Ok(Self { identities: Arc::new(identities), authorizer, internal, files })
+        Ok(Self { identities: Arc::new(identities), authorizer, rbac, internal, files })
     }
 
     /// Takes changed files up, by period and when told.

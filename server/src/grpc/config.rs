@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
+use portico_kit::lifecycle::Signal;
 use portico_kit::pki::Authority;
 use portico_kit::tasks::TaskSet;
 use portico_proto::config as pb;
@@ -34,6 +35,8 @@ pub(crate) struct Sources {
     pub(crate) routes: Routes,
     /// Everything that is no route.
     pub(crate) board: Board,
+    /// Given once every role and binding is on the board.
+    pub(crate) policy_known: Signal,
     /// The store's identity and epoch; the revision is the routes'.
     pub(crate) store_id: String,
     /// See [`Version::epoch`].

@@ -28,19 +28,20 @@ impl ObjectsService {
     }
 
     /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
-    /// native ones.
+    /// native ones. Tells, too, whether the call changes what facades decide by.
     async fn serve(
         &self,
         caller: &crate::chain::Caller,
         call: Option<portico_proto::objects::Call>,
-    ) -> RpcResult<Answer> {
+    ) -> RpcResult<(Answer, bool)> {
         let call = required(call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(caller, call::request_info(&call))?;
+        let configures = call::configures(&call);
         let answer = self.registry.serve(call).await;
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
-            _ => Ok(answer),
+            _ => Ok((answer, configures)),
         }
     }
 }
@@ -52,14 +53,14 @@ impl Objects for ObjectsService {
 
     async fn r#do(&self, request: Request<DoRequest>) -> RpcResult<Response<DoResponse>> {
         let caller = caller(&request)?;
-        let answer = self.serve(&caller, request.into_inner().call).await?;
-        let native = !caller.is_forwarded();
-        Ok(Response::new(call::response(answer, native).await?))
+        let (answer, configures) = self.serve(&caller, request.into_inner().call).await?;
+        let response = call::response(answer, !caller.is_forwarded()).await?;
+        Ok(Response::new(DoResponse { configures, ..response }))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> RpcResult<Response<ListParts>> {
         let caller = caller(&request)?;
-        let answer = self.serve(&caller, request.into_inner().call).await?;
+        let (answer, _) = self.serve(&caller, request.into_inner().call).await?;
         let head = ListResponse {
             code: u32::from(answer.code),
             media_type: call::media_type(&answer, !caller.is_forwarded()),
@@ -74,7 +75,7 @@ impl Objects for ObjectsService {
 
     async fn watch(&self, request: Request<WatchRequest>) -> RpcResult<Response<WatchSteps>> {
         let caller = caller(&request)?;
-        let answer = self.serve(&caller, request.into_inner().call).await?;
+        let (answer, _) = self.serve(&caller, request.into_inner().call).await?;
         let media_type = call::media_type(&answer, !caller.is_forwarded());
         let steps = match answer {
             Answer { body: Body::Watch(frames), warnings, .. } => {

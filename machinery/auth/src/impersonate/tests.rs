@@ -1,7 +1,7 @@
-//! Impersonation against scripted rights, and against the bootstrap policy's refusals as upstream words them.
+//! Impersonation against scripted rights, and against the refusals of who has none as upstream words them.
 
 use super::*;
-use crate::authz::{BootstrapRbac, Decision};
+use crate::authz::{Decision, Masters};
 
 /// Allows exactly these questions: `verb resource[/sub] name [namespace]` or `verb path`.
 struct Rights(&'static [&'static str]);
@@ -100,7 +100,7 @@ fn administrators_become_whom_they_like() {
         ),
     ];
     for (fields, groups, constraint) in rows {
-        let got = impersonate(&BootstrapRbac, &admin, &list_namespaces(), &wanted(fields)).unwrap();
+        let got = impersonate(&Masters, &admin, &list_namespaces(), &wanted(fields)).unwrap();
         assert_eq!(got.user.groups, groups, "{fields:?}");
         assert_eq!(got.constraint, constraint, "{fields:?}");
     }
@@ -117,7 +117,7 @@ fn a_refusal_shows_the_first_modes_words() {
         (alice(), "system:node:n1", "arbitrary-node"),
     ] {
         let request = wanted(&[("Impersonate-User", user)]);
-        let status = impersonate(&BootstrapRbac, &caller, &list_namespaces(), &request).unwrap_err();
+        let status = impersonate(&Masters, &caller, &list_namespaces(), &request).unwrap_err();
         let want = format!(
             "namespaces is forbidden: User {:?} cannot impersonate-on:{mode}:list resource \"namespaces\" in API group \"\" at the cluster scope",
             caller.name
@@ -127,7 +127,7 @@ fn a_refusal_shows_the_first_modes_words() {
     }
     let request = RequestInfo::parse("GET", "/metrics", "").unwrap();
     let status =
-        impersonate(&BootstrapRbac, &alice(), &request, &wanted(&[("Impersonate-User", "zoe")])).unwrap_err();
+        impersonate(&Masters, &alice(), &request, &wanted(&[("Impersonate-User", "zoe")])).unwrap_err();
     assert_eq!(
         status.message,
         r#"forbidden: User "alice" cannot impersonate-on:user-info:get path "/metrics""#
@@ -200,5 +200,5 @@ fn a_service_account_may_be_the_node_it_runs_on_only_with_the_right_node_in_its_
 fn porticos_own_groups_cannot_be_taken_even_by_administrators() {
     let admin = UserInfo::new("admin", ["system:masters"]);
     let request = wanted(&[("Impersonate-User", "zoe"), ("Impersonate-Group", crate::authn::FACADES)]);
-    assert_eq!(impersonate(&BootstrapRbac, &admin, &list_namespaces(), &request).unwrap_err().code, 403);
+    assert_eq!(impersonate(&Masters, &admin, &list_namespaces(), &request).unwrap_err().code, 403);
 }

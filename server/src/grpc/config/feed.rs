@@ -40,8 +40,9 @@ impl Feed {
     /// Feeds until either side leaves.
     pub(super) async fn run(self, mut inbound: Streaming<pb::StreamRequest>) {
         let seat = self.facades.connect(self.peer.clone(), self.address.clone());
-        // Before every object is routed an empty table would look like a truth.
+        // Before every object is routed an empty table would look like a truth, and so would an empty policy.
         self.sources.routes.initiated().signaled().await;
+        self.sources.policy_known.signaled().await;
         let mut routes = self.sources.publisher().subscribe(None);
         let mut board = self.sources.board.subscribe();
         // The version that the facade has; 0 before the first snapshot, which carries the board, too.
@@ -83,8 +84,8 @@ impl Feed {
                 *sent = snapshot.revision;
                 self.send(M::Begin(pb::Begin { version: version.clone() })).await?;
                 let routes = snapshot.entries.into_iter().map(|(k, e)| entry(&k, Some(e), snapshot.revision));
-                let posted = board.look_at_all().into_iter();
-                let posted = posted.map(|(key, p)| board::entry(key, Some(&p), snapshot.revision));
+                let (shown, posted) = board.look_at_all();
+                let posted = posted.into_iter().map(|(key, p)| board::entry(key, Some(&p), shown));
                 self.send_entries(posted.chain(routes), None).await?;
                 self.send(M::End(pb::End { version })).await
             }
@@ -112,12 +113,12 @@ impl Feed {
         if let Some(update) = routes.try_next() {
             self.send_update(update, board, sent).await?;
         }
-        let changes = board.look();
+        let (shown, changes) = board.look();
         if changes.is_empty() {
             return Ok(());
         }
         let version = pb::Version::from(&self.sources.version(*sent));
-        let entries = changes.into_iter().map(|(key, payload)| board::entry(key, payload.as_deref(), *sent));
+        let entries = changes.into_iter().map(|(key, payload)| board::entry(key, payload.as_deref(), shown));
         self.send_entries(entries, Some(version)).await
     }
 

@@ -65,6 +65,12 @@ pub(super) fn request_info(call: &Call) -> RequestInfo {
     }
 }
 
+/// Whether a call changes what facades decide by.
+pub(super) fn configures(call: &Call) -> bool {
+    let writes = matches!(call.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection");
+    writes && portico_controllers::rbac::is_policy(&call.target.group_resource())
+}
+
 /// The media type to say. Bodies are JSON; only a facade, which rewrites them, is told of YAML.
 pub(super) fn media_type(answer: &Answer, native: bool) -> String {
     if native { "application/json".to_owned() } else { answer.media_type().to_owned() }
@@ -83,6 +89,7 @@ pub(super) async fn response(answer: Answer, native: bool) -> RpcResult<pb::DoRe
         retry_after_seconds: answer.status.as_ref().map_or(0, |s| s.retry_after_seconds()),
         audit_annotations: answer.audit.into_iter().collect(),
         warnings: answer.warnings,
+        configures: false,
         body: whole(answer.body).await?,
     })
 }

@@ -1,0 +1,61 @@
+//! What no policy can give or take: everything to `system:masters`, and to facades the services made for them.
+//!
+//! Upstream rules: generic API server 11.3 (privileged groups). Must not know RBAC.
+
+use portico_machinery::Attributes;
+use portico_machinery::user::MASTERS;
+
+use super::{Authorizer, Decision};
+use crate::authn::FACADES;
+
+/// Lets `system:masters` do everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Masters;
+
+impl Authorizer for Masters {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        if attributes.user.in_group(MASTERS) { Decision::allow("") } else { Decision::no_opinion("") }
+    }
+}
+
+/// Lets facades' certificates call the services that exist for facades.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facades;
+
+/// Prefixes of their paths.
+const SERVICES: [&str; 2] = ["/grpc/portico.config.v1.Config/", "/grpc/portico.catalog.v1.Catalog/"];
+
+impl Authorizer for Facades {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        let request = &attributes.request;
+        let service = !request.is_resource_request && SERVICES.iter().any(|s| request.path.starts_with(s));
+        if service && attributes.user.in_group(FACADES) {
+            Decision::allow("facades")
+        } else {
+            Decision::no_opinion("")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::UserInfo;
+
+    use super::*;
+
+    #[test]
+    fn facades_may_call_what_is_theirs_and_nothing_else() {
+        let facade = UserInfo::new("facade-1", [FACADES]);
+        let alice = UserInfo::new("alice", ["dev"]);
+        for (path, theirs) in [
+            ("/grpc/portico.config.v1.Config/Stream", true),
+            ("/grpc/portico.catalog.v1.Catalog/Get", true),
+            ("/grpc/portico.config.v1.ConfigX/Stream", false),
+            ("/grpc/portico.admin.v1.Admin/SetLogLevel", false),
+        ] {
+            let may =
+                |user: &UserInfo| Facades.authorize(&Attributes::path(user.clone(), "post", path)).allowed();
+            assert_eq!((may(&facade), may(&alice)), (theirs, false), "{path}");
+        }
+    }
+}

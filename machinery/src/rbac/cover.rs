@@ -1,0 +1,154 @@
+//! Escalation: which of the rights to be granted the one who grants does not hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::rule::path_matches;
+use super::{ALL, Rule};
+use crate::user::UserInfo;
+
+/// What whoever writes an aggregation must hold: every verb on everything.
+#[must_use]
+pub fn cluster_admin() -> [Rule; 2] {
+    let all = || vec![ALL.to_owned()];
+    [
+        Rule { verbs: all(), api_groups: all(), resources: all(), ..Rule::default() },
+        Rule { verbs: all(), non_resource_urls: all(), ..Rule::default() },
+    ]
+}
+
+/// The rights of `wanted` that no rule of `held` covers, one verb on one thing each.
+#[must_use]
+pub fn missing(held: &[Rule], wanted: &[Rule]) -> Vec<Rule> {
+    let rights = wanted.iter().flat_map(rights_of);
+    rights.filter(|right| !held.iter().any(|rule| covers(rule, right))).collect()
+}
+
+/// Upstream's words for a caller who grants what they do not hold; nothing when they hold it all. `errors` are those
+/// met while their rules were gathered.
+#[must_use]
+pub fn escalation(user: &UserInfo, held: &[Rule], errors: &[String], wanted: &[Rule]) -> Option<String> {
+    let missing = missing(held, wanted);
+    if missing.is_empty() {
+        return None;
+    }
+    let lines: BTreeSet<String> = compact(missing).iter().map(describe).collect();
+    let lines: Vec<String> = lines.into_iter().collect();
+    let mut words = format!(
+        "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+        user.name,
+        quoted(&user.groups),
+        lines.join("\n")
+    );
+    if !errors.is_empty() {
+        words.push_str(&format!("; resolution errors: [{}]", super::policy::aggregate(errors)));
+    }
+    Some(words)
+}
+
+/// A rule in its smallest parts: (group, resource, name, verb) or (URL, verb).
+fn rights_of(rule: &Rule) -> Vec<Rule> {
+    let mut rights = Vec::new();
+    let one = |text: &String| vec![text.clone()];
+    for group in &rule.api_groups {
+        for resource in &rule.resources {
+            for verb in &rule.verbs {
+                let right = Rule {
+                    verbs: one(verb),
+                    api_groups: one(group),
+                    resources: one(resource),
+                    ..Rule::default()
+                };
+                if rule.resource_names.is_empty() {
+                    rights.push(right);
+                    continue;
+                }
+                let named = rule.resource_names.iter();
+                rights.extend(named.map(|name| Rule { resource_names: one(name), ..right.clone() }));
+            }
+        }
+    }
+    for url in &rule.non_resource_urls {
+        let verbs = rule.verbs.iter();
+        rights.extend(verbs.map(|verb| Rule {
+            verbs: one(verb),
+            non_resource_urls: one(url),
+            ..Rule::default()
+        }));
+    }
+    rights
+}
+
+/// Whether a held rule covers a single right.
+fn covers(held: &Rule, right: &Rule) -> bool {
+    let names = match (held.resource_names.is_empty(), right.resource_names.is_empty()) {
+        (true, _) => true,
+        (false, true) => false,
+        (false, false) => right.resource_names.iter().all(|name| held.resource_names.contains(name)),
+    };
+    names
+        && has_all(&held.verbs, &right.verbs)
+        && has_all(&held.api_groups, &right.api_groups)
+        && right.resources.iter().all(|resource| resource_covered(&held.resources, resource))
+        && right
+            .non_resource_urls
+            .iter()
+            .all(|url| held.non_resource_urls.iter().any(|h| path_matches(h, url)))
+}
+
+fn has_all(held: &[String], wanted: &[String]) -> bool {
+    held.iter().any(|one| one == ALL) || wanted.iter().all(|one| held.contains(one))
+}
+
+/// `*`, the same, or `*/sub` for any `resource/sub`.
+fn resource_covered(held: &[String], wanted: &str) -> bool {
+    let subresource = wanted.split_once('/').map(|(_, sub)| sub);
+    held.iter().any(|one| {
+        one == ALL || one == wanted || one.strip_prefix("*/").is_some_and(|sub| subresource == Some(sub))
+    })
+}
+
+/// Joins the verbs of rights to the same resource; those to paths stay as they are.
+fn compact(rights: Vec<Rule>) -> Vec<Rule> {
+    let mut resources: BTreeMap<(Vec<String>, Vec<String>, Vec<String>), Rule> = BTreeMap::new();
+    let mut others = Vec::new();
+    for right in rights {
+        if right.resources.is_empty() {
+            others.push(right);
+            continue;
+        }
+        let thing = (right.api_groups.clone(), right.resources.clone(), right.resource_names.clone());
+        match resources.get_mut(&thing) {
+            Some(known) => known.verbs.extend(right.verbs),
+            None => drop(resources.insert(thing, right)),
+        }
+    }
+    others.extend(resources.into_values());
+    others
+}
+
+/// `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
+fn describe(rule: &Rule) -> String {
+    let parts = [
+        ("APIGroups", &rule.api_groups),
+        ("Resources", &rule.resources),
+        ("NonResourceURLs", &rule.non_resource_urls),
+        ("ResourceNames", &rule.resource_names),
+        ("Verbs", &rule.verbs),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, list)| !list.is_empty())
+        .map(|(name, list)| format!("{name}:{}", quoted(list)))
+        .collect();
+    format!("{{{}}}", parts.join(", "))
+}
+
+/// `["a" "b"]`
+fn quoted(list: &[String]) -> String {
+    let words: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
+    format!("[{}]", words.join(" "))
+}
+
+#[cfg(test)]
+#[path = "cover_tests.rs"]
+mod tests;

@@ -1,0 +1,140 @@
+//! Escalation: the words, and that nothing uncovered slips through.
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+use super::*;
+use crate::request_info::RequestInfo;
+
+fn list(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+fn rule(verbs: &[&str], groups: &[&str], resources: &[&str], names: &[&str]) -> Rule {
+    Rule {
+        verbs: list(verbs),
+        api_groups: list(groups),
+        resources: list(resources),
+        resource_names: list(names),
+        ..Rule::default()
+    }
+}
+
+fn urls(verbs: &[&str], urls: &[&str]) -> Rule {
+    Rule { verbs: list(verbs), non_resource_urls: list(urls), ..Rule::default() }
+}
+
+#[test]
+fn what_is_missing_is_told_by_thing_with_its_verbs() {
+    let alice = UserInfo::new("alice", ["dev", "system:authenticated"]);
+    let held = [rule(&["get"], &["apps"], &["deployments"], &[])];
+    let wanted = [
+        rule(&["get", "list", "watch"], &["apps", ""], &["deployments"], &[]),
+        rule(&["delete"], &["apps"], &["deployments/scale"], &["web", "db"]),
+        urls(&["get", "post"], &["/x"]),
+    ];
+    let words = escalation(&alice, &held, &[], &wanted).unwrap();
+    assert_eq!(
+        words,
+        r#"user "alice" (groups=["dev" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:
+{APIGroups:[""], Resources:["deployments"], Verbs:["get" "list" "watch"]}
+{APIGroups:["apps"], Resources:["deployments"], Verbs:["list" "watch"]}
+{APIGroups:["apps"], Resources:["deployments/scale"], ResourceNames:["db"], Verbs:["delete"]}
+{APIGroups:["apps"], Resources:["deployments/scale"], ResourceNames:["web"], Verbs:["delete"]}
+{NonResourceURLs:["/x"], Verbs:["get"]}
+{NonResourceURLs:["/x"], Verbs:["post"]}"#
+    );
+    let with = escalation(&alice, &[], &["a".into(), "b".into()], &held).unwrap();
+    assert!(with.ends_with("Verbs:[\"get\"]}; resolution errors: [[a, b]]"), "{with}");
+}
+
+#[test]
+fn held_rules_cover_what_they_contain() {
+    #[rustfmt::skip]
+    let cases = [
+        (rule(&["*"], &["*"], &["*"], &[]), rule(&["get"], &["apps"], &["deployments/scale"], &["a"]), true),
+        (rule(&["get"], &[""], &["pods"], &[]), rule(&["get"], &[""], &["pods/log"], &[]), false),
+        (rule(&["get"], &[""], &["*/log"], &[]), rule(&["get"], &[""], &["pods/log"], &[]), true),
+        (rule(&["get"], &[""], &["pods"], &["a"]), rule(&["get"], &[""], &["pods"], &[]), false),
+        (rule(&["get"], &[""], &["pods"], &[]), rule(&["get"], &[""], &["pods"], &["a"]), true),
+        (rule(&["get"], &[""], &["pods"], &[]), rule(&["*"], &[""], &["pods"], &[]), false),
+        (rule(&["get"], &[""], &["pods"], &[]), rule(&[], &[""], &["nodes"], &[]), true),
+        (urls(&["get"], &["/a/*"]), urls(&["get"], &["/a/b", "/a/*"]), true),
+        (urls(&["get"], &["/a/*"]), urls(&["get"], &["/a"]), false),
+    ];
+    for (held, wanted, covered) in cases {
+        assert_eq!(missing(&[held.clone()], &[wanted.clone()]).is_empty(), covered, "{held:?} {wanted:?}");
+    }
+    assert!(missing(&cluster_admin(), &[urls(&["get"], &["/x"])]).is_empty());
+}
+
+const VERBS: [&str; 3] = ["get", "list", "*"];
+const GROUPS: [&str; 3] = ["", "apps", "*"];
+const RESOURCES: [&str; 5] = ["pods", "pods/log", "*/log", "nodes/log", "*"];
+const NAMES: [&str; 2] = ["a", "b"];
+const URLS: [&str; 4] = ["/a", "/a/*", "/a/b", "*"];
+
+fn some(of: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    subsequence(of, 0..=2.min(of.len())).prop_map(|words| list(&words))
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let resource = (some(&VERBS), some(&GROUPS), some(&RESOURCES), some(&NAMES)).prop_map(
+        |(verbs, api_groups, resources, resource_names)| Rule {
+            verbs,
+            api_groups,
+            resources,
+            resource_names,
+            ..Rule::default()
+        },
+    );
+    let url = (some(&VERBS), some(&URLS)).prop_map(|(verbs, non_resource_urls)| Rule {
+        verbs,
+        non_resource_urls,
+        ..Rule::default()
+    });
+    prop_oneof![3 => resource, 1 => url]
+}
+
+fn any_request() -> impl Strategy<Value = RequestInfo> {
+    let verb = select(vec!["get", "list"]);
+    let group = select(vec!["", "apps"]);
+    let resource = select(vec![("pods", ""), ("pods", "log"), ("nodes", "log"), ("nodes", "")]);
+    let name = select(vec!["", "a", "b"]);
+    let path = select(vec!["", "/a", "/a/b", "/a/c"]);
+    (verb, group, resource, name, path).prop_map(|(verb, group, (resource, sub), name, path)| RequestInfo {
+        is_resource_request: path.is_empty(),
+        verb: verb.into(),
+        api_group: group.into(),
+        resource: resource.into(),
+        subresource: sub.into(),
+        name: name.into(),
+        path: path.into(),
+        ..RequestInfo::default()
+    })
+}
+
+proptest! {
+    #[test]
+    fn whoever_holds_all_may_do_all_that_is_granted(
+        held in prop::collection::vec(any_rule(), 0..4),
+        wanted in prop::collection::vec(any_rule(), 0..3),
+        request in any_request(),
+    ) {
+        let granted = wanted.iter().any(|rule| rule.allows(&request));
+        if granted && missing(&held, &wanted).is_empty() {
+            prop_assert!(held.iter().any(|rule| rule.allows(&request)));
+        }
+    }
+
+    #[test]
+    fn what_is_missing_makes_up_for_what_is_not_held(
+        held in prop::collection::vec(any_rule(), 0..4),
+        wanted in prop::collection::vec(any_rule(), 0..3),
+    ) {
+        let mut all = held.clone();
+        all.extend(missing(&held, &wanted));
+        prop_assert!(missing(&all, &wanted).is_empty());
+        prop_assert!(missing(&wanted, &wanted).is_empty());
+    }
+}

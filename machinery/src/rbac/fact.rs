@@ -1,0 +1,225 @@
+//! What decisions need of the four kinds: facts under keys, as they also travel to facades.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{GROUP, Rule};
+use crate::gvk::GroupResource;
+use crate::object::{Cursor, Object};
+
+/// One of the four kinds, by its resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Resource {
+    /// `clusterroles`
+    ClusterRoles,
+    /// `clusterrolebindings`
+    ClusterRoleBindings,
+    /// `roles`
+    Roles,
+    /// `rolebindings`
+    RoleBindings,
+}
+
+impl Resource {
+    /// All four.
+    pub const ALL: [Self; 4] =
+        [Self::ClusterRoles, Self::ClusterRoleBindings, Self::Roles, Self::RoleBindings];
+
+    /// The plural resource.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClusterRoles => "clusterroles",
+            Self::ClusterRoleBindings => "clusterrolebindings",
+            Self::Roles => "roles",
+            Self::RoleBindings => "rolebindings",
+        }
+    }
+
+    /// The kind.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::ClusterRoles => "ClusterRole",
+            Self::ClusterRoleBindings => "ClusterRoleBinding",
+            Self::Roles => "Role",
+            Self::RoleBindings => "RoleBinding",
+        }
+    }
+
+    /// Whether its objects are bindings.
+    #[must_use]
+    pub fn binds(self) -> bool {
+        matches!(self, Self::ClusterRoleBindings | Self::RoleBindings)
+    }
+
+    /// Group and resource.
+    #[must_use]
+    pub fn group_resource(self) -> GroupResource {
+        GroupResource::new(GROUP, self.name())
+    }
+}
+
+/// Which object a fact was read off; printed `resource/[namespace/]name`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// Its resource.
+    pub resource: Resource,
+    /// Its namespace, empty at cluster scope.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => write!(f, "{}/{}", self.resource.name(), self.name),
+            namespace => write!(f, "{}/{namespace}/{}", self.resource.name(), self.name),
+        }
+    }
+}
+
+/// A text that is no key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no role and no binding")]
+pub struct KeyError(String);
+
+impl FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let (resource, rest) = text.split_once('/').ok_or_else(|| KeyError(text.to_owned()))?;
+        let resource = Resource::ALL.into_iter().find(|r| r.name() == resource);
+        // Names may hold colons, never slashes.
+        let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
+        match resource {
+            Some(resource) if !name.is_empty() => {
+                Ok(Self { resource, namespace: namespace.to_owned(), name: name.to_owned() })
+            }
+            _ => Err(KeyError(text.to_owned())),
+        }
+    }
+}
+
+/// The role that a binding grants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleRef {
+    /// Whether it is a ClusterRole; otherwise a Role in the binding's namespace.
+    pub cluster: bool,
+    /// Its name.
+    pub name: String,
+}
+
+impl RoleRef {
+    /// The role's kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        if self.cluster { "ClusterRole" } else { "Role" }
+    }
+}
+
+/// Whom a binding concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A user of this name.
+    User(String),
+    /// A group's members.
+    Group(String),
+    /// A service account; its namespace is the binding's when it names none.
+    ServiceAccount {
+        /// Its namespace; never empty for a subject that can match.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Subject {
+    /// The subject that stands at a place in a binding; nothing for kinds that nobody knows.
+    fn read(at: &Cursor<'_>, binding_namespace: &str) -> Option<Self> {
+        let name = at.field("name").str().to_owned();
+        match at.field("kind").str() {
+            "User" => Some(Self::User(name)),
+            "Group" => Some(Self::Group(name)),
+            "ServiceAccount" => {
+                let own = at.field("namespace").str();
+                let namespace = if own.is_empty() { binding_namespace } else { own }.to_owned();
+                Some(Self::ServiceAccount { namespace, name })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(name) => write!(f, "User {name:?}"),
+            Self::Group(name) => write!(f, "Group {name:?}"),
+            Self::ServiceAccount { namespace, name } => {
+                write!(f, "ServiceAccount {:?}", format!("{name}/{namespace}"))
+            }
+        }
+    }
+}
+
+/// What a binding says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// What is granted.
+    pub role: RoleRef,
+    /// To whom.
+    pub subjects: Vec<Subject>,
+}
+
+/// What one object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// Of a role.
+    Rules(Vec<Rule>),
+    /// Of a binding.
+    Binding(Binding),
+}
+
+impl Fact {
+    /// What an object of this resource says.
+    #[must_use]
+    pub fn read(resource: Resource, object: &Object) -> Self {
+        if !resource.binds() {
+            return Self::Rules(Rule::read_all(&object.at(&["rules"])));
+        }
+        let role = RoleRef {
+            cluster: object.at(&["roleRef", "kind"]).str() == "ClusterRole",
+            name: object.at(&["roleRef", "name"]).str().to_owned(),
+        };
+        let subjects = object.at(&["subjects"]);
+        let subjects = subjects.items().filter_map(|at| Subject::read(&at, object.namespace())).collect();
+        Self::Binding(Binding { role, subjects })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_being_printed() {
+        for text in ["clusterroles/system:a:b", "roles/ns/r", "rolebindings/ns/r", "clusterrolebindings/x"] {
+            assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
+        }
+        for text in ["", "clusterroles", "clusterroles/", "pods/ns/p", "roles/ns/"] {
+            assert!(text.parse::<Key>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_service_account_without_namespace_lives_in_the_bindings() {
+        let json = br#"{"metadata":{"namespace":"n","name":"b"},"roleRef":{"kind":"Role","name":"r"},
+            "subjects":[{"kind":"ServiceAccount","name":"s"},{"kind":"Robot","name":"x"}]}"#;
+        let object = Object::from_json(json).unwrap();
+        let account = Subject::ServiceAccount { namespace: "n".into(), name: "s".into() };
+        let binding = Binding { role: RoleRef { cluster: false, name: "r".into() }, subjects: vec![account] };
+        assert_eq!(Fact::read(Resource::RoleBindings, &object), Fact::Binding(binding));
+    }
+}

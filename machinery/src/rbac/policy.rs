@@ -1,0 +1,223 @@
+//! The index that decides: by subject, so that a request costs what concerns its user, however many bindings there are.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{Binding, Fact, Key, RoleRef, Rule, Subject};
+use crate::request_info::RequestInfo;
+use crate::user::UserInfo;
+
+/// What the policy says of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// Allowed, and by what.
+    Allowed(String),
+    /// Not allowed by anything; says which roles of the user's bindings do not exist.
+    Silent(String),
+}
+
+/// All rules of a user in a namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// Of cluster bindings first, then of the namespace's, each by the binding's name.
+    pub rules: Vec<Rule>,
+    /// Roles that bindings name and that do not exist.
+    pub errors: Vec<String>,
+}
+
+/// A binding and what it is called.
+#[derive(Debug)]
+struct Bound {
+    namespace: String,
+    name: String,
+    binding: Binding,
+}
+
+/// Bindings of one subject: by namespace (empty at cluster scope) and name.
+type Grants = HashMap<String, BTreeMap<String, Arc<Bound>>>;
+/// By namespace and name.
+type Named<T> = HashMap<String, HashMap<String, T>>;
+
+/// Roles and bindings, ready to decide.
+#[derive(Debug, Default)]
+pub struct Policy {
+    roles: Named<Arc<[Rule]>>,
+    bindings: Named<Arc<Bound>>,
+    /// By user name; service accounts under the name that their tokens carry.
+    users: HashMap<String, Grants>,
+    groups: HashMap<String, Grants>,
+}
+
+impl Policy {
+    /// Takes up what an object says, or that it is gone.
+    pub fn set(&mut self, key: Key, fact: Option<Fact>) {
+        let Key { resource, namespace, name } = key;
+        if resource.binds() {
+            self.unbind(&namespace, &name);
+            if let Some(Fact::Binding(binding)) = fact {
+                self.bind(Arc::new(Bound { namespace, name, binding }));
+            }
+            return;
+        }
+        match fact {
+            Some(Fact::Rules(rules)) => {
+                self.roles.entry(namespace).or_default().insert(name, rules.into());
+            }
+            _ => drop(remove(&mut self.roles, &namespace, &name)),
+        }
+    }
+
+    fn bind(&mut self, bound: Arc<Bound>) {
+        for subject in &bound.binding.subjects {
+            let grants = match subject {
+                Subject::User(name) => self.users.entry(name.clone()).or_default(),
+                Subject::Group(name) => self.groups.entry(name.clone()).or_default(),
+                Subject::ServiceAccount { namespace, .. } if namespace.is_empty() => continue,
+                Subject::ServiceAccount { namespace, name } => {
+                    self.users.entry(service_account(namespace, name)).or_default()
+                }
+            };
+            let here = grants.entry(bound.namespace.clone()).or_default();
+            here.insert(bound.name.clone(), bound.clone());
+        }
+        self.bindings.entry(bound.namespace.clone()).or_default().insert(bound.name.clone(), bound);
+    }
+
+    fn unbind(&mut self, namespace: &str, name: &str) {
+        let Some(bound) = remove(&mut self.bindings, namespace, name) else { return };
+        for subject in &bound.binding.subjects {
+            match subject {
+                Subject::User(user) => forget(&mut self.users, user, &bound),
+                Subject::Group(group) => forget(&mut self.groups, group, &bound),
+                Subject::ServiceAccount { namespace, name } => {
+                    forget(&mut self.users, &service_account(namespace, name), &bound);
+                }
+            }
+        }
+    }
+
+    /// May this user do this?
+    #[must_use]
+    pub fn decide(&self, user: &UserInfo, request: &RequestInfo) -> Ruling {
+        let namespace = if request.is_resource_request { request.namespace.as_str() } else { "" };
+        let mut dangling = false;
+        for bound in self.grants(user, namespace) {
+            match self.rules_of(&bound.namespace, &bound.binding.role) {
+                Some(rules) if rules.iter().any(|rule| rule.allows(request)) => {
+                    return Ruling::Allowed(grounds(bound, user));
+                }
+                Some(_) => {}
+                None => dangling = true,
+            }
+        }
+        if !dangling {
+            return Ruling::Silent(String::new());
+        }
+        Ruling::Silent(format!("RBAC: {}", aggregate(&self.resolve(user, namespace).errors)))
+    }
+
+    /// All rules of a user: at cluster scope for an empty namespace.
+    #[must_use]
+    pub fn resolve(&self, user: &UserInfo, namespace: &str) -> Resolved {
+        // A binding may name a user and one of its groups, and counts once.
+        let bound: BTreeMap<(&str, &str), &Arc<Bound>> =
+            self.grants(user, namespace).map(|b| ((b.namespace.as_str(), b.name.as_str()), b)).collect();
+        let mut resolved = Resolved::default();
+        for bound in bound.into_values() {
+            let role = &bound.binding.role;
+            match self.rules_of(&bound.namespace, role) {
+                Some(rules) => resolved.rules.extend(rules.iter().cloned()),
+                None => resolved.errors.push(not_found(role)),
+            }
+        }
+        resolved
+    }
+
+    /// The bindings of a user that count in a namespace, those at cluster scope first.
+    fn grants<'a>(
+        &'a self,
+        user: &'a UserInfo,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Bound>> + 'a {
+        let scopes = [Some(""), Some(namespace).filter(|n| !n.is_empty())];
+        scopes.into_iter().flatten().flat_map(move |scope| {
+            let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
+            let grants = self.users.get(&user.name).into_iter().chain(groups);
+            grants.filter_map(move |grants| grants.get(scope)).flat_map(BTreeMap::values)
+        })
+    }
+
+    fn rules_of(&self, namespace: &str, role: &RoleRef) -> Option<&Arc<[Rule]>> {
+        let namespace = if role.cluster { "" } else { namespace };
+        self.roles.get(namespace)?.get(&role.name)
+    }
+}
+
+/// Upstream's list of errors in one line: one as it is, several in brackets, each once.
+pub(super) fn aggregate(errors: &[String]) -> String {
+    let mut each: Vec<&str> = Vec::new();
+    for error in errors {
+        if !each.contains(&error.as_str()) {
+            each.push(error);
+        }
+    }
+    match each.as_slice() {
+        [one] => (*one).to_owned(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
+
+fn not_found(role: &RoleRef) -> String {
+    format!("{}.{} {:?} not found", role.kind().to_lowercase(), super::GROUP, role.name)
+}
+
+/// Which binding, role and subject let a request pass.
+fn grounds(bound: &Bound, user: &UserInfo) -> String {
+    let Bound { namespace, name, binding } = bound;
+    let subject = binding.subjects.iter().find(|subject| concerns(subject, user));
+    let subject = subject.map(ToString::to_string).unwrap_or_default();
+    let binding_name = match namespace.as_str() {
+        "" => format!("ClusterRoleBinding {name:?}"),
+        _ => format!("RoleBinding {:?}", format!("{name}/{namespace}")),
+    };
+    let role = &binding.role;
+    format!("RBAC: allowed by {binding_name} of {} {:?} to {subject}", role.kind(), role.name)
+}
+
+fn concerns(subject: &Subject, user: &UserInfo) -> bool {
+    match subject {
+        Subject::User(name) => *name == user.name,
+        Subject::Group(name) => user.in_group(name),
+        Subject::ServiceAccount { namespace, name } => user.name == service_account(namespace, name),
+    }
+}
+
+fn service_account(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
+fn remove<T>(map: &mut Named<T>, namespace: &str, name: &str) -> Option<T> {
+    let inside = map.get_mut(namespace)?;
+    let removed = inside.remove(name);
+    if inside.is_empty() {
+        map.remove(namespace);
+    }
+    removed
+}
+
+fn forget(subjects: &mut HashMap<String, Grants>, subject: &str, bound: &Bound) {
+    let Some(grants) = subjects.get_mut(subject) else { return };
+    if let Some(here) = grants.get_mut(&bound.namespace) {
+        here.remove(&bound.name);
+        if here.is_empty() {
+            grants.remove(&bound.namespace);
+        }
+    }
+    if grants.is_empty() {
+        subjects.remove(subject);
+    }
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

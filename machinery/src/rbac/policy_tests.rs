@@ -1,0 +1,147 @@
+//! The index against what upstream would find by looking at every binding.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::rbac::Resource;
+
+fn rules(verb: &str, resource: &str) -> Fact {
+    Fact::Rules(vec![Rule {
+        verbs: vec![verb.into()],
+        api_groups: vec![String::new()],
+        resources: vec![resource.into()],
+        ..Rule::default()
+    }])
+}
+
+fn binding(cluster: bool, role: &str, subjects: Vec<Subject>) -> Fact {
+    Fact::Binding(Binding { role: RoleRef { cluster, name: role.into() }, subjects })
+}
+
+fn policy(facts: Vec<(&str, Fact)>) -> Policy {
+    let mut policy = Policy::default();
+    facts.into_iter().for_each(|(key, fact)| policy.set(key.parse().unwrap(), Some(fact)));
+    policy
+}
+
+fn get(resource: &str, namespace: &str) -> RequestInfo {
+    RequestInfo {
+        is_resource_request: true,
+        verb: "get".into(),
+        resource: resource.into(),
+        namespace: namespace.into(),
+        ..RequestInfo::default()
+    }
+}
+
+fn user(name: &str) -> Subject {
+    Subject::User(name.into())
+}
+
+#[test]
+fn grounds_name_binding_role_and_subject() {
+    let account = Subject::ServiceAccount { namespace: "n".into(), name: "sa".into() };
+    let policy = policy(vec![
+        ("clusterroles/nodes", rules("get", "nodes")),
+        ("roles/n/pods", rules("get", "pods")),
+        ("clusterrolebindings/c", binding(true, "nodes", vec![Subject::Group("ops".into())])),
+        ("rolebindings/n/r", binding(false, "pods", vec![user("bob"), account])),
+    ]);
+    let ops = UserInfo::new("x", ["dev", "ops"]);
+    let said = r#"RBAC: allowed by ClusterRoleBinding "c" of ClusterRole "nodes" to Group "ops""#;
+    assert_eq!(policy.decide(&ops, &get("nodes", "")), Ruling::Allowed(said.into()));
+    let account = UserInfo::new("system:serviceaccount:n:sa", ["g"]);
+    let said = r#"RBAC: allowed by RoleBinding "r/n" of Role "pods" to ServiceAccount "sa/n""#;
+    assert_eq!(policy.decide(&account, &get("pods", "n")), Ruling::Allowed(said.into()));
+    assert_eq!(policy.decide(&account, &get("pods", "m")), Ruling::Silent(String::new()));
+    assert_eq!(policy.decide(&account, &get("pods", "")), Ruling::Silent(String::new()));
+}
+
+#[test]
+fn a_binding_in_a_namespace_grants_no_paths() {
+    let fact = Fact::Rules(crate::rbac::cluster_admin().to_vec());
+    let policy = policy(vec![
+        ("clusterroles/all", fact),
+        ("rolebindings/n/all", binding(true, "all", vec![user("bob")])),
+    ]);
+    let bob = UserInfo::new("bob", ["g"]);
+    let path = RequestInfo { verb: "get".into(), path: "/metrics".into(), ..RequestInfo::default() };
+    assert_eq!(policy.decide(&bob, &path), Ruling::Silent(String::new()));
+    assert!(matches!(policy.decide(&bob, &get("anything", "n")), Ruling::Allowed(_)));
+}
+
+#[test]
+fn roles_that_do_not_exist_are_named_once_in_a_refusal() {
+    let policy = policy(vec![
+        ("rolebindings/n/a", binding(false, "ghost", vec![user("bob")])),
+        ("rolebindings/n/b", binding(false, "ghost", vec![user("bob")])),
+    ]);
+    let bob = UserInfo::new("bob", ["g"]);
+    let said = r#"RBAC: role.rbac.authorization.k8s.io "ghost" not found"#;
+    assert_eq!(policy.decide(&bob, &get("pods", "n")), Ruling::Silent(said.into()));
+    assert_eq!(policy.resolve(&bob, "n").errors.len(), 2);
+}
+
+/// One step of a history: a key, and what it says from then on.
+fn step() -> impl Strategy<Value = (Key, Option<Fact>)> {
+    let name = select(vec!["a", "b"]);
+    let namespace = select(vec!["n", "m"]);
+    let subjects = select(vec![
+        user("u"),
+        Subject::Group("g".into()),
+        Subject::ServiceAccount { namespace: "n".into(), name: "s".into() },
+    ]);
+    let fact =
+        (any::<bool>(), name.clone(), prop::collection::vec(subjects, 0..3), select(vec!["pods", "*"]));
+    (select(Resource::ALL.to_vec()), namespace, name, prop::option::weighted(0.8, fact)).prop_map(
+        |(resource, namespace, name, fact)| {
+            let cluster = matches!(resource, Resource::ClusterRoles | Resource::ClusterRoleBindings);
+            let namespace = if cluster { String::new() } else { namespace.to_owned() };
+            let fact = fact.map(|(global, role, subjects, thing)| match resource.binds() {
+                true => binding(cluster || global, role, subjects),
+                false => rules("get", thing),
+            });
+            (Key { resource, namespace, name: name.to_owned() }, fact)
+        },
+    )
+}
+
+/// Looks at everything, as the rule reads.
+fn naive(facts: &BTreeMap<Key, Fact>, user: &UserInfo, request: &RequestInfo) -> bool {
+    facts.iter().any(|(key, fact)| {
+        let Fact::Binding(binding) = fact else { return false };
+        let here = key.namespace.is_empty() || key.namespace == request.namespace;
+        let role = Key {
+            resource: if binding.role.cluster { Resource::ClusterRoles } else { Resource::Roles },
+            namespace: if binding.role.cluster { String::new() } else { key.namespace.clone() },
+            name: binding.role.name.clone(),
+        };
+        let allows =
+            matches!(facts.get(&role), Some(Fact::Rules(rules)) if rules.iter().any(|r| r.allows(request)));
+        here && allows && binding.subjects.iter().any(|subject| concerns(subject, user))
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_index_decides_as_a_look_at_every_binding_would(history in prop::collection::vec(step(), 0..30)) {
+        let (mut policy, mut facts) = (Policy::default(), BTreeMap::new());
+        for (key, fact) in history {
+            match fact.clone() {
+                Some(fact) => facts.insert(key.clone(), fact),
+                None => facts.remove(&key),
+            };
+            policy.set(key, fact);
+        }
+        for who in [UserInfo::new("u", ["x"]), UserInfo::new("v", ["g"]), UserInfo::new("system:serviceaccount:n:s", ["x"])] {
+            for namespace in ["", "n", "m"] {
+                for resource in ["pods", "nodes"] {
+                    let request = get(resource, namespace);
+                    let allowed = matches!(policy.decide(&who, &request), Ruling::Allowed(_));
+                    prop_assert_eq!(allowed, naive(&facts, &who, &request));
+                }
+            }
+        }
+    }
+}

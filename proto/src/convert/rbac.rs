@@ -1,0 +1,96 @@
+//! Roles and bindings between what decides and what travels.
+
+use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
+
+use crate::config as pb;
+
+pub(super) fn to_proto(fact: &Fact) -> pb::Rbac {
+    use pb::rbac::Says;
+    let says = match fact {
+        Fact::Rules(rules) => Says::Rules(pb::Rules { rules: rules.iter().map(rule).collect() }),
+        Fact::Binding(binding) => Says::Binding(pb::Binding {
+            cluster_role: binding.role.cluster,
+            role: binding.role.name.clone(),
+            subjects: binding.subjects.iter().map(subject).collect(),
+        }),
+    };
+    pb::Rbac { says: Some(says) }
+}
+
+/// Nothing when it says nothing; subjects that this build does not know are left out, as they match nobody.
+pub(super) fn from_proto(said: pb::Rbac) -> Option<Fact> {
+    use pb::rbac::Says;
+    Some(match said.says? {
+        Says::Rules(rules) => Fact::Rules(rules.rules.into_iter().map(rule_of).collect()),
+        Says::Binding(binding) => Fact::Binding(Binding {
+            role: RoleRef { cluster: binding.cluster_role, name: binding.role },
+            subjects: binding.subjects.into_iter().filter_map(subject_of).collect(),
+        }),
+    })
+}
+
+fn rule(rule: &Rule) -> pb::PolicyRule {
+    pb::PolicyRule {
+        verbs: rule.verbs.clone(),
+        api_groups: rule.api_groups.clone(),
+        resources: rule.resources.clone(),
+        resource_names: rule.resource_names.clone(),
+        non_resource_urls: rule.non_resource_urls.clone(),
+    }
+}
+
+fn rule_of(rule: pb::PolicyRule) -> Rule {
+    Rule {
+        verbs: rule.verbs,
+        api_groups: rule.api_groups,
+        resources: rule.resources,
+        resource_names: rule.resource_names,
+        non_resource_urls: rule.non_resource_urls,
+    }
+}
+
+fn subject(subject: &Subject) -> pb::Subject {
+    let (kind, namespace, name) = match subject {
+        Subject::User(name) => (pb::SubjectKind::User, "", name),
+        Subject::Group(name) => (pb::SubjectKind::Group, "", name),
+        Subject::ServiceAccount { namespace, name } => {
+            (pb::SubjectKind::ServiceAccount, namespace.as_str(), name)
+        }
+    };
+    pb::Subject { kind: kind.into(), namespace: namespace.to_owned(), name: name.clone() }
+}
+
+fn subject_of(subject: pb::Subject) -> Option<Subject> {
+    Some(match subject.kind() {
+        pb::SubjectKind::User => Subject::User(subject.name),
+        pb::SubjectKind::Group => Subject::Group(subject.name),
+        pb::SubjectKind::ServiceAccount => {
+            Subject::ServiceAccount { namespace: subject.namespace, name: subject.name }
+        }
+        pb::SubjectKind::Unspecified => return None,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// One of each, with everything set.
+    pub(crate) fn facts() -> [Fact; 2] {
+        let list = |word: &str| vec![word.to_owned()];
+        let rule = Rule {
+            verbs: list("v"),
+            api_groups: list(""),
+            resources: list("r"),
+            resource_names: list("n"),
+            non_resource_urls: list("/u"),
+        };
+        let subjects = vec![
+            Subject::User("u".into()),
+            Subject::Group("g".into()),
+            Subject::ServiceAccount { namespace: "n".into(), name: "s".into() },
+        ];
+        let role = RoleRef { cluster: true, name: "r".into() };
+        [Fact::Rules(vec![rule]), Fact::Binding(Binding { role, subjects })]
+    }
+}

@@ -1,0 +1,107 @@
+//! The bootstrap policy, reconciled at the start (hook `rbac/bootstrap-roles`).
+//!
+//! What is missing is added, what others have added stays, and `rbac.authorization.kubernetes.io/autoupdate: "false"`
+//! protects an object altogether (access kinds 1.4).
+
+mod decide;
+mod facts;
+
+use std::collections::HashMap;
+
+use futures::future::join_all;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::rbac::{Key, Resource};
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
+use portico_registry::{
+    Context, CreateOptions, DeleteOptions, ListOptions, Part, Preconditions, Registry, Stored, UpdateOptions,
+};
+
+pub use decide::Step;
+pub use facts::{Entry, Says, WrongFacts, entries};
+
+/// Upstream's limit: a server that cannot make its policy in this time is not well.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+/// The namespaces that roles of the policy live in.
+const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
+
+/// Brings the policy into the store; tries for half a minute.
+///
+/// # Errors
+/// The last refusal.
+pub async fn reconcile(registry: &Registry) -> Result<(), String> {
+    let wanted = entries().map_err(|e| e.to_string())?;
+    let mut backoff = Backoff::new(Policy::RECONNECT);
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let Err(status) = attempt(registry, &wanted).await else { return Ok(()) };
+        if tokio::time::Instant::now() >= until {
+            return Err(format!("unable to initialize roles: {status}"));
+        }
+        tracing::warn!(%status, "the bootstrap policy is not complete yet");
+        tokio::time::sleep(backoff.next_wait()).await;
+    }
+}
+
+async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<(), Box<Status>> {
+    let present = present(registry).await?;
+    let steps: Vec<Step> = wanted.iter().filter_map(|one| decide::step(one, present.get(&one.key))).collect();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let context = Context::system("system:apiserver");
+    join_all(NAMESPACES.map(|name| ensure_namespace(registry, &context, name))).await;
+    // All at once: they share commits.
+    let carried = join_all(steps.into_iter().map(|step| carry_out(registry, &context, step))).await;
+    carried.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+}
+
+async fn present(registry: &Registry) -> Result<HashMap<Key, Stored>, Box<Status>> {
+    let mut present = HashMap::new();
+    for resource in Resource::ALL {
+        let all = registry.list(&resource.group_resource(), "", &ListOptions::default()).await?;
+        present.extend(all.items.into_iter().map(|stored| {
+            let (namespace, name) = (stored.namespace().to_owned(), stored.name().to_owned());
+            (Key { resource, namespace, name }, stored)
+        }));
+    }
+    Ok(present)
+}
+
+/// A role needs its namespace; that it may be there already, or cannot be made, the role's own creation tells.
+async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
+    let namespaces = GroupResource::new("", "namespaces");
+    if registry.get(&namespaces, "", name).await.is_ok() {
+        return;
+    }
+    let kind =
+        GroupVersionKind { group: String::new(), version: "v1".to_owned(), kind: "Namespace".to_owned() };
+    let mut object = Object::new(&kind);
+    object.set(&["metadata", "name"], name);
+    if let Err(status) = registry.create(context, &namespaces, object, &CreateOptions::default()).await {
+        tracing::debug!(%status, name, "a namespace was not made");
+    }
+}
+
+async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result<(), Box<Status>> {
+    let resource = step.resource.group_resource();
+    let options = CreateOptions::default();
+    let create = |object| registry.create(context, &resource, object, &options);
+    let done = match step.verb {
+        decide::Verb::Create => create(step.object).await.map(drop),
+        decide::Verb::Update => {
+            let options = UpdateOptions::default();
+            registry.update(context, &resource, Part::Main, step.object, &options).await.map(drop)
+        }
+        decide::Verb::Recreate { uid } => {
+            let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
+            let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+            registry.delete(&resource, step.object.namespace(), step.object.name(), &options).await?;
+            create(step.object).await.map(drop)
+        }
+    };
+    match done {
+        // Another server was faster: the next attempt, or the next start, judges what it wrote.
+        Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,159 @@
+//! The policy as data: an embedded file, read into what each object has to say. Its form is told at its head.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::rbac::{Binding, Key, Resource, RoleRef, Rule, Subject};
+use serde::Deserialize;
+
+const FILE: &str = include_str!("../../../data/rbac.yaml");
+
+/// One object of the policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which object.
+    pub key: Key,
+    /// The role that this role's rules are gathered into, by a label.
+    pub into: Option<String>,
+    /// What it says.
+    pub says: Says,
+}
+
+/// What an object of the policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// A role with rules.
+    Rules(Vec<Rule>),
+    /// A ClusterRole that gathers the rules of those labelled for it.
+    Gathers(String),
+    /// A binding.
+    Binds(Binding),
+}
+
+/// The embedded file is broken: a broken build.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongFacts {
+    /// It is no YAML of this shape.
+    #[error("the bootstrap policy: {0}")]
+    Yaml(String),
+    /// A rule or subject cannot be read.
+    #[error("the bootstrap policy: {0:?} cannot be read")]
+    Word(String),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    cluster_roles: BTreeMap<String, Role>,
+    cluster_role_bindings: BTreeMap<String, Grant>,
+    roles: BTreeMap<String, Role>,
+    role_bindings: BTreeMap<String, Grant>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Role {
+    into: Option<String>,
+    gathers: Option<String>,
+    #[serde(default)]
+    rules: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grant {
+    role: Option<String>,
+    to: Vec<String>,
+}
+
+/// All objects of the policy.
+///
+/// # Errors
+/// [`WrongFacts`].
+pub fn entries() -> Result<Vec<Entry>, WrongFacts> {
+    let file: File = serde_saphyr::from_str(FILE).map_err(|e| WrongFacts::Yaml(e.to_string()))?;
+    let roles = [(Resource::ClusterRoles, file.cluster_roles), (Resource::Roles, file.roles)];
+    let bindings = [
+        (Resource::ClusterRoleBindings, file.cluster_role_bindings),
+        (Resource::RoleBindings, file.role_bindings),
+    ];
+    let mut entries = Vec::new();
+    for (resource, roles) in roles {
+        for (name, role) in roles {
+            let says = match role.gathers {
+                Some(what) => Says::Gathers(what),
+                None => Says::Rules(role.rules.iter().map(|text| rule(text)).collect::<Result<_, _>>()?),
+            };
+            entries.push(Entry { key: key(resource, &name), into: role.into, says });
+        }
+    }
+    for (resource, bindings) in bindings {
+        for (name, grant) in bindings {
+            let key = key(resource, &name);
+            let cluster = resource == Resource::ClusterRoleBindings;
+            let role = RoleRef { cluster, name: grant.role.unwrap_or_else(|| key.name.clone()) };
+            let subjects = grant.to.iter().map(|text| subject(text)).collect::<Result<_, _>>()?;
+            entries.push(Entry { key, into: None, says: Says::Binds(Binding { role, subjects }) });
+        }
+    }
+    Ok(entries)
+}
+
+fn key(resource: Resource, name: &str) -> Key {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    Key { resource, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn rule(text: &str) -> Result<Rule, WrongFacts> {
+    let list = |word: &str| -> Vec<String> { word.split(',').map(str::to_owned).collect() };
+    let words: Vec<&str> = text.split(' ').collect();
+    Ok(match words.as_slice() {
+        [verbs, paths] => Rule { verbs: list(verbs), non_resource_urls: list(paths), ..Rule::default() },
+        [verbs, groups, resources, names @ ..] if names.len() < 2 => Rule {
+            verbs: list(verbs),
+            api_groups: groups.split(',').map(|g| if g == "core" { "" } else { g }.to_owned()).collect(),
+            resources: list(resources),
+            resource_names: names.iter().flat_map(|names| list(names)).collect(),
+            ..Rule::default()
+        },
+        _ => return Err(WrongFacts::Word(text.to_owned())),
+    })
+}
+
+fn subject(text: &str) -> Result<Subject, WrongFacts> {
+    let wrong = || WrongFacts::Word(text.to_owned());
+    let (kind, name) = text.split_once(' ').ok_or_else(wrong)?;
+    match (kind, name.split_once('/')) {
+        ("User", _) => Ok(Subject::User(name.to_owned())),
+        ("Group", _) => Ok(Subject::Group(name.to_owned())),
+        ("ServiceAccount", Some((namespace, name))) => {
+            Ok(Subject::ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_reads_whole() {
+        let entries = entries().unwrap();
+        let of = |resource| entries.iter().filter(|e| e.key.resource == resource).count();
+        assert_eq!(Resource::ALL.map(of), [69, 50, 7, 7]);
+        let admin = entries.iter().find(|e| e.key.name == "cluster-admin").unwrap();
+        assert_eq!(admin.says, Says::Rules(portico_machinery::rbac::cluster_admin().to_vec()));
+    }
+
+    #[test]
+    fn every_binding_grants_a_role_of_the_policy() {
+        let entries = entries().unwrap();
+        for entry in &entries {
+            let Says::Binds(Binding { role, .. }) = &entry.says else { continue };
+            let resource = if role.cluster { Resource::ClusterRoles } else { Resource::Roles };
+            let namespace = entry.key.namespace.clone();
+            let role = Key { resource, namespace, name: role.name.clone() };
+            assert!(entries.iter().any(|e| e.key == role), "{} grants {role}", entry.key);
+        }
+    }
+}
