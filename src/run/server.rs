@@ -52,6 +52,8 @@ fn server_settings(s: &Settings) -> ServerSettings {
         registry: RegistrySettings {
             form_cache_bytes: s.store.form_cache_bytes,
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
+            node_ports: s.core_api.service_node_port_range.clone(),
+            service_ranges: s.core_api.service_cluster_ip_range.clone(),
             ..RegistrySettings::default()
         },
         max_connections: s.control.control_max_connections,

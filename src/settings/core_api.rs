@@ -17,6 +17,9 @@ pub(crate) struct CoreApi {
     /// Ranges of Services' cluster addresses: one, or two of different families.
     #[arg(long, value_name = "CIDRS", value_delimiter = ',', default_value = "10.0.0.0/24")]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
+    /// Ports on nodes that Services get theirs from, such as 30000-32767 or 30000+100.
+    #[arg(long, value_name = "RANGE", value_parser = port_range, default_value = "30000-32767")]
+    pub(crate) service_node_port_range: PortRange,
     /// The issuer of service-account tokens, first the one that signs. Checked; used by the core API server.
     #[arg(long, value_name = "URL")]
     pub(crate) service_account_issuer: Vec<String>,
@@ -29,6 +32,23 @@ pub(crate) struct CoreApi {
     /// Allow privileged containers. Checked; used by the core API server.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) allow_privileged: bool,
+}
+
+/// Ports from one to another, both included.
+pub(crate) type PortRange = std::ops::RangeInclusive<u16>;
+
+/// Upstream's spellings: `first-last`, `first+more`, and a single port.
+fn port_range(text: &str) -> Result<PortRange, String> {
+    let number = |text: &str| text.trim().parse::<u16>().map_err(|e| format!("{text:?}: {e}"));
+    let range = if let Some((first, last)) = text.split_once('-') {
+        number(first)?..=number(last)?
+    } else if let Some((first, more)) = text.split_once('+') {
+        let first = number(first)?;
+        first..=first.saturating_add(number(more)?)
+    } else {
+        number(text)?..=number(text)?
+    };
+    if range.is_empty() { Err(format!("{text:?}: the first port comes after the last")) } else { Ok(range) }
 }
 
 impl CoreApi {
@@ -62,6 +82,23 @@ impl CoreApi {
             [a, b] if a.addr().is_ipv4() != b.addr().is_ipv4() => Ok(()),
             [_, _] => wrong("two ranges must be of different families"),
             _ => wrong("at most two ranges"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_ports_are_read_as_upstream_reads_them() {
+        for (text, range) in
+            [("30000-32767", 30_000..=32_767), ("30000+100", 30_000..=30_100), ("30000", 30_000..=30_000)]
+        {
+            assert_eq!(port_range(text), Ok(range));
+        }
+        for text in ["", "2-1", "a-b", "1-70000"] {
+            assert!(port_range(text).is_err(), "{text}");
         }
     }
 }

@@ -5,6 +5,7 @@ use portico_machinery::{Object, Status};
 use portico_store::{Key, Record, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
 use crate::registry::{Context, Inner, Part, Written};
@@ -91,6 +92,35 @@ impl Inner {
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Written> {
+        loop {
+            // Who takes along what others may take first, too, may have to begin again.
+            let once = served.strategy.involved().is_none();
+            let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
+            if let Some(written) = self.try_create(context, served, attempt, options, moment).await? {
+                return Ok(written);
+            }
+        }
+    }
+
+    /// Nothing when something that had to be taken along was lost to somebody else.
+    async fn try_create(
+        &self,
+        context: &Context,
+        served: &Served,
+        mut object: Object,
+        options: &CreateOptions,
+        moment: Moment,
+    ) -> Result<Option<Written>> {
+        let beginning = Beginning {
+            inner: self,
+            served,
+            user: &context.user,
+            verb: "create",
+            part: Part::Main,
+            old: None,
+            dry_run: options.dry_run,
+        };
+        let further = served.begin(beginning, &mut object).await?;
         prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
@@ -102,19 +132,27 @@ impl Inner {
         let key = draft::key(served, &object);
         let value = draft::encode(served, &mut object)?;
         let stored = if options.dry_run {
-            self.pretend_create(served, key, value).await?
+            Some(self.pretend_create(served, key, value).await?)
         } else {
-            self.commit_create(served, key, value, object).await?
+            let mut txn = Txn::create(key.clone(), value);
+            txn.operations.extend(further);
+            self.commit_create(served, &key, txn, object).await?
         };
-        Ok(Written { stored, created: true, warnings })
+        Ok(stored.map(|stored| Written { stored, created: true, warnings }))
     }
 
-    async fn commit_create(&self, served: &Served, key: Key, value: Value, object: Object) -> Result<Stored> {
-        let name = key.name().to_owned();
-        match self.commit(Txn::create(key, value)).await {
-            Ok(record) => Ok(self.recent.written(record, object)),
-            Err(TxnError::Exists { current, .. }) => Err(exists(served, &name, &current)),
-            Err(error) => Err(failure::of_txn(error, &served.resource, &name)),
+    async fn commit_create(
+        &self,
+        served: &Served,
+        key: &Key,
+        txn: Txn,
+        object: Object,
+    ) -> Result<Option<Stored>> {
+        match self.commit(txn).await {
+            Ok(record) => Ok(Some(self.recent.written(record, object))),
+            Err(error) if lost_another(&error, key) => Ok(None),
+            Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),
+            Err(error) => Err(failure::of_txn(error, &served.resource, key.name())),
         }
     }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupResource, Status};
-use portico_store::{Change, Expect, Key, Operation, Record, Snapshot, Txn, TxnError, Value};
+use portico_machinery::Status;
+use portico_store::{Key, Record, Snapshot, Txn, TxnError, Value};
 
 use crate::Result;
 use crate::failure;
 use crate::registry::Inner;
 use crate::served::Served;
+use crate::stored;
 
 impl Inner {
     /// An object, or 404.
@@ -41,16 +42,8 @@ impl Inner {
     /// A removal, with what goes together with it.
     pub(crate) async fn removal(&self, served: &Served, current: &Record, last: Value) -> Result<Txn> {
         let mut txn = Txn::delete(current.key.clone(), current.revision, last);
-        let companion = served
-            .strategy
-            .companion()
-            .and_then(|(group, resource)| self.served(&GroupResource::new(group, resource)).ok());
-        if let Some(companion) = companion {
-            let (namespace, name) = (current.key.namespace(), current.key.name());
-            if let Some(record) = self.read(&companion, namespace, name).await? {
-                let change = Change::Delete(record.value.clone());
-                txn.operations.push(Operation { key: record.key.clone(), expect: Expect::Any, change });
-            }
+        if let Some(involved) = served.strategy.involved() {
+            txn.operations.extend(involved.end(self, &stored::decode(current)).await?);
         }
         Ok(txn)
     }

@@ -6,6 +6,7 @@ use portico_machinery::Status;
 
 mod actions;
 mod admission;
+mod allocation;
 mod answer;
 mod apply;
 mod call;
@@ -21,6 +22,7 @@ mod follow;
 mod forms;
 mod frame;
 mod get;
+mod involved;
 mod list;
 mod log;
 mod managed_fields;

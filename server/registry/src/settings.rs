@@ -1,8 +1,11 @@
 //! Settings of the registry: sizes and times, checked before anything starts.
 
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
 /// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
@@ -20,6 +23,17 @@ pub struct Settings {
     pub bookmark_period: Duration,
     /// How long a read waits for a revision that the store has not reached.
     pub future_revision_wait: Duration,
+    /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
+    /// the default one first.
+    pub service_ranges: Vec<IpNet>,
+    /// Where Services get their node ports from (`--service-node-port-range`).
+    pub node_ports: RangeInclusive<u16>,
+}
+
+/// Upstream's default of `--service-cluster-ip-range`: 10.0.0.0/24.
+fn default_service_range() -> IpNet {
+    // 24 bits are no more than 32, so nothing is truncated.
+    Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 24).into()
 }
 
 impl Default for Settings {
@@ -29,6 +43,8 @@ impl Default for Settings {
             min_watch_timeout: Duration::from_secs(1800),
             bookmark_period: Duration::from_secs(60),
             future_revision_wait: Duration::from_secs(3),
+            service_ranges: vec![default_service_range()],
+            node_ports: 30_000..=32_767,
         }
     }
 }

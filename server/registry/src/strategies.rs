@@ -26,6 +26,7 @@ use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
 
 use crate::Result;
+use crate::involved::Involved;
 use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.
@@ -128,8 +129,8 @@ pub(crate) trait Strategy: Send + Sync {
         true
     }
 
-    /// A resource whose object of the same name goes in the same transaction when this one is removed.
-    fn companion(&self) -> Option<(&'static str, &'static str)> {
+    /// What the kind does with other objects, when its writes involve some.
+    fn involved(&self) -> Option<&dyn Involved> {
         None
     }
 

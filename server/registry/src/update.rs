@@ -7,6 +7,7 @@ use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
 use crate::failure::{self, MODIFIED};
+use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
@@ -40,6 +41,16 @@ pub(crate) struct Terms<'a> {
     pub(crate) tracked: Tracked<'a>,
 }
 
+impl Terms<'_> {
+    /// The request's verb: only a PUT has its uid checked as a precondition.
+    fn verb(self) -> &'static str {
+        match self.uid {
+            UidRule::Precondition => "update",
+            UidRule::Immutable => "patch",
+        }
+    }
+}
+
 /// What to do after one attempt.
 pub(crate) enum Attempt {
     /// It is done.
@@ -69,7 +80,8 @@ impl Inner {
             };
             // Who names a revision gets one attempt; who does not may have to try again with the same object.
             let insists = !new.resource_version().is_empty();
-            let attempt = if insists { std::mem::take(&mut new) } else { new.clone() };
+            let once = insists && served.strategy.involved().is_none();
+            let attempt = if once { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms {
                 dry_run: options.dry_run,
                 insists,
@@ -135,6 +147,16 @@ impl Inner {
             managed_fields::track(&versions, old, &mut new, manager, moment.now);
         }
         let entries = new.remove(&MANAGED_FIELDS);
+        let beginning = Beginning {
+            inner: self,
+            served,
+            user: &context.user,
+            verb: terms.verb(),
+            part: place.part,
+            old: Some(old),
+            dry_run: terms.dry_run,
+        };
+        let further = served.begin(beginning, &mut new).await?;
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, moment);
         // Whatever was prepared from the old state: who owns what was settled before.
@@ -166,10 +188,13 @@ impl Inner {
         let (txn, removed) = if remove {
             (self.removal(served, current, value.clone()).await?, Some(value))
         } else {
-            (Txn::update(current.key.clone(), current.revision, value), None)
+            let mut txn = Txn::update(current.key.clone(), current.revision, value);
+            txn.operations.extend(further);
+            (txn, None)
         };
         match self.commit(txn).await {
             Ok(record) => Ok(done(removed.map_or_else(|| self.recent.written(record, new), submitted))),
+            Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again),
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
                 Ok(Attempt::Again)
             }

@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use portico_machinery::Cursor;
 
-use super::values;
 use crate::strategies::Errors;
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -32,15 +31,8 @@ pub(crate) fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpN
 
 /// The range in a text, or upstream's first complaint.
 pub(crate) fn parse(text: &str) -> Result<IpNet, &'static str> {
-    let Ok(range) = text.parse::<IpNet>() else {
-        return Err(if has_leading_zeros(text) {
-            "must not have leading 0s in IP or prefix length"
-        } else {
-            NOT_A_RANGE
-        });
-    };
-    let (_, bits) = text.split_once('/').unwrap_or((text, ""));
-    if bits.len() > 1 && bits.starts_with('0') {
+    let range: IpNet = text.parse().map_err(|_| NOT_A_RANGE)?;
+    if has_leading_zeros(text) {
         return Err("must not have leading 0s in IP or prefix length");
     }
     if matches!(range.addr(), IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
@@ -52,23 +44,21 @@ pub(crate) fn parse(text: &str) -> Result<IpNet, &'static str> {
     Ok(range)
 }
 
-/// Whether it would be a range but for zeros in front of numbers.
+/// Whether a number of a range is spelled with zeros in front.
 fn has_leading_zeros(text: &str) -> bool {
-    let Some((ip, bits)) = text.split_once('/') else { return false };
-    let bits: Option<u8> = bits.parse().ok();
-    values::is_padded_ip(ip) && bits.is_some_and(|bits| bits <= 32)
+    let decimal = |number: &str| number.len() > 1 && number.starts_with('0');
+    let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
+    decimal(bits) || (!ip.contains(':') && ip.split('.').any(decimal))
 }
 
 /// How a range should have been written, as a warning.
 pub(crate) fn warning(at: &Cursor<'_>) -> Option<String> {
     let (text, path) = (at.str(), at.path());
-    let Ok(range) = text.parse::<IpNet>() else {
-        let stripped = without_zeros(text)?;
-        return Some(format!(
-            "{path}: non-standard CIDR value {text:?} is invalid: use {:?}",
-            stripped.trunc().to_string()
-        ));
-    };
+    let range = text.parse::<IpNet>().ok()?;
+    if has_leading_zeros(text) {
+        let canonical = range.trunc().to_string();
+        return Some(format!("{path}: non-standard CIDR value {text:?} is invalid: use {canonical:?}"));
+    }
     if range.addr() != range.network() {
         let host = IpNet::from(range.addr()).to_string();
         let masked = range.trunc().to_string();
@@ -80,13 +70,6 @@ pub(crate) fn warning(at: &Cursor<'_>) -> Option<String> {
     (canonical != text && range.addr().is_ipv6()).then(|| {
         format!("{path}: IPv6 CIDR value {text:?} should be in RFC 5952 canonical format ({canonical:?})")
     })
-}
-
-fn without_zeros(text: &str) -> Option<IpNet> {
-    let (ip, bits) = text.split_once('/')?;
-    let numbers: Option<Vec<u8>> = ip.split('.').map(|n| n.parse().ok()).collect();
-    let octets: [u8; 4] = numbers?.try_into().ok()?;
-    IpNet::new(IpAddr::from(octets), bits.parse().ok()?).ok()
 }
 
 #[cfg(test)]

@@ -113,3 +113,97 @@ async fn an_event_is_about_something_in_its_namespace_and_its_table_begins_with_
     );
     assert_eq!((table.at("rows.0.cells.6").as_str(), table.at("rows.0.cells.8").as_str()), ("hi", "1"));
 }
+
+/// What a Service of this spec gets, at this path.
+async fn made(door: &Door, name: &str, spec: &str) -> crate::harness::Reply {
+    door.post(SERVICES, &object("Service", name, &format!(r#","spec":{spec}"#))).await
+}
+
+#[tokio::test]
+async fn addresses_and_ports_are_given_once_and_come_back() {
+    let door = Door::open().await;
+    let spec = r#"{"type":"NodePort","clusterIP":"10.0.0.7","ports":[{"port":80,"nodePort":30001}]}"#;
+    assert_eq!(made(&door, "a", spec).await.code, 201);
+    let address = door.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await;
+    assert_eq!(address.at("spec.parentRef.name"), "a");
+    for (spec, words) in [
+        (
+            r#"{"clusterIP":"10.0.0.7","ports":[{"port":80}]}"#,
+            r#"Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.7"]: failed to allocate IP 10.0.0.7: provided IP is already allocated"#,
+        ),
+        (
+            r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#,
+            r#"Service "b" is invalid: spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated"#,
+        ),
+    ] {
+        let reply = made(&door, "b", spec).await;
+        assert_eq!((reply.code, reply.at("message").as_str()), (422, words));
+    }
+    door.patch(&format!("{SERVICES}/a"), MERGE, r#"{"spec":{"type":"ClusterIP"}}"#).await;
+    let port = made(&door, "c", r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#).await;
+    assert_eq!(port.code, 201, "{port:?}");
+    door.delete(&format!("{SERVICES}/a")).await;
+    assert_eq!(door.get("/apis/networking.k8s.io/v1/ipaddresses/10.0.0.7").await.code, 404);
+    assert_eq!(made(&door, "d", spec).await.code, 422, "the port is c's");
+    door.delete(&format!("{SERVICES}/c")).await;
+    assert_eq!(made(&door, "d", spec).await.code, 201);
+}
+
+#[tokio::test]
+async fn many_at_once_never_share_an_address() {
+    let door = Door::open().await;
+    let names: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
+    let spec = r#"{"type":"NodePort","ports":[{"port":80}]}"#;
+    let made = futures::future::join_all(names.iter().map(|name| made(&door, name, spec))).await;
+    let mut given: Vec<String> = made.iter().map(|reply| reply.at("spec.clusterIP")).collect();
+    let mut ports: Vec<String> = made.iter().map(|reply| reply.at("spec.ports.0.nodePort")).collect();
+    for list in [&mut given, &mut ports] {
+        list.sort();
+        list.dedup();
+        assert_eq!(list.len(), 40, "{list:?}");
+    }
+    let used = door.get("/apis/networking.k8s.io/v1/ipaddresses").await.names();
+    assert!(given.iter().all(|address| used.contains(address)));
+}
+
+#[tokio::test]
+async fn what_is_refused_or_only_tried_takes_nothing() {
+    let door = Door::open().await;
+    let bad = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001,"protocol":"X"}]}"#;
+    assert_eq!(made(&door, "a", bad).await.code, 422);
+    let tried = door
+        .post(
+            &format!("{SERVICES}?dryRun=All"),
+            &object("Service", "a", r#","spec":{"type":"NodePort","ports":[{"port":80}]}"#),
+        )
+        .await;
+    assert_eq!(
+        (tried.at("spec.clusterIP").as_str(), tried.at("spec.ports.0.nodePort").as_str()),
+        ("10.0.0.0", "32769")
+    );
+    assert_eq!(door.get("/apis/networking.k8s.io/v1/ipaddresses").await.names(), Vec::<String>::new());
+    let good = r#"{"type":"NodePort","ports":[{"port":80,"nodePort":30001}]}"#;
+    assert_eq!(made(&door, "b", good).await.code, 201);
+}
+
+#[tokio::test]
+async fn becoming_another_type_keeps_what_still_applies() {
+    let door = Door::open().await;
+    let url = format!("{SERVICES}/a");
+    let spec = r#"{"type":"LoadBalancer","externalTrafficPolicy":"Local","ports":[{"name":"w","port":80}]}"#;
+    let first = made(&door, "a", spec).await;
+    let (address, port) = (first.at("spec.clusterIP"), first.at("spec.ports.0.nodePort"));
+    assert!(first.at("spec.healthCheckNodePort").parse::<u16>().is_ok(), "{first:?}");
+    let put = r#","spec":{"type":"NodePort","ports":[{"name":"w","port":81}]}"#;
+    let second = door.put(&url, &object("Service", "a", put)).await;
+    assert_eq!((second.at("spec.clusterIP"), second.at("spec.ports.0.nodePort")), (address.clone(), port));
+    assert_eq!(second.at("spec.healthCheckNodePort"), "\"\"");
+    let third = door.patch(&url, MERGE, r#"{"spec":{"type":"ExternalName","externalName":"x.y"}}"#).await;
+    assert_eq!(third.at("spec.clusterIP"), "\"\"", "{third:?}");
+    let back = door.patch(&url, MERGE, r#"{"spec":{"type":"ClusterIP","externalName":null}}"#).await;
+    assert!(back.at("spec.clusterIP").starts_with("10.0.0."), "{back:?}");
+    let moved = door.patch(&url, MERGE, r#"{"spec":{"clusterIP":"None"}}"#).await;
+    assert!(moved.at("message").ends_with("may not change once set"), "{moved:?}");
+    let two = door.patch(&url, MERGE, r#"{"spec":{"ipFamilyPolicy":"RequireDualStack"}}"#).await;
+    assert!(two.at("message").ends_with("this cluster is not configured for dual-stack services"), "{two:?}");
+}

@@ -1,18 +1,26 @@
 //! Validation of a Service: ports, type, addresses as given, external names, traffic policies.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
-use portico_machinery::field::Error;
+use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object, names};
 
-use super::is_headless;
+use super::view::View;
+use crate::allocation::Family;
 use crate::strategies::Errors;
-use crate::validation::{self, values};
+use crate::validation::{self, checks, ranges, values};
 
-pub(super) fn service(new: &Object, errors: &mut Errors) {
+const ONLY_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";
+const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
+const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+
+/// Judges a Service as it would be stored.
+pub(super) fn service(new: &Object, known: &[&str], errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let kind = spec.field("type");
-    addresses(&spec, errors);
+    addresses(new, known, errors);
     ports(&spec, errors);
     validation::validate_labels(&spec.field("selector"), errors);
     match spec.field("sessionAffinity").str() {
@@ -32,6 +40,8 @@ pub(super) fn service(new: &Object, errors: &mut Errors) {
     }
     by_type(&spec, errors);
     policies(&spec, errors);
+    balancer(new, errors);
+    topology(new, errors);
 }
 
 fn affinity(spec: &Cursor<'_>, errors: &mut Errors) {
@@ -68,38 +78,74 @@ fn by_type(spec: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// The rules about addresses that need no allocator.
-fn addresses(spec: &Cursor<'_>, errors: &mut Errors) {
-    let (one, list) = (spec.field("clusterIP"), spec.field("clusterIPs"));
-    if spec.field("type").str() == "ExternalName" {
+/// The rules about addresses that need no allocator: judged before anything is allocated and again at the end. Addresses
+/// that are known already may be spelled as they are.
+pub(super) fn addresses(new: &Object, known: &[&str], errors: &mut Errors) {
+    let spec = View::of(new);
+    if spec.is_external_name() {
         return;
     }
-    let first = list.items().next();
-    match (&first, one.str()) {
+    let before = errors.len();
+    let (one, list) = (spec.field("clusterIP"), spec.field("clusterIPs"));
+    match (list.items().next(), one.str()) {
         (Some(_), "") => errors.push(list.invalid("must be empty when `clusterIP` is not specified")),
+        (None, "") => {}
+        (None, _) => errors.push(list.required("")),
         (Some(first), ip) if first.str() != ip => {
             errors.push(list.invalid("first value must match `clusterIP`"));
         }
-        _ => {}
+        (Some(_), _) => {}
     }
-    if list.len() > 1 && list.items().any(|ip| ip.str() == "None") {
-        errors.push(list.invalid("'None' must be the first and only value"));
+    families(&spec, errors);
+    if each_address(&list, known, errors) {
+        return;
     }
+    let parsed: Vec<IpAddr> = spec.addresses().iter().filter_map(|ip| ip.parse().ok()).collect();
+    if list.len() > 1 && !matches!(parsed.as_slice(), [a, b] if a.is_ipv4() != b.is_ipv4()) {
+        errors.push(list.invalid("may specify no more than one IP for each IP family"));
+    }
+    if errors.len() > before || spec.is_headless() {
+        return;
+    }
+    for (at, (ip, family)) in parsed.iter().zip(spec.families()).enumerate() {
+        if Family::of(*ip).name() != family {
+            let text = format!("expected an {family} value as indicated by `ipFamilies[{at}]`");
+            errors.push(Error::invalid(&list.path().index(at), ip.to_string(), &text));
+        }
+    }
+}
+
+/// Each address for itself; whether any of them is none.
+fn each_address(list: &Cursor<'_>, known: &[&str], errors: &mut Errors) -> bool {
+    let before = errors.len();
+    for (at, ip) in list.items().enumerate() {
+        if at == 0 && ip.str() == "None" {
+            if list.len() > 1 {
+                errors.push(list.invalid("'None' must be the first and only value"));
+            }
+        } else if !known.contains(&ip.str()) {
+            values::ip(&ip, errors);
+        }
+    }
+    let bad = errors.len() > before;
     if list.len() > 2 {
         errors.push(list.invalid("may only hold up to 2 values"));
     }
-    for ip in list.items().filter(|ip| ip.str() != "None") {
-        values::ip(&ip, errors);
-    }
+    bad
+}
+
+fn families(spec: &View<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
     for family in spec.field("ipFamilies").items() {
-        if !matches!(family.str(), "IPv4" | "IPv6") {
-            errors.push(family.not_supported(&["IPv4", "IPv6"]));
-        }
+        checks::one_of(&family, &["IPv4", "IPv6"], errors);
+        checks::unique(&mut seen, &family, errors);
     }
-    let policy = spec.field("ipFamilyPolicy");
-    if !matches!(policy.str(), "" | "PreferDualStack" | "RequireDualStack" | "SingleStack") {
-        errors.push(policy.not_supported(&["PreferDualStack", "RequireDualStack", "SingleStack"]));
-    }
+    let policies = ["PreferDualStack", "RequireDualStack", "SingleStack"];
+    checks::one_of(&spec.field("ipFamilyPolicy"), &policies, errors);
+}
+
+fn is_headless(spec: &Cursor<'_>) -> bool {
+    spec.field("clusterIP").str() == "None"
 }
 
 fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
@@ -181,37 +227,74 @@ fn policies(spec: &Cursor<'_>, errors: &mut Errors) {
     if !matches!(distribution.str(), "" | "PreferClose" | "PreferSameZone" | "PreferSameNode") {
         errors.push(distribution.not_supported(&["PreferClose", "PreferSameZone", "PreferSameNode"]));
     }
-    if kind == "LoadBalancer" {
+}
+
+/// What only load balancers have.
+fn balancer(new: &Object, errors: &mut Errors) {
+    let spec = View::of(new);
+    let (is_balancer, class) = (spec.kind() == "LoadBalancer", spec.field("loadBalancerClass"));
+    source_ranges(new, is_balancer, errors);
+    let allocate = spec.field("allocateLoadBalancerNodePorts");
+    if !is_balancer {
+        errors.extend(
+            [allocate, class].iter().filter(|at| at.is_present()).map(|at| at.forbidden(ONLY_BALANCER)),
+        );
+    } else if class.is_present() {
+        checks::follows(&class, names::qualified_name, errors);
+    }
+    let health = spec.field("healthCheckNodePort");
+    if spec.health_port() != 0 && !spec.needs_health_port() {
+        errors.push(
+            health.invalid(
+                "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'",
+            ),
+        );
+    } else if spec.needs_health_port() {
+        values::port(&health, errors);
+    }
+}
+
+/// The field, or the annotation that came before it.
+fn source_ranges(new: &Object, is_balancer: bool, errors: &mut Errors) {
+    let list = new.at(&["spec", "loadBalancerSourceRanges"]);
+    if !list.is_empty() {
+        // Upstream spells the path so.
+        let path = Path::new("spec.LoadBalancerSourceRanges");
+        if !is_balancer {
+            errors.push(Error::forbidden(&path, ONLY_BALANCER));
+        }
+        for (at, range) in list.items().enumerate() {
+            if let Err(text) = ranges::parse(range.str().trim()) {
+                errors.push(Error::invalid(&path.index(at), range.str(), text));
+            }
+        }
         return;
     }
-    for (field, path) in [
-        ("loadBalancerSourceRanges", "spec.LoadBalancerSourceRanges"),
-        ("allocateLoadBalancerNodePorts", "spec.allocateLoadBalancerNodePorts"),
-        ("loadBalancerClass", "spec.loadBalancerClass"),
-    ] {
-        let cursor = spec.field(field);
-        if cursor.is_present() && !(cursor.is_empty() && field == "loadBalancerSourceRanges") {
-            let text = "may only be used when `type` is 'LoadBalancer'";
-            errors.push(Error::forbidden(&path.into(), text));
+    let Some(annotated) = new.annotation(SOURCE_RANGES) else { return };
+    let path = Path::new("metadata.annotations").key(SOURCE_RANGES);
+    if !is_balancer {
+        errors.push(Error::forbidden(&path, ONLY_BALANCER));
+    }
+    let annotated = annotated.trim();
+    for range in annotated.split(',').filter(|_| !annotated.is_empty()) {
+        if let Err(text) = ranges::parse(range.trim()) {
+            errors.push(Error::invalid(&path, annotated, text));
         }
     }
 }
 
-/// An address, once set, stays; external names and headless services have none to keep.
-pub(super) fn update(new: &Object, old: &Object, errors: &mut Errors) {
-    let (new, old) = (new.at(&["spec"]), old.at(&["spec"]));
-    let external = |spec: &Cursor<'_>| spec.field("type").str() == "ExternalName";
-    let before = old.field("clusterIP").str();
-    if external(&new) || external(&old) || before.is_empty() {
-        return;
-    }
-    let list = new.field("clusterIPs");
-    if new.field("clusterIP").str() != before {
-        let text = "may not change once set";
-        errors.push(Error::invalid_printed(&list.path().index(0), &list.printed(), text));
+fn topology(new: &Object, errors: &mut Errors) {
+    let (mode, hints) = (new.annotation(TOPOLOGY_MODE), new.annotation(TOPOLOGY_HINTS));
+    if let (Some(mode), Some(hints)) = (mode, hints)
+        && mode != hints
+    {
+        let path = Path::new("metadata.annotations").key(TOPOLOGY_MODE);
+        let text = format!("must match annotations[{TOPOLOGY_HINTS}] when both are specified");
+        errors.push(Error::invalid(&path, mode, &text));
     }
 }
 
+/// Judges the status.
 pub(super) fn status(new: &Object, errors: &mut Errors) {
     let ingress = new.at(&["status", "loadBalancer", "ingress"]);
     if !ingress.is_empty() && new.at(&["spec", "type"]).str() != "LoadBalancer" {

@@ -1,0 +1,199 @@
+//! Addresses of Services: the ranges that hold them, and what one write takes out of these.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+use super::Refusal;
+use super::span::Span;
+
+/// An address family, as Services spell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// `IPv4`
+    V4,
+    /// `IPv6`
+    V6,
+}
+
+impl Family {
+    /// The family of an address.
+    pub(crate) fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// The family of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::V4, Self::V6].into_iter().find(|family| family.name() == name)
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        }
+    }
+
+    /// The other one.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+}
+
+/// A range that addresses are taken from: without the network's own and, for IPv4, without the broadcast address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    network: IpNet,
+    span: Option<Span>,
+}
+
+impl Range {
+    /// The range of a CIDR.
+    pub(crate) fn new(network: IpNet) -> Self {
+        let (first, last) = (number(network.network()), number(network.broadcast()));
+        let size = (last - first).saturating_add(1);
+        let last = if network.addr().is_ipv4() { last.saturating_sub(1) } else { last };
+        let span =
+            first.checked_add(1).and_then(|first| Span::new(first, last, Span::reserve(size, 16, 256)));
+        Self { network: network.trunc(), span }
+    }
+
+    fn family(&self) -> Family {
+        Family::of(self.network.addr())
+    }
+
+    fn contains(&self, address: IpAddr) -> bool {
+        Family::of(address) == self.family() && self.span.is_some_and(|span| span.contains(number(address)))
+    }
+
+    fn choose(&self, seed: u128, free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
+        let family = self.family();
+        self.span?.choose(seed, |n| free(address(family, n))).map(|n| address(family, n))
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+fn address(family: Family, number: u128) -> IpAddr {
+    match family {
+        // Numbers of IPv4 ranges have 32 bits.
+        Family::V4 => Ipv4Addr::from_bits(number as u32).into(),
+        Family::V6 => Ipv6Addr::from_bits(number).into(),
+    }
+}
+
+/// The addresses as one write sees them: what others have, and what it takes itself.
+pub(crate) struct AddressPool<'a> {
+    /// In the order in which they are tried.
+    pub(crate) ranges: Vec<Range>,
+    /// The families that the server has, the default one first.
+    pub(crate) families: Vec<Family>,
+    /// Whether somebody has the address of this name.
+    pub(crate) taken: Box<dyn Fn(&str) -> bool + Send + Sync + 'a>,
+    /// Whether nothing is taken in the end.
+    pub(crate) dry_run: bool,
+    /// What this write takes.
+    pub(crate) claimed: Vec<IpAddr>,
+}
+
+impl AddressPool<'_> {
+    /// Takes this address.
+    pub(crate) fn claim(&mut self, address: IpAddr) -> Result<(), Refusal> {
+        if !self.ranges.iter().any(|range| range.contains(address)) {
+            return Err(Refusal::AddressOutside);
+        }
+        if !self.dry_run {
+            if !self.is_free(address) {
+                return Err(Refusal::AddressTaken);
+            }
+            self.claimed.push(address);
+        }
+        Ok(())
+    }
+
+    /// Takes any address of a family. A dry run shows the network's own, which nobody ever gets.
+    pub(crate) fn next(&mut self, family: Family, seed: u128) -> Result<IpAddr, Refusal> {
+        let mut ranges = self.ranges.iter().filter(|range| range.family() == family);
+        if self.dry_run {
+            return ranges.next().map(|range| range.network.network()).ok_or(Refusal::Full);
+        }
+        let chosen = ranges.find_map(|range| range.choose(seed, |address| self.is_free(address)));
+        let address = chosen.ok_or(Refusal::Full)?;
+        self.claimed.push(address);
+        Ok(address)
+    }
+
+    fn is_free(&self, address: IpAddr) -> bool {
+        !self.claimed.contains(&address) && !(self.taken)(&address.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn pool<'a>(cidrs: &[&str], taken: &'a HashSet<String>, dry_run: bool) -> AddressPool<'a> {
+        let ranges: Vec<Range> = cidrs.iter().map(|cidr| Range::new(cidr.parse().unwrap())).collect();
+        let families = ranges.iter().map(Range::family).collect();
+        AddressPool {
+            ranges,
+            families,
+            taken: Box::new(|name| taken.contains(name)),
+            dry_run,
+            claimed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_address_is_given_when_it_is_inside_and_free() {
+        let taken = HashSet::from(["10.0.0.9".to_owned()]);
+        let rows = [
+            ("10.0.0.8", Ok(())),
+            ("10.0.0.9", Err(Refusal::AddressTaken)),
+            ("10.0.0.0", Err(Refusal::AddressOutside)),
+            ("10.0.0.255", Err(Refusal::AddressOutside)),
+            ("10.0.1.1", Err(Refusal::AddressOutside)),
+            ("fd00::", Err(Refusal::AddressOutside)),
+            ("fd00::ffff", Ok(())),
+        ];
+        for (address, want) in rows {
+            let mut pool = pool(&["10.0.0.0/24", "fd00::/112"], &taken, false);
+            assert_eq!(pool.claim(address.parse().unwrap()), want, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_range_gives_all_but_its_ends_and_each_once() {
+        for (cidr, count) in [("10.0.0.0/28", 14), ("10.0.0.0/30", 2), ("10.0.0.0/32", 0), ("fd00::/124", 15)]
+        {
+            let (taken, mut given) = (HashSet::new(), HashSet::new());
+            let mut pool = pool(&[cidr], &taken, false);
+            let family = pool.families[0];
+            while let Ok(address) = pool.next(family, 5) {
+                assert!(given.insert(address));
+            }
+            assert_eq!(given.len(), count, "{cidr}");
+        }
+    }
+
+    #[test]
+    fn a_dry_run_takes_nothing_and_shows_the_networks_address() {
+        let taken = HashSet::from(["10.0.0.9".to_owned()]);
+        let mut pool = pool(&["10.0.0.0/24"], &taken, true);
+        assert_eq!(pool.next(Family::V4, 9).unwrap().to_string(), "10.0.0.0");
+        assert_eq!(pool.claim("10.0.0.9".parse().unwrap()), Ok(()));
+        assert_eq!(pool.claim("11.0.0.9".parse().unwrap()), Err(Refusal::AddressOutside));
+        assert!(pool.claimed.is_empty());
+    }
+}

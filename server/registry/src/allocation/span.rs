@@ -1,0 +1,92 @@
+//! A row of numbers to choose from: at random out of its upper part, and out of its lower part once that is used up, so
+//! that small numbers stay free for those who ask for one.
+
+/// The numbers `first..=last`; the first `reserved` of them are used last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    first: u128,
+    last: u128,
+    reserved: u128,
+}
+
+impl Span {
+    /// Nothing when there is no number in it.
+    pub(crate) fn new(first: u128, last: u128, reserved: u128) -> Option<Self> {
+        (first <= last).then(|| Self { first, last, reserved: reserved.min(last - first + 1) })
+    }
+
+    /// How many of a range of this size upstream uses last: a part of it, within bounds, nothing of a tiny range.
+    pub(crate) fn reserve(size: u128, part: u128, most: u128) -> u128 {
+        const LEAST: u128 = 16;
+        if size <= LEAST { 0 } else { (size / part).clamp(LEAST, most) }
+    }
+
+    /// Whether this is one of the numbers.
+    pub(crate) fn contains(&self, number: u128) -> bool {
+        (self.first..=self.last).contains(&number)
+    }
+
+    /// A free number; the seed says where to start looking.
+    pub(crate) fn choose(&self, seed: u128, free: impl Fn(u128) -> bool) -> Option<u128> {
+        let upper = self.first + self.reserved;
+        let count = (self.last - self.first + 1) - self.reserved;
+        scan(upper, count, seed, &free).or_else(|| scan(self.first, self.reserved, seed, &free))
+    }
+}
+
+/// Looks at all of `count` numbers once, from somewhere among them.
+fn scan(first: u128, count: u128, seed: u128, free: impl Fn(u128) -> bool) -> Option<u128> {
+    let start = seed.checked_rem(count)?;
+    (0..count).map(|step| first + (start + step) % count).find(|number| free(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bands_are_upstreams() {
+        for (size, addresses, ports) in
+            [(14, 0, 0), (16, 0, 0), (17, 16, 16), (256, 16, 16), (2_768, 173, 86), (65_536, 256, 128)]
+        {
+            assert_eq!(Span::reserve(size, 16, 256), addresses, "{size}");
+            assert_eq!(Span::reserve(size, 32, 128), ports, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_lower_part_comes_last() {
+        let span = Span::new(10, 19, 4).unwrap();
+        assert_eq!(span.choose(3, |_| true), Some(17));
+        assert_eq!(span.choose(3, |n| n < 14 || n == 16), Some(16));
+        assert_eq!(span.choose(3, |n| n < 14), Some(13));
+        assert_eq!(span.choose(3, |_| false), None);
+        assert_eq!(Span::new(1, 0, 0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn everything_is_given_once_and_what_comes_back_is_given_again(
+            size in 1_u128..80, reserved in 0_u128..90, seeds in prop::collection::vec(any::<u128>(), 200),
+        ) {
+            let span = Span::new(100, 100 + size - 1, reserved).unwrap();
+            let mut taken = HashSet::new();
+            let mut seeds = seeds.into_iter();
+            let mut next = |taken: &HashSet<u128>| {
+                span.choose(seeds.next().unwrap_or(7), |n| !taken.contains(&n))
+            };
+            while let Some(number) = next(&taken) {
+                prop_assert!(span.contains(number));
+                prop_assert!(taken.insert(number));
+            }
+            prop_assert_eq!(taken.len() as u128, size);
+            let back = 100 + size / 2;
+            taken.remove(&back);
+            prop_assert_eq!(next(&taken), Some(back));
+        }
+    }
+}
