@@ -79,15 +79,21 @@ pub enum Encoding {
     Json,
     /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`
+    Protobuf,
 }
 
 impl Encoding {
+    /// All, in upstream's order.
+    pub const ALL: [Self; 3] = [Self::Json, Self::Yaml, Self::Protobuf];
+
     /// The media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf",
         }
     }
 }
@@ -139,7 +145,9 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
         let encoding = offer.encodings.iter().copied().find(|e| clause.covers(e.media_type()))?;
         let form = form_of(clause)?;
         let offered = form == Form::Object || offer.forms.contains(&form);
-        offered.then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
+        // Tables hold any JSON: upstream has no protobuf for them.
+        let written = encoding != Encoding::Protobuf || !matches!(form, Form::Table | Form::TableV1Beta1);
+        (offered && written).then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
     })
 }
 

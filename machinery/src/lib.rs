@@ -13,6 +13,7 @@ pub mod names;
 pub mod object;
 pub mod openapi;
 pub mod pool;
+pub mod protobuf;
 pub mod quantity;
 pub mod rbac;
 pub mod request_info;

@@ -1,5 +1,7 @@
 //! `Status`: the one shape of every refusal, and upstream's constructors for it.
 
+mod protobuf;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -204,6 +204,11 @@ fn cells_that_data_can_say_need_no_code() {
 
 /// Random JSON along a type, as upstream's clients might send it.
 fn along(types: &Arc<TypeSet>, ty: &FieldType, depth: u32) -> BoxedStrategy<String> {
+    if let FieldType::Ref(id) = ty
+        && let Some(shapes) = &types.get(*id).message
+    {
+        return shaped(types, shapes, depth);
+    }
     match types.resolve(ty) {
         FieldType::String => "[a-z]{0,3}".prop_map(|s| format!("{s:?}")).boxed(),
         FieldType::Int32 | FieldType::Int64 | FieldType::Number => {
@@ -236,6 +241,15 @@ fn along(types: &Arc<TypeSet>, ty: &FieldType, depth: u32) -> BoxedStrategy<Stri
             })
             .boxed(),
         FieldType::Ref(id) => fields(types, &types.get(*id).fields, depth),
+    }
+}
+
+/// A value of one of these shapes.
+fn shaped(types: &Arc<TypeSet>, shapes: &[(FieldType, u32)], depth: u32) -> BoxedStrategy<String> {
+    let each: Vec<_> = shapes.iter().map(|(shape, _)| along(types, shape, depth)).collect();
+    match each.is_empty() || depth == 0 {
+        true => Just("{}".to_owned()).boxed(),
+        false => prop::strategy::Union::new(each).prop_filter("a shape", |v| v != "null" && v != "[]").boxed(),
     }
 }
 
@@ -292,6 +306,13 @@ proptest! {
         schema.normalise(&mut stored);
         prop_assert_eq!(String::from_utf8(stored.to_json()).unwrap(), String::from_utf8(bytes).unwrap(), "through storage");
         prop_assert!(same_content(&stored, &object));
+
+        let sealed = schema.to_sealed_protobuf(&object);
+        let mut read = schema.decode(&sealed, Format::Protobuf, &info.gvk).unwrap().object;
+        schema.default(&mut read);
+        schema.normalise(&mut read);
+        prop_assert_eq!(String::from_utf8(read.to_json()).unwrap(), String::from_utf8(object.to_json()).unwrap(), "through protobuf");
+        prop_assert_eq!(schema.to_sealed_protobuf(&read), sealed, "protobuf twice");
         let empty = schema.strategic_merge(&object, b"{}").unwrap();
         prop_assert!(same_content(&empty, &object));
     }

@@ -9,11 +9,16 @@ mod yaml;
 
 pub use error::{DecodeError, patch_status};
 pub(crate) use reader::{Reader, SyntaxError};
+pub(crate) use scalar::{base64, quantity_text as quantity};
+pub(crate) use walk::MAX_STRUCTS;
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Node, Object, Status};
 
+use serde_json::Value;
+
 use self::walk::Walk;
+use crate::protobuf;
 use crate::schema::Schema;
 
 /// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
@@ -28,6 +33,8 @@ pub enum Format {
     Json,
     /// YAML 1.1, or the JSON that is a part of it.
     Yaml,
+    /// Protobuf in its envelope.
+    Protobuf,
 }
 
 impl Format {
@@ -38,6 +45,7 @@ impl Format {
         match media_type {
             "" | "application/json" => Some(Self::Json),
             "application/yaml" => Some(Self::Yaml),
+            "application/vnd.kubernetes.protobuf" => Some(Self::Protobuf),
             _ => None,
         }
     }
@@ -137,6 +145,9 @@ fn read(
     format: Format,
     expected: &str,
 ) -> Result<(Decoded, Option<String>), DecodeError> {
+    if format == Format::Protobuf {
+        return read_protobuf(schema, body, expected);
+    }
     let syntax = |error: String| DecodeError::Syntax {
         expected: expected.to_owned(),
         error: format!("json parse error: {error}"),
@@ -149,7 +160,7 @@ fn read(
             (Ok(read), _) => return Ok(read),
             (Err(error), Format::Json) => return Err(syntax(error.0)),
             // A flow mapping of YAML looks like JSON at first.
-            (Err(_), Format::Yaml) => {}
+            (Err(_), _) => {}
         }
     }
     let json = yaml::to_json(&text).map_err(syntax)?;
@@ -179,6 +190,29 @@ fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), S
     let mut walk = Walk::new(text, schema.types());
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict }, walk.error))
+}
+
+/// Nothing of protobuf is strict: unknown fields are how versions differ.
+fn read_protobuf(
+    schema: &Schema,
+    body: &[u8],
+    expected: &str,
+) -> Result<(Decoded, Option<String>), DecodeError> {
+    let read = protobuf::document(schema.types(), schema.root(), body);
+    let (object, misfit) = read.map_err(|error| DecodeError::Unrecognized {
+        expected: expected.to_owned(),
+        error: error.to_string(),
+        head: error::head(body),
+    })?;
+    Ok((Decoded { object, strict: Vec::new() }, misfit.map(|m| m.to_string())))
+}
+
+/// Any JSON, in a place of an object that is already so deep.
+pub(crate) fn any(text: &str, depth: usize) -> Result<Value, SyntaxError> {
+    let mut reader = Reader::below(text, depth);
+    let value = reader.any()?;
+    reader.end()?;
+    Ok(value)
 }
 
 #[cfg(test)]

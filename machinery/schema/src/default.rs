@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use crate::model::{Emit, Field, FieldType, Type, TypeSet};
+use crate::model::{Field, FieldType, Type, TypeSet};
 use crate::schema::Schema;
 
 pub(crate) fn object(schema: &Schema, object: &mut Object) {
@@ -24,7 +24,7 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
         if !reaches_defaults(types, below) {
             continue;
         }
-        if field.emit != Emit::Pointer && matches!(below, FieldType::Ref(_)) {
+        if !field.emit.is_pointer() && matches!(below, FieldType::Ref(_)) {
             // A struct that is no pointer is there even when nobody sent it.
             let slot = map.entry(&*field.name).or_insert_with(|| Value::Object(Map::new()));
             if slot.is_null() {
@@ -41,7 +41,7 @@ fn fields(types: &TypeSet, ty: &Type, map: &mut Map<String, Value>) {
 fn is_unset(field: &Field, value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
-        Some(_) if field.emit == Emit::Pointer => false,
+        Some(_) if field.emit.is_pointer() => false,
         Some(Value::String(text)) => text.is_empty(),
         Some(Value::Number(number)) => number.as_f64() == Some(0.0),
         Some(Value::Array(list)) => list.is_empty(),

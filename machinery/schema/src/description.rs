@@ -29,6 +29,8 @@ pub struct TypeDescription {
     pub unions: Vec<Union>,
     /// The plain type that this is a name for.
     pub is: Option<String>,
+    /// The protobuf message that such a type is, when it is another for each JSON shape: type expressions and numbers.
+    pub message: Option<IndexMap<String, u32>>,
     /// The fields by name.
     pub fields: IndexMap<String, FieldDescription>,
 }
@@ -89,6 +91,7 @@ pub enum EmitDescription {
     Always,
     Struct,
     Pointer,
+    Nullable,
     Nonzero,
 }
 
@@ -129,7 +132,7 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn type_of(&self, builder: &mut TypeSetBuilder, name: &str, description: TypeDescription) -> Type {
-        let TypeDescription { kinds, atomic, inline, unions, is, fields } = description;
+        let TypeDescription { kinds, atomic, inline, unions, is, message, fields } = description;
         Type {
             name: format!("{}.{name}", self.package).into(),
             gvks: kinds.into_iter().map(Into::into).collect(),
@@ -137,6 +140,9 @@ impl Scope<'_> {
             inline: inline.into_iter().map(|(path, number)| (path.into(), number)).collect(),
             unions,
             plain: is.map(|text| self.field_type(builder, &text)),
+            message: message.map(|shapes| {
+                shapes.into_iter().map(|(text, number)| (self.field_type(builder, &text), number)).collect()
+            }),
             fields: fields.into_iter().map(|(name, field)| self.field(builder, name, field)).collect(),
             ..Type::default()
         }
@@ -215,6 +221,7 @@ impl From<EmitDescription> for Emit {
             EmitDescription::Always => Self::Always,
             EmitDescription::Struct => Self::Struct,
             EmitDescription::Pointer => Self::Pointer,
+            EmitDescription::Nullable => Self::Nullable,
             EmitDescription::Nonzero => Self::Nonzero,
         }
     }

@@ -16,6 +16,7 @@ pub mod managed;
 pub mod merge;
 pub mod model;
 mod normalise;
+mod protobuf;
 mod schema;
 mod validate;
 

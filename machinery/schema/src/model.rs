@@ -2,8 +2,10 @@
 //!
 //! What the model says of a field is all that decoding, defaulting, validation, merging, apply, protobuf and OpenAPI need.
 
+mod layout;
 mod set;
 
+pub(crate) use layout::{Part, Slot};
 pub use set::{BuildError, TypeSet, TypeSetBuilder};
 
 use serde_json::Value;
@@ -29,8 +31,12 @@ pub struct Type {
     pub unions: Vec<Union>,
     /// Set for a type that is no struct but a name for this (`Time`, `IntOrString`, `FieldsV1`).
     pub plain: Option<FieldType>,
+    /// Set for a plain type that protobuf writes as a message with one field for each JSON shape: shapes and numbers.
+    pub message: Option<Vec<(FieldType, u32)>>,
     /// Places in `fields`, sorted by name.
     pub(crate) by_name: Vec<u16>,
+    /// Where protobuf puts the fields.
+    pub(crate) layout: Box<[Slot]>,
     /// Whether a field here or below has a default.
     pub(crate) has_defaults: bool,
     /// Whether a field here or below has a rule.
@@ -172,8 +178,18 @@ pub enum Emit {
     Struct,
     /// When set, be it to zero.
     Pointer,
+    /// Always; null when not set (a pointer, too).
+    Nullable,
     /// When its value is not the zero value.
     Nonzero,
+}
+
+impl Emit {
+    /// Whether the field is a pointer upstream: absent and zero are not the same.
+    #[must_use]
+    pub fn is_pointer(self) -> bool {
+        matches!(self, Self::Pointer | Self::Nullable)
+    }
 }
 
 /// How apply merges a list.

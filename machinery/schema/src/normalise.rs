@@ -29,6 +29,7 @@ fn emitted(types: &TypeSet, field: &Field, value: Option<Value>) -> Option<Value
     let value = value.map(|value| canonical(types, &field.ty, value));
     match field.emit {
         Emit::Pointer => value,
+        Emit::Nullable => Some(value.unwrap_or_default()),
         Emit::Absent | Emit::Nonzero => value.filter(|value| !is_zero(types, &field.ty, value)),
         Emit::Always | Emit::Struct => Some(match value {
             // Upstream's storage does not tell empty from absent: both print as null.

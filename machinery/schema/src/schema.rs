@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use portico_machinery::gvk::GroupVersionKind;
+use portico_machinery::protobuf::seal;
 use portico_machinery::{Object, field};
 
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{Type, TypeId, TypeSet};
-use crate::{default, normalise, validate};
+use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
 #[derive(Clone)]
@@ -79,6 +80,19 @@ impl Schema {
     /// [`DecodeError`]; after a patch, [`DecodeError::patch_status`] is the answer for it.
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         decode::object(self, &object.to_json(), Format::Json, expected)
+    }
+
+    /// The object as a protobuf message, without an envelope; `kind` and `apiVersion` are the envelope's. What does not
+    /// fit the types is left out.
+    #[must_use]
+    pub fn to_protobuf(&self, object: &Object) -> Vec<u8> {
+        protobuf::message(&self.types, self.root(), object.map())
+    }
+
+    /// The object in its envelope, which says of what kind it is.
+    #[must_use]
+    pub fn to_sealed_protobuf(&self, object: &Object) -> Vec<u8> {
+        seal(object.api_version(), object.kind(), &self.to_protobuf(object))
     }
 
     /// Sets the static defaults of absent fields, inside what is there.

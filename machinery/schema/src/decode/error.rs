@@ -18,6 +18,16 @@ pub enum DecodeError {
         /// The first bytes of the body.
         head: String,
     },
+    /// Not in its envelope, of which nothing can be read.
+    #[error("the object provided is unrecognized (must be of type {expected}): {error} ({head})")]
+    Unrecognized {
+        /// The kind that was asked for.
+        expected: String,
+        /// What is wrong.
+        error: String,
+        /// The first bytes of the body.
+        head: String,
+    },
     /// Another kind than the one asked for, or a value of the wrong type inside.
     #[error("{} in version {:?} cannot be handled as a {expected}: {error}", .found.kind, .found.version)]
     CannotBeHandled {
@@ -49,7 +59,9 @@ impl DecodeError {
     #[must_use]
     pub fn patch_status(&self, patch: &[u8]) -> Status {
         match self {
-            Self::CannotBeHandled { error, .. } | Self::Syntax { error, .. } => patch_status(patch, error),
+            Self::CannotBeHandled { error, .. }
+            | Self::Syntax { error, .. }
+            | Self::Unrecognized { error, .. } => patch_status(patch, error),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
         }
     }

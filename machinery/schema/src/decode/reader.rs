@@ -35,6 +35,11 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
+    /// A reader of JSON that stands inside something of this depth.
+    pub(crate) fn below(text: &'a str, depth: usize) -> Self {
+        Self { depth, ..Self::new(text) }
+    }
+
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }

@@ -74,8 +74,17 @@ fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
     Ok(text)
 }
 
-/// A quantity in its canonical spelling.
+/// Bytes as JSON writes them.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
 fn quantity(text: &str) -> Result {
-    let quantity = text.trim().parse::<Quantity>().map_err(|error| Misfit::Text(error.to_string()))?;
+    quantity_text(text).map_err(Misfit::Text)
+}
+
+/// A quantity in its canonical spelling.
+pub(crate) fn quantity_text(text: &str) -> std::result::Result<Value, String> {
+    let quantity = text.trim().parse::<Quantity>().map_err(|error| error.to_string())?;
     Ok(Value::String(quantity.to_string()))
 }

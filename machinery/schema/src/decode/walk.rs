@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 
 use super::reader::{Reader, Start, SyntaxError};
 use super::scalar;
-use crate::model::{Emit, Field, FieldType, Type, TypeSet};
+use crate::model::{Field, FieldType, Type, TypeSet};
 
 /// The most unknown and duplicate fields that are reported.
 const MAX_STRICT: usize = 100;
 
 /// The most structs that a body may hold, `{}` and null in lists included: each costs a hundred times its bytes.
-const MAX_STRUCTS: usize = 100_000;
+pub(crate) const MAX_STRUCTS: usize = 100_000;
 
 type Result<T> = std::result::Result<T, SyntaxError>;
 
@@ -270,7 +270,7 @@ fn put(map: &mut Map<String, Value>, field: &Field, value: Option<Value>, again:
         (Some(value), _) => {
             map.insert(field.name.to_string(), value);
         }
-        (None, true) if field.emit == Emit::Pointer || !is_scalar(&field.ty) => {
+        (None, true) if field.emit.is_pointer() || !is_scalar(&field.ty) => {
             map.shift_remove(&*field.name);
         }
         (None, _) => {}

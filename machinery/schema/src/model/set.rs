@@ -46,6 +46,12 @@ impl TypeSet {
         }
     }
 
+    /// The shapes of a plain type that protobuf writes as another field of a message for each of them, with numbers.
+    pub(crate) fn shapes(&self, ty: &FieldType) -> Option<&[(FieldType, u32)]> {
+        let FieldType::Ref(id) = ty else { return None };
+        self.get(*id).message.as_deref()
+    }
+
     /// The zero value of a field type, which null stands for inside a list or map: `""`, 0, false, `{}` for a struct,
     /// null for lists, maps, bytes and times.
     #[must_use]
@@ -111,6 +117,7 @@ impl TypeSetBuilder {
         let mut order: Vec<u16> = (0..=u16::MAX).take(ty.fields.len()).collect();
         order.sort_unstable_by(|a, b| ty.fields[usize::from(*a)].name.cmp(&ty.fields[usize::from(*b)].name));
         ty.by_name = order;
+        ty.layout = super::layout::of(&ty);
         *slot = Some(ty);
         Ok(id)
     }

@@ -236,8 +236,7 @@ fn default(field: &Field, types: &TypeSet) -> Option<Box<RawValue>> {
     if let Some(default) = &field.openapi_default {
         return to_raw_value(default).ok();
     }
-    let pointer = field.emit == Emit::Pointer;
-    (!pointer && is_struct(&field.ty, types)).then(empty_object).flatten()
+    (!field.emit.is_pointer() && is_struct(&field.ty, types)).then(empty_object).flatten()
 }
 
 fn is_struct(ty: &FieldType, types: &TypeSet) -> bool {

@@ -1,0 +1,347 @@
+//! Reading a message into the object that JSON would have been. Unknown fields are skipped; depth and the number of
+//! structs are bounded as for JSON.
+
+use std::fmt::Display;
+
+use jiff::Timestamp;
+use portico_machinery::protobuf::{EnvelopeError, Reader, Scalar, WireError, open};
+use portico_machinery::{Object, time};
+use serde_json::{Map, Value};
+
+use super::encode::ZERO_TIME;
+use crate::decode::{self, MAX_DEPTH, MAX_STRUCTS};
+use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
+
+/// Why a message does not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Misfit {
+    /// It is no message, or a field is of another wire type.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A value that its type does not have.
+    #[error("{0}")]
+    Value(String),
+    /// More nesting than is accepted.
+    #[error("exceeded max depth")]
+    Depth,
+    /// More structs than are accepted.
+    #[error("too many objects: at most {MAX_STRUCTS} are accepted")]
+    Structs,
+}
+
+type Result<T> = std::result::Result<T, Misfit>;
+
+/// The object in an enveloped document, with what the envelope says of its kind, and why its content was refused.
+pub(crate) fn document(
+    types: &TypeSet,
+    ty: &Type,
+    body: &[u8],
+) -> std::result::Result<(Object, Option<Misfit>), EnvelopeError> {
+    let envelope = open(body)?;
+    let mut map = Map::new();
+    for (name, text) in [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)] {
+        if !text.is_empty() {
+            map.insert(name.to_owned(), Value::String(text.clone().into_owned()));
+        }
+    }
+    let mut decoder = Decoder { types, structs: 0, depth: 0 };
+    let misfit = decoder.fields(ty, &ty.layout, envelope.raw, &mut map).err();
+    Ok((Object::from_map(map), misfit))
+}
+
+struct Decoder<'s> {
+    types: &'s TypeSet,
+    /// How many structs were made.
+    structs: usize,
+    /// How deep the object is at this place, as JSON.
+    depth: usize,
+}
+
+impl<'s> Decoder<'s> {
+    fn fields(&mut self, ty: &'s Type, slots: &'s [Slot], bytes: &[u8], map: &mut Map<String, Value>) -> Result<()> {
+        self.enter()?;
+        let mut reader = Reader::new(bytes);
+        while let Some((number, scalar)) = reader.field()? {
+            let Ok(at) = slots.binary_search_by_key(&number, |slot| slot.number) else { continue };
+            match &slots[at].part {
+                Part::Embedded(inner) => self.fields(ty, inner, scalar.bytes("embedded message")?, map)?,
+                Part::Field(at) => self.field(&ty.fields[usize::from(*at)], scalar, map)?,
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// One level deeper; whoever comes back says so by `depth`.
+    fn enter(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH { Err(Misfit::Depth) } else { Ok(()) }
+    }
+
+    /// Keeps one occurrence of a field: the last scalar counts, messages and lists go on.
+    fn field(&mut self, field: &'s Field, scalar: Scalar<'_>, map: &mut Map<String, Value>) -> Result<()> {
+        let name = &*field.name;
+        match self.types.resolve(&field.ty) {
+            FieldType::List(of) => {
+                let list = map.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                let Value::Array(list) = list else { return Ok(()) };
+                self.enter()?;
+                self.items(of, name, scalar, list)?;
+                self.depth -= 1;
+                return Ok(());
+            }
+            FieldType::Map(of) => {
+                let entries = map.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                let Value::Object(entries) = entries else { return Ok(()) };
+                self.enter()?;
+                self.entry(of, scalar.bytes(name)?, entries)?;
+                self.depth -= 1;
+                return Ok(());
+            }
+            FieldType::Ref(id) => return self.nested(*id, field, scalar.bytes(name)?, map),
+            _ => {}
+        }
+        let value = self.value(&field.ty, name, scalar)?;
+        if value.is_null() || !field.emit.is_pointer() && is_zero(&field.ty, &value) {
+            map.shift_remove(name);
+        } else {
+            map.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// A struct; a second occurrence adds to the first. One that is always printed and holds nothing is left out.
+    fn nested(
+        &mut self,
+        id: crate::TypeId,
+        field: &'s Field,
+        bytes: &[u8],
+        map: &mut Map<String, Value>,
+    ) -> Result<()> {
+        let ty = self.types.get(id);
+        self.count_struct()?;
+        let mut inner = match map.get_mut(&*field.name).map(Value::take) {
+            Some(Value::Object(inner)) => inner,
+            _ => Map::new(),
+        };
+        self.fields(ty, &ty.layout, bytes, &mut inner)?;
+        if inner.is_empty() && field.emit == Emit::Struct {
+            map.shift_remove(&*field.name);
+        } else {
+            map.insert(field.name.to_string(), Value::Object(inner));
+        }
+        Ok(())
+    }
+
+    /// One element of a list, or packed numbers.
+    fn items(&mut self, of: &'s FieldType, name: &str, scalar: Scalar<'_>, list: &mut Vec<Value>) -> Result<()> {
+        let number = matches!(self.types.resolve(of), FieldType::Int32 | FieldType::Int64 | FieldType::Bool);
+        if let (true, Scalar::Bytes(packed)) = (number, scalar) {
+            let mut packed = Reader::new(packed);
+            while let Some(number) = packed.packed()? {
+                list.push(self.value(of, name, Scalar::Varint(number))?);
+            }
+        } else {
+            list.push(self.element(of, name, scalar)?);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, of: &'s FieldType, bytes: &[u8], map: &mut Map<String, Value>) -> Result<()> {
+        let mut reader = Reader::new(bytes);
+        let (mut key, mut value) = (String::new(), None);
+        while let Some((number, scalar)) = reader.field()? {
+            match number {
+                1 => key = text(scalar.bytes("key")?),
+                2 => value = Some(self.element(of, "value", scalar)?),
+                _ => {}
+            }
+        }
+        let value = match (value, self.types.resolve(of)) {
+            (Some(value), _) => value,
+            (None, FieldType::List(_)) => Value::Array(Vec::new()),
+            (None, FieldType::Bytes) => Value::String(String::new()),
+            (None, _) => self.types.zero(of),
+        };
+        map.insert(key, value);
+        Ok(())
+    }
+
+    /// A value inside a list or map, where a list is a message of its own.
+    fn element(&mut self, of: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
+        match self.types.resolve(of) {
+            FieldType::List(inner) => {
+                let mut list = Vec::new();
+                let mut reader = Reader::new(scalar.bytes(name)?);
+                while let Some((number, scalar)) = reader.field()? {
+                    if number == 1 {
+                        self.items(inner, name, scalar, &mut list)?;
+                    }
+                }
+                Ok(Value::Array(list))
+            }
+            FieldType::Ref(id) => {
+                let ty = self.types.get(*id);
+                self.count_struct()?;
+                let mut map = Map::new();
+                self.fields(ty, &ty.layout, scalar.bytes(name)?, &mut map)?;
+                Ok(Value::Object(map))
+            }
+            _ => match self.value(of, name, scalar)? {
+                Value::Null => Ok(self.types.zero(of)),
+                value => Ok(value),
+            },
+        }
+    }
+
+    fn count_struct(&mut self) -> Result<()> {
+        self.structs += 1;
+        if self.structs > MAX_STRUCTS { Err(Misfit::Structs) } else { Ok(()) }
+    }
+
+    /// A value that is no list, map or struct; null for what JSON does not say.
+    fn value(&mut self, ty: &'s FieldType, name: &str, scalar: Scalar<'_>) -> Result<Value> {
+        if let Some(shapes) = self.types.shapes(ty) {
+            return self.shaped(shapes, scalar.bytes(name)?);
+        }
+        match self.types.resolve(ty) {
+            FieldType::String => Ok(Value::String(text(scalar.bytes(name)?))),
+            // Upstream keeps the low bits of what is too large.
+            FieldType::Int32 => Ok(Value::from(scalar.varint(name)? as i32)),
+            FieldType::Int64 => Ok(Value::from(scalar.varint(name)?.cast_signed())),
+            FieldType::Bool => Ok(Value::Bool(scalar.varint(name)? != 0)),
+            FieldType::Number => match scalar {
+                Scalar::Fixed64(bits) => Ok(double(f64::from_bits(bits))),
+                other => Err(other.wrong(name).into()),
+            },
+            FieldType::Bytes => Ok(Value::String(decode::base64(scalar.bytes(name)?))),
+            FieldType::Time => timestamp(scalar.bytes(name)?, false),
+            FieldType::MicroTime => timestamp(scalar.bytes(name)?, true),
+            FieldType::Quantity => quantity(scalar.bytes(name)?),
+            FieldType::IntOrString => int_or_string(scalar.bytes(name)?),
+            FieldType::Any | FieldType::AnyObject => raw(scalar.bytes(name)?, self.depth),
+            FieldType::List(_) | FieldType::Map(_) | FieldType::Ref(_) => self.element(ty, name, scalar),
+        }
+    }
+
+    /// A message that is another JSON shape by which of its fields are there; the later one counts.
+    fn shaped(&mut self, shapes: &'s [(FieldType, u32)], bytes: &[u8]) -> Result<Value> {
+        if shapes.is_empty() {
+            return Ok(Value::Object(Map::new()));
+        }
+        let mut truth = None;
+        let mut found = None;
+        let mut reader = Reader::new(bytes);
+        while let Some((number, scalar)) = reader.field()? {
+            let Some((shape, _)) = shapes.iter().find(|(_, n)| *n == number) else { continue };
+            match shape {
+                FieldType::Bool => truth = Some(Value::Bool(scalar.varint("allows")? != 0)),
+                FieldType::List(of) => {
+                    let mut list = match found.take() {
+                        Some(Value::Array(list)) => list,
+                        _ => Vec::new(),
+                    };
+                    self.items(of, "items", scalar, &mut list)?;
+                    found = Some(Value::Array(list));
+                }
+                shape => found = Some(self.element(shape, "schema", scalar)?),
+            }
+        }
+        Ok(found.or(truth).unwrap_or_default())
+    }
+}
+
+/// Text as it is; what is no UTF-8 is replaced as upstream's JSON does.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A number as JSON prints it: whole ones without a fraction.
+fn double(number: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        return Value::from(number as i64);
+    }
+    Value::from(number)
+}
+
+fn misfit(error: impl Display) -> Misfit {
+    Misfit::Value(error.to_string())
+}
+
+fn timestamp(bytes: &[u8], micro: bool) -> Result<Value> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(bytes);
+    while let Some((number, scalar)) = reader.field()? {
+        match number {
+            1 => seconds = scalar.varint("seconds")?.cast_signed(),
+            2 => nanos = scalar.varint("nanos")? as i32,
+            _ => {}
+        }
+    }
+    if seconds == ZERO_TIME && (nanos == 0 || !micro) {
+        return Ok(Value::Null);
+    }
+    let at = Timestamp::new(seconds, if micro { nanos / 1000 * 1000 } else { 0 });
+    // Years that four digits cannot say have no place in JSON.
+    let at = at.ok().filter(|at| at.as_second() >= ZERO_TIME);
+    let at = at.ok_or_else(|| misfit("Time.MarshalJSON: year outside of range [0,9999]"))?;
+    Ok(Value::String(if micro { time::rfc3339_micro(at) } else { time::rfc3339(at) }))
+}
+
+fn quantity(bytes: &[u8]) -> Result<Value> {
+    let mut value = Value::from("0");
+    let mut reader = Reader::new(bytes);
+    while let Some((number, scalar)) = reader.field()? {
+        if number == 1 {
+            value = decode::quantity(&text(scalar.bytes("string")?)).map_err(misfit)?;
+        }
+    }
+    Ok(value)
+}
+
+fn int_or_string(bytes: &[u8]) -> Result<Value> {
+    let (mut kind, mut int, mut string) = (0, 0, String::new());
+    let mut reader = Reader::new(bytes);
+    while let Some((number, scalar)) = reader.field()? {
+        match number {
+            1 => kind = scalar.varint("type")?,
+            2 => int = scalar.varint("intVal")? as i32,
+            3 => string = text(scalar.bytes("strVal")?),
+            _ => {}
+        }
+    }
+    match kind {
+        0 => Ok(Value::from(int)),
+        1 => Ok(Value::String(string)),
+        _ => Err(misfit("impossible IntOrString.Type")),
+    }
+}
+
+/// JSON inside a message that is so deep itself.
+fn raw(bytes: &[u8], depth: usize) -> Result<Value> {
+    let mut json: &[u8] = &[];
+    let mut reader = Reader::new(bytes);
+    while let Some((number, scalar)) = reader.field()? {
+        if number == 1 {
+            json = scalar.bytes("raw")?;
+        }
+    }
+    if json.is_empty() {
+        return Ok(Value::Null);
+    }
+    decode::any(&String::from_utf8_lossy(json), depth).map_err(misfit)
+}
+
+/// Whether a scalar is what its type starts with.
+fn is_zero(ty: &FieldType, value: &Value) -> bool {
+    match value {
+        Value::Bool(truth) => !truth,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty() && *ty != FieldType::Bytes,
+        _ => false,
+    }
+}

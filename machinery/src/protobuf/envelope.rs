@@ -1,0 +1,145 @@
+//! The envelope (`runtime.Unknown`) around a message, and the event of a watch around an envelope.
+
+use std::borrow::Cow;
+
+use super::reader::{Reader, WireError};
+use super::writer::{Writer, delimiter};
+use super::{ENVELOPE_TAIL, PREFIX};
+
+/// A document whose kind is read and whose content is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// `apiVersion`, empty when the document does not say.
+    pub api_version: Cow<'a, str>,
+    /// `kind`, empty when the document does not say.
+    pub kind: Cow<'a, str>,
+    /// The message inside.
+    pub raw: &'a [u8],
+}
+
+/// Why bytes are no enveloped document.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// Nothing at all.
+    #[error("empty data")]
+    Empty,
+    /// Something else.
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    Prefix,
+    /// The prefix alone.
+    #[error("empty body")]
+    EmptyBody,
+    /// No message behind the prefix.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+/// Reads an envelope. What it says of content encoding and type is not looked at, as upstream does not.
+///
+/// # Errors
+/// [`EnvelopeError`].
+pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, EnvelopeError> {
+    if bytes.is_empty() {
+        return Err(EnvelopeError::Empty);
+    }
+    let body = bytes.strip_prefix(&PREFIX).ok_or(EnvelopeError::Prefix)?;
+    if body.is_empty() {
+        return Err(EnvelopeError::EmptyBody);
+    }
+    let mut envelope = Envelope::default();
+    let mut reader = Reader::new(body);
+    while let Some((number, scalar)) = reader.field()? {
+        match number {
+            1 => type_meta(scalar.bytes("typeMeta")?, &mut envelope)?,
+            2 => envelope.raw = scalar.bytes("raw")?,
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+fn type_meta<'a>(bytes: &'a [u8], envelope: &mut Envelope<'a>) -> Result<(), WireError> {
+    let mut reader = Reader::new(bytes);
+    while let Some((number, scalar)) = reader.field()? {
+        match number {
+            1 => envelope.api_version = String::from_utf8_lossy(scalar.bytes("aPIVersion")?),
+            2 => envelope.kind = String::from_utf8_lossy(scalar.bytes("kind")?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What stands before a message of so many bytes; [`ENVELOPE_TAIL`] stands behind it.
+#[must_use]
+pub fn envelope_head(api_version: &str, kind: &str, length: u64) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.raw(&PREFIX);
+    writer.message(1, |w| {
+        w.string(1, api_version);
+        w.string(2, kind);
+    });
+    writer.raw(&delimiter(2, length));
+    writer.into_bytes()
+}
+
+/// A message in its envelope.
+#[must_use]
+pub fn seal(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
+    let mut out = envelope_head(api_version, kind, message.len() as u64);
+    out.reserve_exact(message.len() + ENVELOPE_TAIL.len());
+    out.extend_from_slice(message);
+    out.extend_from_slice(&ENVELOPE_TAIL);
+    out
+}
+
+/// One event of a watch: four bytes of length, and a `WatchEvent` (without an envelope of its own) that holds a sealed
+/// document.
+#[must_use]
+pub fn seal_event(event: &str, sealed: &[u8]) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.raw(&[0; 4]);
+    writer.string(1, event);
+    let inner = delimiter(1, sealed.len() as u64);
+    writer.raw(&delimiter(2, (inner.len() + sealed.len()) as u64));
+    writer.raw(&inner);
+    writer.raw(sealed);
+    let mut out = writer.into_bytes();
+    // Bodies and stored objects are far smaller than 4 GiB.
+    let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    out[..4].copy_from_slice(&length.to_be_bytes());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_envelope_is_what_upstream_writes() {
+        let sealed = seal("v1", "ConfigMap", &[0x0a, 0]);
+        let want = b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\0\x1a\0\x22\0";
+        assert_eq!(sealed, want);
+        let open = open(&sealed).unwrap();
+        assert_eq!((&*open.api_version, &*open.kind, open.raw), ("v1", "ConfigMap", &[0x0a, 0][..]));
+    }
+
+    #[test]
+    fn what_is_no_envelope_is_named_as_upstream_does() {
+        let rows: [(&[u8], &str); 4] = [
+            (b"", "empty data"),
+            (b"{}", "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"),
+            (b"k8s\0", "empty body"),
+            (b"k8s\0\x0a\xff", "unexpected EOF"),
+        ];
+        for (bytes, want) in rows {
+            assert_eq!(open(bytes).unwrap_err().to_string(), want);
+        }
+    }
+
+    #[test]
+    fn an_event_is_framed_by_its_length() {
+        let frame = seal_event("ADDED", b"abc");
+        assert_eq!(frame, b"\0\0\0\x0e\x0a\x05ADDED\x12\x05\x0a\x03abc");
+    }
+}

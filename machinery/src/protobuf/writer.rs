@@ -1,0 +1,122 @@
+//! Writing: fields one after the other, messages closed with their length.
+
+/// A message in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Writer {
+    out: Vec<u8>,
+}
+
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const LENGTH: u32 = 2;
+
+impl Writer {
+    /// What was written.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.out
+    }
+
+    fn tag(&mut self, number: u32, wire: u32) {
+        self.varint(u64::from(number << 3 | wire));
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value > 0x7f {
+            // The low seven bits and the mark that more follow.
+            self.out.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.out.push(value as u8);
+    }
+
+    /// A whole number; negative ones take ten bytes, whatever their width.
+    pub fn int(&mut self, number: u32, value: i64) {
+        self.tag(number, VARINT);
+        self.varint(value.cast_unsigned());
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self, number: u32, value: bool) {
+        self.int(number, i64::from(value));
+    }
+
+    /// A floating-point number.
+    pub fn double(&mut self, number: u32, value: f64) {
+        self.tag(number, FIXED64);
+        self.out.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Bytes.
+    pub fn bytes(&mut self, number: u32, value: &[u8]) {
+        self.tag(number, LENGTH);
+        self.varint(value.len() as u64);
+        self.out.extend_from_slice(value);
+    }
+
+    /// A string.
+    pub fn string(&mut self, number: u32, value: &str) {
+        self.bytes(number, value.as_bytes());
+    }
+
+    /// Bytes without a field around them: fields that are already written.
+    pub fn raw(&mut self, fields: &[u8]) {
+        self.out.extend_from_slice(fields);
+    }
+
+    /// A message of what `write` writes.
+    pub fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
+        self.tag(number, LENGTH);
+        let start = self.out.len();
+        // Room for the length of most messages; longer ones are moved.
+        self.out.push(0);
+        write(self);
+        let length = self.out.len() - start - 1;
+        if length <= 0x7f {
+            self.out[start] = length as u8;
+            return;
+        }
+        let mut prefix = Self::default();
+        prefix.varint(length as u64);
+        self.out.splice(start..=start, prefix.out);
+    }
+}
+
+/// The field tag and length that stand before `length` bytes.
+pub(super) fn delimiter(number: u32, length: u64) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.tag(number, LENGTH);
+    writer.varint(length);
+    writer.out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_written_as_the_format_says() {
+        let mut writer = Writer::default();
+        writer.int(1, 150);
+        writer.int(2, -1);
+        writer.bool(3, true);
+        writer.string(4, "ab");
+        writer.double(5, 1.0);
+        let want = [
+            &[0x08, 0x96, 0x01][..],
+            &[0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            &[0x18, 1, 0x22, 2, b'a', b'b'],
+            &[0x29, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
+        ];
+        assert_eq!(writer.into_bytes(), want.concat());
+    }
+
+    #[test]
+    fn long_messages_carry_long_lengths() {
+        let mut writer = Writer::default();
+        writer.message(1, |w| w.message(2, |w| w.bytes(3, &[7; 300])));
+        let bytes = writer.into_bytes();
+        assert_eq!(bytes[..9], [0x0a, 0xb2, 0x02, 0x12, 0xaf, 0x02, 0x1a, 0xac, 0x02]);
+        assert_eq!(bytes.len(), 309);
+    }
+}

@@ -1,0 +1,40 @@
+//! `Status` in protobuf, as answers and the events of watches carry it.
+
+use super::{Cause, Details, Status};
+use crate::protobuf::{Writer, seal};
+
+impl Status {
+    /// The enveloped message.
+    #[must_use]
+    pub fn to_protobuf(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.message(1, |w| {
+            w.string(1, "");
+            w.string(2, "");
+            w.string(3, &self.metadata.continue_token);
+        });
+        writer.string(2, &self.status);
+        writer.string(3, &self.message);
+        writer.string(4, &self.reason);
+        if let Some(details) = &self.details {
+            writer.message(5, |w| write_details(w, details));
+        }
+        writer.int(6, self.code.into());
+        seal(&self.api_version, &self.kind, &writer.into_bytes())
+    }
+}
+
+fn write_details(writer: &mut Writer, details: &Details) {
+    writer.string(1, &details.name);
+    writer.string(2, &details.group);
+    writer.string(3, &details.kind);
+    for Cause { reason, message, field } in &details.causes {
+        writer.message(4, |w| {
+            w.string(1, reason);
+            w.string(2, message);
+            w.string(3, field);
+        });
+    }
+    writer.int(5, details.retry_after_seconds.into());
+    writer.string(6, &details.uid);
+}
