@@ -249,7 +249,9 @@ fn shaped(types: &Arc<TypeSet>, shapes: &[(FieldType, u32)], depth: u32) -> Boxe
     let each: Vec<_> = shapes.iter().map(|(shape, _)| along(types, shape, depth)).collect();
     match each.is_empty() || depth == 0 {
         true => Just("{}".to_owned()).boxed(),
-        false => prop::strategy::Union::new(each).prop_filter("a shape", |v| v != "null" && v != "[]").boxed(),
+        false => {
+            prop::strategy::Union::new(each).prop_filter("a shape", |v| v != "null" && v != "[]").boxed()
+        }
     }
 }
 

@@ -58,7 +58,13 @@ struct Decoder<'s> {
 }
 
 impl<'s> Decoder<'s> {
-    fn fields(&mut self, ty: &'s Type, slots: &'s [Slot], bytes: &[u8], map: &mut Map<String, Value>) -> Result<()> {
+    fn fields(
+        &mut self,
+        ty: &'s Type,
+        slots: &'s [Slot],
+        bytes: &[u8],
+        map: &mut Map<String, Value>,
+    ) -> Result<()> {
         self.enter()?;
         let mut reader = Reader::new(bytes);
         while let Some((number, scalar)) = reader.field()? {
@@ -134,7 +140,13 @@ impl<'s> Decoder<'s> {
     }
 
     /// One element of a list, or packed numbers.
-    fn items(&mut self, of: &'s FieldType, name: &str, scalar: Scalar<'_>, list: &mut Vec<Value>) -> Result<()> {
+    fn items(
+        &mut self,
+        of: &'s FieldType,
+        name: &str,
+        scalar: Scalar<'_>,
+        list: &mut Vec<Value>,
+    ) -> Result<()> {
         let number = matches!(self.types.resolve(of), FieldType::Int32 | FieldType::Int64 | FieldType::Bool);
         if let (true, Scalar::Bytes(packed)) = (number, scalar) {
             let mut packed = Reader::new(packed);
