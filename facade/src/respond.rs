@@ -64,16 +64,16 @@ pub fn status(x: &RequestContext, status: &Status) -> Response<Body> {
 #[must_use]
 pub fn status_for(headers: &HeaderMap, query: &str, status: &Status) -> Response<Body> {
     let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
-    let offer = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[] };
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[] };
     let accept = header(http::header::ACCEPT);
     let fallback = Choice { encoding: Encoding::Json, form: Form::Object, pretty: true };
     let choice = negotiate(accept, offer).unwrap_or(fallback);
     let style = Style::of(query, header(http::header::USER_AGENT));
-    let json = status.to_json();
     let body = match choice.encoding {
-        Encoding::Yaml => yaml(&json).unwrap_or(json),
-        Encoding::Json if choice.pretty || style == Style::Pretty => pretty(&json),
-        Encoding::Json => json,
+        Encoding::Protobuf => status.to_protobuf(),
+        Encoding::Yaml => in_yaml(status.to_json()),
+        Encoding::Json if choice.pretty || style == Style::Pretty => pretty(&status.to_json()),
+        Encoding::Json => status.to_json(),
     };
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = whole(code, choice.encoding.media_type(), body);
@@ -81,6 +81,10 @@ pub fn status_for(headers: &HeaderMap, query: &str, status: &Status) -> Response
         response.headers_mut().insert(RETRY_AFTER, status.retry_after_seconds().into());
     }
     response
+}
+
+fn in_yaml(json: Vec<u8>) -> Vec<u8> {
+    yaml(&json).unwrap_or(json)
 }
 
 #[cfg(test)]

@@ -178,6 +178,12 @@ impl Object {
         map.shift_remove(*last).map(Node)
     }
 
+    /// A copy of the object that stands in a top-level field; nothing when there is none.
+    #[must_use]
+    pub fn object_at(&self, field: &str) -> Option<Self> {
+        self.0.get(field).and_then(Value::as_object).cloned().map(Self)
+    }
+
     /// Copies a nested field from another object, or removes it when the other has none.
     pub fn copy_from(&mut self, other: &Self, path: &[&str]) {
         match other.get(path) {

@@ -8,7 +8,7 @@ mod writer;
 
 pub use envelope::{Envelope, EnvelopeError, envelope_head, open, seal, seal_event};
 pub use reader::{Reader, Scalar, WireError};
-pub use writer::Writer;
+pub use writer::{Writer, field_length};
 
 /// How a document begins that carries its kind.
 pub const PREFIX: [u8; 4] = *b"k8s\0";

@@ -4,6 +4,7 @@
 
 mod aggregated;
 mod legacy;
+mod protobuf;
 
 pub(crate) use aggregated::{Aggregated, quoted_sha512};
 
@@ -18,7 +19,7 @@ use crate::request::{Document, Reply, Request, value};
 use crate::snapshot::Snapshot;
 use aggregated::Wanted;
 
-const OFFER: Offer<'_> = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[] };
+const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[] };
 /// What a 406 names.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
@@ -101,7 +102,8 @@ fn negotiated(request: &Request<'_>, json: impl FnOnce() -> Bytes) -> Reply {
 }
 
 fn document(json: Bytes, choice: Choice, headers: HeaderMap) -> Reply {
-    Reply::Document(Document { json, encoding: choice.encoding, pretty: choice.pretty, headers })
+    let body = if choice.encoding == Encoding::Protobuf { protobuf::encode(&json) } else { json };
+    Reply::Document(Document { body, encoding: choice.encoding, pretty: choice.pretty, headers })
 }
 
 /// The aggregated document with its validators; 304 only for exactly the current tag.
@@ -117,7 +119,7 @@ fn aggregated_reply(document: &Aggregated, wanted: Wanted, request: &Request<'_>
         format!("{};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", wanted.encoding.media_type());
     headers.insert(header::CONTENT_TYPE, value(&media));
     Reply::Document(Document {
-        json: document.json.clone(),
+        body: document.body(wanted.encoding),
         encoding: wanted.encoding,
         pretty: wanted.pretty,
         headers,

@@ -35,11 +35,12 @@ impl Request<'_> {
     }
 }
 
-/// A discovery document: JSON that the facade may still indent (`pretty`), write as YAML and compress.
+/// A discovery document: JSON that the facade may still indent (`pretty`) or write as YAML, or protobuf; the facade
+/// compresses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Compact JSON with its closing newline.
-    pub json: Bytes,
+    /// Compact JSON with its closing newline, or protobuf when it is to be that.
+    pub body: Bytes,
     /// What it is to be written in.
     pub encoding: Encoding,
     /// Whether the Accept clause itself asked for indented JSON.

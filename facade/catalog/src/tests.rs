@@ -112,7 +112,7 @@ impl World {
     async fn json(&self, url: &str, accept: &str) -> String {
         match self.get(url, accept).await {
             Some(Reply::Document(document)) => {
-                String::from_utf8(document.json.to_vec()).unwrap().trim_end().into()
+                String::from_utf8(document.body.to_vec()).unwrap().trim_end().into()
             }
             other => panic!("{url}: {other:?}"),
         }
@@ -245,7 +245,7 @@ async fn the_form_follows_the_accept_header() {
     ] {
         let got = match w.get(path, accept).await.unwrap() {
             Reply::Document(document) => {
-                let json = String::from_utf8(document.json.to_vec()).unwrap();
+                let json = String::from_utf8(document.body.to_vec()).unwrap();
                 json.split('"').nth(3).unwrap().to_owned()
             }
             Reply::Refused(status) => status.code.to_string(),

@@ -24,9 +24,9 @@ pub(super) async fn answer(catalog: &Catalog, x: &RequestContext) -> Option<Resp
 fn written(x: &RequestContext, document: Document) -> Response<Body> {
     let style = Style::of(x.query(), x.header(USER_AGENT));
     let body = match document.encoding {
-        Encoding::Yaml => yaml(&document.json).map_or(document.json, Into::into),
-        Encoding::Json if document.pretty || style == Style::Pretty => pretty(&document.json).into(),
-        Encoding::Json => document.json,
+        Encoding::Yaml => yaml(&document.body).map_or(document.body, Into::into),
+        Encoding::Json if document.pretty || style == Style::Pretty => pretty(&document.body).into(),
+        Encoding::Json | Encoding::Protobuf => document.body,
     };
     let small = body.len() <= GZIP_ABOVE || !accepts_gzip(x.header(ACCEPT_ENCODING));
     let mut response = Response::new(Body::empty());

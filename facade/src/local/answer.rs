@@ -105,14 +105,14 @@ where
 }
 
 fn layout(x: &RequestContext, head: &Head) -> Layout {
-    // The control service says what the caller wants and always sends JSON.
+    // The control service says what the caller wants; it sends JSON for YAML, and protobuf as it is.
     if head.media_type == Encoding::Yaml.media_type() {
         return Layout::Yaml;
     }
     if head.media_type != JSON {
         return Layout::AsIs;
     }
-    let offer = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: FORMS };
+    let offer = Offer { encodings: &Encoding::ALL, forms: FORMS };
     let choice = negotiate(x.header(ACCEPT), offer);
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
         return Layout::Yaml;

@@ -9,7 +9,7 @@ use portico_machinery::{Object, field};
 
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
-use crate::model::{Type, TypeId, TypeSet};
+use crate::model::{FieldType, Type, TypeId, TypeSet};
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
@@ -30,6 +30,15 @@ impl Schema {
     #[must_use]
     pub fn named(types: &Arc<TypeSet>, name: &str) -> Option<Self> {
         Some(Self::new(types.clone(), types.id(name)?))
+    }
+
+    /// The struct that a field of the root holds, as a schema of its own.
+    #[must_use]
+    pub fn of_field(&self, name: &str) -> Option<Self> {
+        match self.root().field(name)?.ty {
+            FieldType::Ref(id) => Some(Self::new(self.types.clone(), id)),
+            _ => None,
+        }
     }
 
     /// The set that the root and all types below it live in: what discovery and OpenAPI walk.

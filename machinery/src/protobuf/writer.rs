@@ -11,6 +11,18 @@ const FIXED64: u32 = 1;
 const LENGTH: u32 = 2;
 
 impl Writer {
+    /// How many bytes were written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
     /// What was written.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
@@ -82,6 +94,20 @@ impl Writer {
     }
 }
 
+/// A writer that goes on behind these bytes.
+impl From<Vec<u8>> for Writer {
+    fn from(out: Vec<u8>) -> Self {
+        Self { out }
+    }
+}
+
+/// How many bytes a field of so many takes with its tag and length.
+#[must_use]
+pub fn field_length(number: u32, length: u64) -> u64 {
+    let varint = |value: u64| u64::from(value.checked_ilog2().unwrap_or(0) / 7 + 1);
+    varint(u64::from(number) << 3) + varint(length) + length
+}
+
 /// The field tag and length that stand before `length` bytes.
 pub(super) fn delimiter(number: u32, length: u64) -> Vec<u8> {
     let mut writer = Writer::default();
@@ -109,6 +135,17 @@ mod tests {
             &[0x29, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
         ];
         assert_eq!(writer.into_bytes(), want.concat());
+    }
+
+    #[test]
+    fn lengths_are_known_before_writing() {
+        for length in [0, 1, 127, 128, 16_383, 16_384, 100_000] {
+            for number in [1, 15, 16, 2048] {
+                let mut writer = Writer::default();
+                writer.bytes(number, &vec![0; length]);
+                assert_eq!(writer.len() as u64, field_length(number, length as u64));
+            }
+        }
     }
 
     #[test]

@@ -10,13 +10,13 @@ use portico_machinery::accept::Encoding;
 
 use crate::watch::WatchStream;
 
-/// Pieces of one list, in order; joined they are the JSON document with its closing newline. Never fails: everything
+/// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Never fails: everything
 /// that can is settled before the first piece. Pieces have about 64 KiB.
 pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
-/// The body of an answer. Always JSON; see [`Answer::encoding`].
+/// The body of an answer. JSON for who wants JSON or YAML, else protobuf; see [`Answer::encoding`].
 pub enum Body {
-    /// One document with its closing newline.
+    /// One document, JSON with its closing newline.
     Bytes(Bytes),
     /// A list at one revision.
     List(ListStream),
@@ -39,7 +39,7 @@ impl fmt::Debug for Body {
 pub struct Answer {
     /// The HTTP code.
     pub code: u16,
-    /// The encoding that the caller wants; bodies here are JSON, the facade rewrites them when this says YAML.
+    /// The encoding that the caller wants; bodies are in it but for YAML, which the facade makes of JSON.
     pub encoding: Encoding,
     /// Whether Accept asked for `pretty=1`, or the answer is indented whatever was asked (some errors).
     pub pretty: bool,
@@ -85,7 +85,19 @@ impl Answer {
     /// The media type to answer with when the body is sent in [`Answer::encoding`].
     #[must_use]
     pub fn media_type(&self) -> &'static str {
-        self.encoding.media_type()
+        match (&self.body, self.encoding) {
+            (Body::Watch(_), Encoding::Protobuf) => "application/vnd.kubernetes.protobuf;stream=watch",
+            (_, encoding) => encoding.media_type(),
+        }
+    }
+
+    /// The same in the encoding that the caller wants, which other bodies than a Status are in already.
+    pub(crate) fn encoded(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        if let (Some(status), Encoding::Protobuf) = (&self.status, encoding) {
+            self.body = Body::Bytes(status.to_protobuf().into());
+        }
+        self
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use portico_machinery::accept::{Encoding, Form};
 use portico_machinery::status::Details;
-use portico_machinery::{Status, names};
-use portico_schema::Format;
+use portico_machinery::{Object, Status, names};
+use portico_schema::{Format, Schema};
 
 use crate::Result;
 use crate::actions::{self, Action as Acts, Asked, Outcome};
@@ -98,6 +98,7 @@ impl Request<'_> {
             cache: cached.then_some(&self.inner.forms),
             served: &self.served,
             form: wanted.form,
+            encoding: wanted.encoding,
             include: self.include(wanted.form)?,
             now: self.inner.moment().now,
         };
@@ -132,7 +133,7 @@ impl Request<'_> {
         let include = self.include(wanted.form)?;
         let page = self.inner.list(&self.served, self.namespace, &options).await?;
         let revision = page.revision;
-        let body = forms::stream(self.inner, &self.served, wanted.form, include, page);
+        let body = forms::stream(self.inner, &self.served, wanted, include, page);
         Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 
@@ -143,7 +144,7 @@ impl Request<'_> {
             options.fields = negotiate::only_name(self.place.name)?;
         }
         let include = self.include(wanted.form)?;
-        let stream = self.inner.watch(&self.served, self.namespace, &options, wanted.form, include).await?;
+        let stream = self.inner.watch(&self.served, self.namespace, &options, wanted, include).await?;
         Ok(Answer { body: Body::Watch(stream), ..Answer::json(200, Bytes::new(), 0) }.dressed(wanted))
     }
 
@@ -190,9 +191,7 @@ impl Request<'_> {
             Outcome::Said(status) => Answer::status(status),
             Outcome::Made(mut object) => {
                 schema.normalise(&mut object);
-                let mut json = object.to_json();
-                json.push(b'\n');
-                Answer::json(201, json.into(), 0)
+                Answer::json(201, document(schema, &object, wanted.encoding).into(), 0)
             }
         };
         answer.warnings = decoded.strict;
@@ -263,16 +262,27 @@ impl Request<'_> {
         let (page, last) =
             self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
         let revision = page.revision.max(last);
-        let body = forms::stream(self.inner, &self.served, wanted.form, include, page);
+        let body = forms::stream(self.inner, &self.served, wanted, include, page);
         Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 }
 
 impl Answer {
     /// Tells the door how the caller wants this answer encoded.
-    fn dressed(mut self, wanted: Wanted) -> Self {
-        self.encoding = wanted.encoding;
-        self.pretty = wanted.pretty && wanted.encoding == Encoding::Json;
-        self
+    fn dressed(self, wanted: Wanted) -> Self {
+        let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
+        Self { pretty, ..self.encoded(wanted.encoding) }
+    }
+}
+
+/// An object that is no stored one, as an answer.
+fn document(schema: &Schema, object: &Object, encoding: Encoding) -> Vec<u8> {
+    match encoding {
+        Encoding::Protobuf => schema.to_sealed_protobuf(object),
+        Encoding::Json | Encoding::Yaml => {
+            let mut json = object.to_json();
+            json.push(b'\n');
+            json
+        }
     }
 }

@@ -7,6 +7,7 @@ mod cache;
 mod json;
 mod list;
 mod metadata;
+mod protobuf;
 mod table;
 
 pub(crate) use cache::{FormCache, FormKey, Made, Shape};
@@ -14,7 +15,7 @@ pub(crate) use list::stream;
 pub(crate) use table::Include;
 
 use jiff::Timestamp;
-use portico_machinery::accept::Form;
+use portico_machinery::accept::{Encoding, Form};
 use portico_store::Record;
 
 use crate::list::Page;
@@ -29,6 +30,8 @@ pub(crate) struct Renderer<'a> {
     pub(crate) served: &'a Served,
     /// The shape.
     pub(crate) form: Form,
+    /// How it is written: protobuf, or JSON for everybody else.
+    pub(crate) encoding: Encoding,
     /// What table rows carry besides cells.
     pub(crate) include: Include,
     /// Against which ages are rendered.
@@ -36,8 +39,11 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    /// One object, without a closing newline.
+    /// One object, without a closing newline; in protobuf with its envelope.
     pub(crate) fn object(&self, record: &Record) -> Vec<u8> {
+        if self.encoding == Encoding::Protobuf {
+            return self.sealed(record);
+        }
         match self.form {
             Form::Object => {
                 let mut out = Vec::with_capacity(record.value.json().len() + 64);
@@ -49,10 +55,12 @@ impl Renderer<'_> {
         }
     }
 
-    /// One object as an answer: with the closing newline.
+    /// One object as an answer: JSON with the closing newline.
     pub(crate) fn document(&self, record: &Record) -> Vec<u8> {
         let mut out = self.object(record);
-        out.push(b'\n');
+        if self.encoding != Encoding::Protobuf {
+            out.push(b'\n');
+        }
         out
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use portico_machinery::protobuf::seal_event;
 
 /// What happened to an object, as its watcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,13 +63,22 @@ impl Frame {
         Self { kind, revision, line: line.into(), object: start..end, wire: OnceLock::new() }
     }
 
-    /// `{"type":"ADDED","object":{...}}` and a newline: what an HTTP watch sends.
+    /// A frame of a sealed object (or Status).
+    #[must_use]
+    pub fn protobuf(kind: EventType, revision: i64, sealed: &[u8]) -> Self {
+        let line = Bytes::from(seal_event(kind.as_str(), sealed));
+        let object = line.len() - sealed.len()..line.len();
+        Self { kind, revision, line, object, wire: OnceLock::new() }
+    }
+
+    /// `{"type":"ADDED","object":{...}}` and a newline, or the event with its length before it: what an HTTP watch
+    /// sends.
     #[must_use]
     pub fn line(&self) -> Bytes {
         self.line.clone()
     }
 
-    /// The object alone, as JSON.
+    /// The object alone, as JSON or sealed.
     #[must_use]
     pub fn object(&self) -> Bytes {
         self.line.slice(self.object.clone())

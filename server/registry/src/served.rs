@@ -68,6 +68,11 @@ impl Served {
         kind.ok_or_else(|| Box::new(Status::no_method()))
     }
 
+    /// The types of its metadata.
+    pub(crate) fn metadata_schema(&self) -> Option<Schema> {
+        self.info.schema.of_field("metadata")
+    }
+
     /// 405 unless the resource has this verb.
     pub(crate) fn require(&self, verb: &str) -> Result<()> {
         if self.info.has_verb(verb) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, stream};
-use portico_machinery::accept::Form;
+use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
 use portico_store::{Event, Record, Scope, Subscription, WatchError};
 use rand::Rng;
@@ -31,6 +31,7 @@ struct Watcher {
     inner: Arc<Inner>,
     served: Arc<Served>,
     form: Form,
+    encoding: Encoding,
     include: Include,
     selection: Selection,
     /// What was there at the start, still to be sent.
@@ -66,7 +67,7 @@ impl Inner {
         served: &Arc<Served>,
         namespace: &str,
         options: &ListOptions,
-        form: Form,
+        wanted: Choice,
         include: Include,
     ) -> Result<WatchStream> {
         served.require("watch")?;
@@ -79,14 +80,18 @@ impl Inner {
         let subscription = match self.store.watch(scope, start.from) {
             Ok(subscription) => subscription,
             Err(error @ WatchError::Compacted { .. }) => {
-                return Ok(Box::pin(stream::iter([Arc::new(error_frame(&too_old(&error)))])));
+                return Ok(Box::pin(stream::iter([Arc::new(error_frame(
+                    &too_old(&error),
+                    wanted.encoding,
+                ))])));
             }
             Err(error) => return Err(Box::new(Status::unavailable(error.to_string()).with_retry_after(1))),
         };
         let watcher = Watcher {
             inner: self.clone(),
             served: served.clone(),
-            form,
+            form: wanted.form,
+            encoding: wanted.encoding,
             include,
             selection,
             initial: start.initial,
@@ -181,8 +186,8 @@ impl Watcher {
         self.ended = true;
         match error {
             WatchError::Lagged { .. } | WatchError::Closed => None,
-            WatchError::Compacted { .. } => Some(Arc::new(error_frame(&too_old(error)))),
-            WatchError::Store(_) => Some(Arc::new(error_frame(&Status::internal(error)))),
+            WatchError::Compacted { .. } => Some(Arc::new(error_frame(&too_old(error), self.encoding))),
+            WatchError::Store(_) => Some(Arc::new(error_frame(&Status::internal(error), self.encoding))),
         }
     }
 
@@ -194,20 +199,21 @@ impl Watcher {
         }
         let left =
             Record { key: content.key.clone(), revision: event.revision(), value: content.value.clone() };
-        let frame = Frame::new(kind, left.revision, &self.render(&left, false));
+        let frame = frame(self.encoding, kind, left.revision, &self.render(&left, false));
         Arc::new(frame)
     }
 
     /// The frame of a state: shared with everybody who watches in the same form, but for tables, whose ages move.
     fn frame(&mut self, kind: EventType, record: &Record) -> Arc<Frame> {
         let shape = match self.form {
-            Form::Object => Shape::ObjectFrame(kind),
-            Form::Metadata | Form::MetadataList => Shape::MetadataFrame(kind),
+            Form::Object => Shape::ObjectFrame(kind, self.encoding),
+            Form::Metadata | Form::MetadataList => Shape::MetadataFrame(kind, self.encoding),
             Form::Table | Form::TableV1Beta1 => {
-                return Arc::new(Frame::new(kind, record.revision, &self.render(record, true)));
+                return Arc::new(frame(self.encoding, kind, record.revision, &self.render(record, true)));
             }
         };
-        let make = || Arc::new(Frame::new(kind, record.revision, &self.renderer(true).object(record)));
+        let make =
+            || Arc::new(frame(self.encoding, kind, record.revision, &self.renderer(true).object(record)));
         let key = FormKey { revision: record.revision, served: self.served.id, shape };
         match self.inner.forms.get_or_make(key, || Made::Frame(make())) {
             Made::Frame(frame) => frame,
@@ -220,6 +226,7 @@ impl Watcher {
             cache: cached.then_some(&self.inner.forms),
             served: &self.served,
             form: self.form,
+            encoding: self.encoding,
             include: self.include,
             now: self.inner.moment().now,
         }
@@ -242,11 +249,12 @@ impl Watcher {
         }
         self.served.info.schema.normalise(&mut object);
         let record = bookmark_record(&self.served, &object);
-        let json = match self.form {
-            Form::Object => object.to_json(),
+        let shown = match (self.form, self.encoding) {
+            (Form::Object, Encoding::Protobuf) => self.served.info.schema.to_sealed_protobuf(&object),
+            (Form::Object, _) => object.to_json(),
             _ => self.render(&record, false),
         };
-        Arc::new(Frame::new(EventType::Bookmark, revision, &json))
+        Arc::new(frame(self.encoding, EventType::Bookmark, revision, &shown))
     }
 }
 
@@ -283,6 +291,15 @@ fn too_old(error: &WatchError) -> Status {
     Status::expired(error.to_string())
 }
 
-fn error_frame(status: &Status) -> Frame {
-    Frame::new(EventType::Error, 0, &status.to_json())
+fn error_frame(status: &Status, encoding: Encoding) -> Frame {
+    let shown = if encoding == Encoding::Protobuf { status.to_protobuf() } else { status.to_json() };
+    frame(encoding, EventType::Error, 0, &shown)
+}
+
+/// The frame of an object that is encoded already.
+fn frame(encoding: Encoding, kind: EventType, revision: i64, shown: &[u8]) -> Frame {
+    match encoding {
+        Encoding::Protobuf => Frame::protobuf(kind, revision, shown),
+        Encoding::Json | Encoding::Yaml => Frame::new(kind, revision, shown),
+    }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha512};
 
-use super::legacy;
+use super::{legacy, protobuf};
 use crate::catalog::Catalog;
 use crate::document::load;
 use crate::snapshot::Snapshot;
@@ -34,8 +34,7 @@ pub(super) fn wanted(accept: &str) -> Option<Wanted> {
         if triple != ["apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"] {
             return None;
         }
-        let encodings = [Encoding::Json, Encoding::Yaml];
-        let encoding = encodings.into_iter().find(|e| clause.covers(e.media_type()))?;
+        let encoding = Encoding::ALL.into_iter().find(|e| clause.covers(e.media_type()))?;
         Some(Wanted { encoding, pretty: clause.param("pretty") == "1" })
     })
 }
@@ -46,6 +45,17 @@ pub(crate) struct Aggregated {
     pub json: Bytes,
     /// Quoted, upper-case hex SHA-512 of the JSON; the same for every encoding.
     pub etag: String,
+    protobuf: OnceLock<Bytes>,
+}
+
+impl Aggregated {
+    /// What is sent in this encoding, of which YAML is made of JSON.
+    pub(super) fn body(&self, encoding: Encoding) -> Bytes {
+        match encoding {
+            Encoding::Protobuf => self.protobuf.get_or_init(|| protobuf::encode(&self.json)).clone(),
+            Encoding::Json | Encoding::Yaml => self.json.clone(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -159,7 +169,7 @@ fn finish(items: Vec<Item>, complete: bool) -> Result<Arc<Aggregated>, Arc<Aggre
     };
     let json = legacy::encode(&list);
     let etag = quoted_sha512(&json);
-    let document = Arc::new(Aggregated { json, etag });
+    let document = Arc::new(Aggregated { json, etag, protobuf: OnceLock::new() });
     // One that lacks something is answered once and made anew for the next request.
     if complete { Ok(document) } else { Err(document) }
 }

@@ -89,8 +89,8 @@ pub(super) fn delete_options(
         return query.delete_options();
     }
     match (format(call)?, &inner.delete_options) {
-        (Format::Yaml, Some(schema)) => {
-            let decoded = schema.decode_untagged(&call.body, Format::Yaml).map_err(|e| e.status())?;
+        (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
+            let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
             DeleteOptions::from_body(&decoded.object.to_json(), &served.api_version)
         }
         _ => DeleteOptions::from_body(&call.body, &served.api_version),

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
 
-/// Media types as upstream lists them; protobuf comes with the core kinds.
+/// Media types as upstream lists them.
 const MEDIA_TYPES: [&str; 3] =
     ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const WATCH_TYPES: [&str; 2] =
@@ -51,31 +51,26 @@ fn choose(call: &Call, encodings: &[Encoding], forms: &[Form], listed: &[&str]) 
 
 /// For one object.
 pub(super) fn object(call: &Call) -> Result<Wanted> {
-    choose(call, &[Encoding::Json, Encoding::Yaml], &OBJECT_FORMS, &MEDIA_TYPES)
+    choose(call, &Encoding::ALL, &OBJECT_FORMS, &MEDIA_TYPES)
 }
 
 /// For a list.
 pub(super) fn list(call: &Call) -> Result<Wanted> {
-    choose(call, &[Encoding::Json, Encoding::Yaml], &LIST_FORMS, &MEDIA_TYPES)
+    choose(call, &Encoding::ALL, &LIST_FORMS, &MEDIA_TYPES)
 }
 
 /// For a watch.
 pub(super) fn watch(call: &Call) -> Result<Wanted> {
-    choose(call, &[Encoding::Json], &OBJECT_FORMS, &WATCH_TYPES)
+    choose(call, &[Encoding::Json, Encoding::Protobuf], &OBJECT_FORMS, &WATCH_TYPES)
 }
 
 /// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.
 pub(super) fn failure(status: Status, header: &str) -> Answer {
-    let offer = Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[] };
-    let mut answer = Answer::status(status);
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[] };
     match accept::negotiate(header, offer) {
-        Some(wanted) => {
-            answer.encoding = wanted.encoding;
-            answer.pretty = wanted.pretty;
-        }
-        None => answer.pretty = true,
+        Some(wanted) => Answer { pretty: wanted.pretty, ..Answer::status(status).encoded(wanted.encoding) },
+        None => Answer { pretty: true, ..Answer::status(status) },
     }
-    answer
 }
 
 /// The selector that a single-object path of the deprecated watch prefix stands for.

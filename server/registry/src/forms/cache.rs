@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use portico_machinery::accept::Encoding;
 use portico_machinery::table::Cell;
 
 use crate::frame::{EventType, Frame};
@@ -25,10 +26,14 @@ pub(crate) enum Shape {
     Json,
     /// The cells of its table row.
     Cells,
+    /// The protobuf message of the object.
+    Message,
+    /// The protobuf message of its metadata alone.
+    MetadataMessage,
     /// A watch event of the object.
-    ObjectFrame(EventType),
+    ObjectFrame(EventType, Encoding),
     /// A watch event of the object's metadata.
-    MetadataFrame(EventType),
+    MetadataFrame(EventType, Encoding),
 }
 
 /// A made form.

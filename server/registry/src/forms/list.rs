@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream;
 use jiff::Timestamp;
-use portico_machinery::accept::Form;
+use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_store::Record;
 
-use super::{Include, Renderer};
+use super::{Include, Renderer, protobuf};
 use crate::answer::{Body, ListStream};
 use crate::list::Page;
 use crate::registry::Inner;
@@ -63,6 +63,7 @@ impl Writer {
             cache: Some(&self.inner.forms),
             served: &self.served,
             form: self.form,
+            encoding: Encoding::Json,
             include: self.include,
             now: self.now,
         };
@@ -85,12 +86,19 @@ impl Writer {
 pub(crate) fn stream(
     inner: &Arc<Inner>,
     served: &Arc<Served>,
-    form: Form,
+    wanted: Choice,
     include: Include,
     page: Page,
 ) -> Body {
+    if wanted.encoding == Encoding::Protobuf {
+        return protobuf::stream(inner, served, wanted.form, page);
+    }
+    json(inner, served, wanted.form, include, page)
+}
+
+fn json(inner: &Arc<Inner>, served: &Arc<Served>, form: Form, include: Include, page: Page) -> Body {
     let now = inner.moment().now;
-    let renderer = Renderer { cache: None, served, form, include, now };
+    let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
     let mut writer = Writer {
         inner: inner.clone(),
         served: served.clone(),

@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use portico_machinery::accept::Encoding;
 use portico_machinery::{RequestInfo, Status, UserInfo, request_info};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::objects as pb;
@@ -71,9 +72,12 @@ pub(super) fn configures(call: &Call) -> bool {
     writes && portico_controllers::rbac::is_policy(&call.target.group_resource())
 }
 
-/// The media type to say. Bodies are JSON; only a facade, which rewrites them, is told of YAML.
+/// The media type to say. Bodies are JSON or protobuf; only a facade, which rewrites them, is told of YAML.
 pub(super) fn media_type(answer: &Answer, native: bool) -> String {
-    if native { "application/json".to_owned() } else { answer.media_type().to_owned() }
+    match answer.encoding {
+        Encoding::Yaml if native => Encoding::Json.media_type().to_owned(),
+        _ => answer.media_type().to_owned(),
+    }
 }
 
 /// The whole answer in one message.

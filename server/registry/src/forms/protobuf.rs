@@ -1,0 +1,195 @@
+//! Protobuf: an object's message, made once per revision, and lists of them whose length stands in front.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use jiff::Timestamp;
+use portico_machinery::Object;
+use portico_machinery::accept::{Encoding, Form};
+use portico_machinery::protobuf::{ENVELOPE_TAIL, Writer, envelope_head, field_length, seal};
+use portico_store::Record;
+
+use super::{FormKey, Include, Made, Renderer, Shape};
+use crate::answer::Body;
+use crate::list::Page;
+use crate::registry::Inner;
+use crate::served::Served;
+use crate::stored;
+
+/// About how many bytes one piece of a list has.
+const PIECE: usize = 64 * 1024;
+
+/// Lists of more objects than this are written in pieces.
+const WHOLE: usize = 64;
+
+/// How many objects are measured before others may run.
+const TURN: usize = 256;
+
+const META_VERSION: &str = "meta.k8s.io/v1";
+
+impl Renderer<'_> {
+    /// The object in its envelope.
+    pub(super) fn sealed(&self, record: &Record) -> Vec<u8> {
+        let message = self.message(record);
+        match self.form {
+            Form::Metadata | Form::MetadataList => seal(META_VERSION, "PartialObjectMetadata", &message),
+            _ => seal(&self.served.api_version, &self.served.info.gvk.kind, &message),
+        }
+    }
+
+    /// The object's message without an envelope.
+    fn message(&self, record: &Record) -> Bytes {
+        let (shape, make): (_, fn(&Self, &Record) -> Vec<u8>) = match self.form {
+            Form::Metadata | Form::MetadataList => (Shape::MetadataMessage, Self::metadata_message),
+            _ => (Shape::Message, Self::object_message),
+        };
+        let make = || Bytes::from(make(self, record));
+        let Some(cache) = self.cache else { return make() };
+        let key = FormKey { revision: record.revision, served: self.served.id, shape };
+        match cache.get_or_make(key, || Made::Bytes(make())) {
+            Made::Bytes(bytes) => bytes,
+            Made::Cells(_) | Made::Frame(_) => make(),
+        }
+    }
+
+    fn object_message(&self, record: &Record) -> Vec<u8> {
+        let mut object = stored::decode(record);
+        self.served.to_version(&mut object);
+        self.served.info.schema.to_protobuf(&object)
+    }
+
+    fn metadata_message(&self, record: &Record) -> Vec<u8> {
+        let object = Object::from_json(&self.metadata(record, "v1")).unwrap_or_default();
+        let mut writer = Writer::default();
+        // Every kind's metadata are field 1, as they are here.
+        if let (Some(metadata), Some(schema)) = (object.object_at("metadata"), self.served.metadata_schema())
+        {
+            writer.bytes(1, &schema.to_protobuf(&metadata));
+        }
+        writer.into_bytes()
+    }
+}
+
+/// A list being written.
+struct Messages {
+    inner: Arc<Inner>,
+    served: Arc<Served>,
+    form: Form,
+    now: Timestamp,
+    records: std::vec::IntoIter<Arc<Record>>,
+    /// The list's metadata, until they are written.
+    metadata: Vec<u8>,
+    begun: bool,
+    done: bool,
+}
+
+impl Messages {
+    fn renderer(&self) -> Renderer<'_> {
+        Renderer {
+            cache: Some(&self.inner.forms),
+            served: &self.served,
+            form: self.form,
+            encoding: Encoding::Protobuf,
+            include: Include::None,
+            now: self.now,
+        }
+    }
+
+    /// What the envelope holds in all, which stands before it: every object is made for this, and, where the cache
+    /// does not keep it, made again when it is its turn.
+    async fn length(&self) -> u64 {
+        let mut length = self.metadata.len() as u64;
+        for (at, record) in self.records.as_slice().iter().enumerate() {
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            length += field_length(2, self.renderer().message(record).len() as u64);
+        }
+        length
+    }
+
+    fn head(&mut self, length: u64) -> Vec<u8> {
+        let kind = match self.form {
+            Form::Metadata | Form::MetadataList => "PartialObjectMetadataList",
+            _ => &self.served.info.list_kind,
+        };
+        let version = match self.form {
+            Form::Metadata | Form::MetadataList => META_VERSION,
+            _ => &self.served.api_version,
+        };
+        let mut out = envelope_head(version, kind, length);
+        out.append(&mut self.metadata);
+        out
+    }
+
+    /// The next piece behind what is written already.
+    fn piece(&mut self, begun: Vec<u8>, about: usize) -> Bytes {
+        let mut writer = Writer::from(begun);
+        while writer.len() < about {
+            let Some(record) = self.records.next() else {
+                writer.raw(&ENVELOPE_TAIL);
+                self.done = true;
+                break;
+            };
+            writer.bytes(2, &self.renderer().message(&record));
+        }
+        writer.into_bytes().into()
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.done {
+            return None;
+        }
+        let begun = match std::mem::replace(&mut self.begun, true) {
+            true => Vec::with_capacity(PIECE + PIECE / 8),
+            false => {
+                let length = self.length().await;
+                self.head(length)
+            }
+        };
+        Some(self.piece(begun, PIECE))
+    }
+
+    /// The list at once.
+    fn whole(mut self) -> Bytes {
+        let renderer = self.renderer();
+        let length = |record: &Arc<Record>| field_length(2, renderer.message(record).len() as u64);
+        let items: u64 = self.records.as_slice().iter().map(length).sum();
+        let head = self.head(items + self.metadata.len() as u64);
+        self.piece(head, usize::MAX)
+    }
+}
+
+fn list_metadata(page: &Page) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.message(1, |w| {
+        w.string(1, "");
+        w.string(2, &page.revision.to_string());
+        w.string(3, &page.continue_token);
+        if let Some(remaining) = page.remaining {
+            w.int(4, remaining.cast_signed());
+        }
+    });
+    writer.into_bytes()
+}
+
+/// The list as a body: whole when it is short, else in pieces.
+pub(super) fn stream(inner: &Arc<Inner>, served: &Arc<Served>, form: Form, page: Page) -> Body {
+    let short = page.records.len() <= WHOLE;
+    let messages = Messages {
+        inner: inner.clone(),
+        served: served.clone(),
+        form,
+        now: inner.moment().now,
+        metadata: list_metadata(&page),
+        records: page.records.into_iter(),
+        begun: false,
+        done: false,
+    };
+    if short {
+        return Body::Bytes(messages.whole());
+    }
+    let pieces = stream::unfold(messages, |mut m| async { m.next().await.map(|piece| (piece, m)) });
+    Body::List(Box::pin(pieces))
+}
