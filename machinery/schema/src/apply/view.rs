@@ -22,6 +22,7 @@ pub(super) fn emitted<'v>(types: &TypeSet, field: &Field, value: Option<&'v Valu
     let value = value.filter(|v| !v.is_null());
     match field.emit {
         Emit::Pointer => value,
+        Emit::Nullable => Some(value.unwrap_or(&Value::Null)),
         Emit::Absent | Emit::Nonzero => value.filter(|v| !is_zero(types, &field.ty, v)),
         Emit::Always | Emit::Struct => Some(value.unwrap_or_else(|| zero(types, &field.ty))),
     }
