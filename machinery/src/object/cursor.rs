@@ -221,6 +221,12 @@ impl<'a> Cursor<'a> {
         Error::invalid(&self.path(), self.str(), detail)
     }
 
+    /// `Invalid value` here, for a value that upstream prints otherwise than it is written.
+    #[must_use]
+    pub fn invalid_as(&self, printed: &str, detail: &str) -> Error {
+        Error::invalid_printed(&self.path(), printed, detail)
+    }
+
     /// `Forbidden` here.
     #[must_use]
     pub fn forbidden(&self, detail: &str) -> Error {

@@ -3,6 +3,10 @@
 //! An action sees the decoded body of its kind and answers with an object of that kind or with a Status. Each lives in a
 //! file of its own; the table below is all that generic code knows of them.
 
+mod access_review;
+mod rules_review;
+mod self_review;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +17,7 @@ use crate::Result;
 use crate::options::CreateOptions;
 use crate::registry::{Context, Inner, Place};
 use crate::served::Served;
+use access_review::AccessReview;
 
 /// What an action is asked.
 pub(crate) struct Asked<'a> {
@@ -50,6 +55,11 @@ pub(crate) trait Action: Send + Sync {
 /// The action behind a resource (`subresource` empty) or a subresource.
 pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'static dyn Action> {
     match (group, resource, subresource) {
+        ("authorization.k8s.io", "subjectaccessreviews", "") => Some(&AccessReview::Subject),
+        ("authorization.k8s.io", "selfsubjectaccessreviews", "") => Some(&AccessReview::Own),
+        ("authorization.k8s.io", "localsubjectaccessreviews", "") => Some(&AccessReview::Local),
+        ("authorization.k8s.io", "selfsubjectrulesreviews", "") => Some(&rules_review::RulesReview),
+        ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_review::SelfReview),
         _ => None,
     }
 }

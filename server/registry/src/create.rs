@@ -46,6 +46,7 @@ impl Inner {
         self.admit_into_namespace(served, &object).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
+        self.guard(context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object);
         system::prepare_create(&mut object, moment.now)?;
         if let Tracked::By(manager) = tracked {

@@ -16,6 +16,7 @@ mod delete;
 mod delete_collection;
 mod door;
 mod draft;
+mod escalation;
 mod expiry;
 mod failure;
 mod follow;

@@ -13,6 +13,7 @@ mod lease;
 mod namespace;
 mod networking;
 mod node;
+mod rbac;
 mod scheduling;
 mod secret;
 mod service;
@@ -27,6 +28,7 @@ use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
 
 use crate::Result;
 use crate::involved::Involved;
+use crate::escalation::Grants;
 use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.
@@ -74,6 +76,12 @@ pub(crate) trait Strategy: Send + Sync {
     fn unreadable(&self, _object: &Object) -> Option<String> {
         None
     }
+
+    /// What writing such an object gives away.
+    fn grants(&self) -> Grants {
+        Grants::Nothing
+    }
+
     /// Writes who asks into a new object.
     fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
 
@@ -173,6 +181,10 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SigningRequest,
         ("", "namespaces") => &namespace::Namespace,
+        ("rbac.authorization.k8s.io", "roles") => &rbac::Role { namespaced: true },
+        ("rbac.authorization.k8s.io", "clusterroles") => &rbac::Role { namespaced: false },
+        ("rbac.authorization.k8s.io", "rolebindings") => &rbac::Binding { namespaced: true },
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => &rbac::Binding { namespaced: false },
         ("", "services") => &service::Service,
         ("", "endpoints") => &endpoints::Endpoints,
         ("discovery.k8s.io", "endpointslices") => &endpointslice::EndpointSlice,

@@ -138,6 +138,9 @@ impl Inner {
         terms: Terms<'_>,
     ) -> Result<Attempt> {
         let (old, current) = (before.object(), before.record());
+        if place.part == Part::Main {
+            self.guard(context, served, &new, Some(old)).await?;
+        }
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
         let duplicate_owners = system::dedup_owners(&mut new);
