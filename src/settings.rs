@@ -10,6 +10,7 @@ mod file;
 mod files;
 mod process;
 mod proxying;
+mod service_accounts;
 mod serving;
 mod store;
 mod values;
@@ -20,6 +21,7 @@ pub(crate) use control::Control;
 pub(crate) use core_api::CoreApi;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
+pub(crate) use service_accounts::ServiceAccounts;
 pub(crate) use serving::Serving;
 pub(crate) use store::StoreSettings;
 
@@ -71,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) authentication: Authentication,
     #[command(flatten)]
     pub(crate) authorization: Authorization,
+    #[command(flatten)]
+    pub(crate) service_accounts: ServiceAccounts,
     #[command(flatten)]
     pub(crate) proxying: Proxying,
     #[command(flatten)]
@@ -139,6 +143,7 @@ impl Settings {
         self.authentication.check()?;
         self.proxying.check()?;
         self.core_api.check()?;
+        self.service_accounts.check()?;
         self.check_files()
     }
 }

@@ -28,7 +28,7 @@ use portico_kit::telemetry::Telemetry;
 
 use crate::chain;
 use crate::configuration::Configuration;
-use crate::control::{self, Control};
+use crate::control::{self, Control, ControlReviewer};
 use crate::director::Director;
 use crate::documents::{self, Documents};
 use crate::endpoints::{self, Endpoints};
@@ -146,7 +146,7 @@ impl Facade {
     ) -> Result<RunningFacade, StartError> {
         let parts = Parts::new(&settings, &process)?;
         let serving = serving::Serving::load(&settings)?;
-        let auth = AuthFiles::load(&settings)?;
+        let auth = AuthFiles::load(&settings, parts.configuration.issuer.reviews())?;
         let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
 
         let mut options = ListenerOptions::new("https");
@@ -160,11 +160,12 @@ impl Facade {
             listener.local_addr().map_err(|source| StartError::Bind { address: settings.address, source })?;
         proxying.policy.add_own_listener(addr);
         parts.configuration.catalog.set_server_address(server_address(&settings, addr));
+        parts.configuration.issuer.set_server_address(server_address(&settings, addr));
 
         parts.load_state(&settings);
         let union = Arc::new(ArcSwap::from_pointee(auth.union()));
         let director = parts.director(&settings, &process, &control, proxying.proxy.clone());
-        let handler = chain::build(parts.filters(&settings, union.clone())?, director);
+        let handler = chain::build(parts.filters(&settings, union.clone(), &control)?, director);
         parts.health.install();
 
         let (drain, watch) = drain::channel();
@@ -292,6 +293,7 @@ impl Parts {
                 version: settings.version.clone(),
                 profiling: settings.profiling,
                 catalog: self.configuration.catalog.clone(),
+                issuer: self.configuration.issuer.clone(),
             },
             proxy,
             local: Local::new(control.clone(), limits, self.configuration.clone(), self.watches.clone()),
@@ -303,6 +305,7 @@ impl Parts {
         &self,
         settings: &FacadeSettings,
         union: Arc<ArcSwap<portico_auth::Union>>,
+        control: &ControlTransport,
     ) -> Result<chain::Filters, StartError> {
         let authorizer = of_modes(&settings.authorization, &self.configuration.rbac);
         let life = &self.lifecycle;
@@ -324,7 +327,11 @@ impl Parts {
             wait_group: WaitGroupFilter { group: self.short.clone() },
             request_deadline: RequestDeadline { request_timeout: settings.request_timeout },
             cors: Cors::new(&settings.cors_allowed_origins)?,
-            authentication: Authentication { union, duration: timed("authentication") },
+            authentication: Authentication {
+                union,
+                reviewer: Arc::new(ControlReviewer::new(control.clone())),
+                duration: timed("authentication"),
+            },
             impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
             max_in_flight: self.in_flight.clone(),
             authorization: Authorization { authorizer, duration: timed("authorization") },

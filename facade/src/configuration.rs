@@ -20,6 +20,7 @@ use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
 use tokio::sync::watch;
 
+use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
 use crate::route_table::RouteTable;
 
@@ -44,6 +45,8 @@ pub struct Configuration {
     pub rbac: Arc<Rbac>,
     /// Given when the first configuration is in force.
     pub synced: Signal,
+    /// Whose tokens are believed.
+    pub issuer: Arc<Issuer>,
     base: RouteTable,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
@@ -74,6 +77,7 @@ impl Configuration {
             health,
             rbac: Arc::default(),
             synced,
+            issuer: Arc::default(),
             base,
             held: Mutex::default(),
             changed: watch::channel(0).0,
@@ -142,6 +146,7 @@ impl Configuration {
         self.table.store(Arc::new(table));
         self.catalog.reset(changes);
         self.health.replace_remote(checks);
+        self.issuer.follow(held.entries.values());
         held.version = Some(version);
         drop(held);
         self.in_force();
@@ -156,6 +161,7 @@ impl Configuration {
         let mut refused = Vec::new();
         let mut changes = Vec::new();
         let mut facts = Vec::new();
+        let of_the_issuer = entries.iter().any(issuer::concerns);
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
             if in_table(entry.kind) {
@@ -192,6 +198,9 @@ impl Configuration {
                 *known = newest.max(*known);
                 later
             });
+        }
+        if of_the_issuer {
+            self.issuer.follow(held.entries.values());
         }
         held.version = Some(version);
         drop(held);
@@ -266,11 +275,11 @@ fn apply(table: &mut RouteTable, entry: &Entry) -> Result<(), MuxError> {
         (Some(Payload::Route(route)), _) => return table.set_route(route.clone()),
         (Some(Payload::Served(served)), _) => table.set_served(&entry.key, served.clone()),
         (Some(Payload::TrustBundle(pem)), _) => return table.set_bundle(&entry.key, pem.clone()),
-        (Some(Payload::Check(_) | Payload::Setting(_) | Payload::Rbac(_)), _) => {}
+        (Some(Payload::Check(_) | Payload::Setting(_) | Payload::Rbac(_) | Payload::TokenKey(_)), _) => {}
         (None, PayloadKind::Route) => table.remove_route(&entry.key),
         (None, PayloadKind::Served) => table.remove_served(&entry.key),
         (None, PayloadKind::TrustBundle) => table.remove_bundle(&entry.key),
-        (None, PayloadKind::Check | PayloadKind::Setting | PayloadKind::Rbac) => {}
+        (None, PayloadKind::Check | PayloadKind::Setting | PayloadKind::Rbac | PayloadKind::TokenKey) => {}
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! mean; [`crate::configuration`] puts them in force.
 
 mod observe;
+mod review;
 pub(crate) mod sign;
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ use crate::configuration::{Configuration, Refusal};
 use crate::freshness::Freshness;
 use crate::transport::ControlTransport;
 use observe::Observer;
+
+pub use review::ControlReviewer;
 
 /// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
 /// says more) and hints wait for their next turn.

@@ -6,6 +6,7 @@ mod catalog;
 mod flags;
 mod health;
 mod index;
+mod issuer;
 mod metrics;
 #[cfg(feature = "pprof")]
 mod pprof;
@@ -15,13 +16,18 @@ pub use version::VersionInfo;
 
 use std::sync::Arc;
 
-use http::Response;
+use http::header::ACCEPT;
+use http::{Method, Response};
 use portico_facade_catalog::Catalog;
 use portico_kit::health as kit_health;
 use portico_kit::telemetry::Telemetry;
+use portico_machinery::Status;
+use portico_machinery::accept::parse_accept;
+use portico_machinery::status::{Details, Reason};
 
 use crate::body::Body;
 use crate::context::RequestContext;
+use crate::issuer::Issuer;
 use crate::mux::Listing;
 use crate::respond;
 use crate::route_table::{Endpoint, RouteTable};
@@ -51,6 +57,10 @@ pub enum Fixed {
     FlagsV,
     /// `/apis`, `/openapi/...`
     Catalog,
+    /// `/.well-known/openid-configuration`
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`
+    KeySet,
 }
 
 /// What the endpoints need.
@@ -69,6 +79,8 @@ pub struct Endpoints {
     pub profiling: bool,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
+    /// Who issues tokens.
+    pub issuer: Arc<Issuer>,
 }
 
 /// Every built-in path.
@@ -93,6 +105,8 @@ pub fn paths(profiling: bool) -> Vec<Endpoint> {
         at("/openapi/v2", false, Listed, Fixed::Catalog),
         at("/openapi/v3", false, Listed, Fixed::Catalog),
         at("/openapi/v3/", true, Listed, Fixed::Catalog),
+        at("/.well-known/openid-configuration", false, Listed, Fixed::OpenIdConfiguration),
+        at("/openid/v1/jwks", false, Listed, Fixed::KeySet),
     ];
     for endpoint in kit_health::Endpoint::ALL {
         let root = format!("/{}", endpoint.name());
@@ -132,6 +146,8 @@ impl Endpoints {
             Fixed::PprofRoot => see_pprof(),
             Fixed::Pprof => return self.pprof(x).await,
             Fixed::Catalog => return self.catalog(x).await,
+            Fixed::OpenIdConfiguration => return issuer::configuration(&self.issuer, x),
+            Fixed::KeySet => return issuer::keys(&self.issuer, x),
         })
     }
 
@@ -158,4 +174,20 @@ fn see_pprof() -> Response<Body> {
     let target = http::HeaderValue::from_static("/debug/pprof/");
     response.headers_mut().insert(http::header::LOCATION, target);
     response
+}
+
+/// What a route that only reads and only knows one media type refuses: 405 and 406.
+fn refusal(x: &RequestContext, media_type: &str) -> Option<Response<Body>> {
+    if x.parts.method != Method::GET {
+        return Some(respond::status(x, &Status::no_method()));
+    }
+    let accept = x.header(ACCEPT);
+    // The route knows its exact type and `*/*`, nothing in between.
+    let fits = |m: &str| m == media_type || m == "*/*";
+    if accept.is_empty() || parse_accept(accept).iter().any(|m| fits(&m.essence())) {
+        return None;
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");
+    let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
+    Some(respond::status(x, &status))
 }

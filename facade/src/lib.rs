@@ -20,6 +20,7 @@ mod endpoints;
 mod fail_static;
 mod filters;
 mod freshness;
+mod issuer;
 mod local;
 mod metrics;
 mod mux;

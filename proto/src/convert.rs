@@ -5,4 +5,4 @@ mod config;
 mod rbac;
 
 pub use api_service::{api_service_from_object, api_service_to_object};
-pub use config::{Check, Entry, InvalidEntry, Payload, PayloadKind, Version};
+pub use config::{Check, Entry, InvalidEntry, Payload, PayloadKind, Version, setting};

@@ -9,6 +9,7 @@ mod identities;
 mod renewal;
 mod rpc;
 mod served;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::resolve::Mode;
-use portico_registry::{KindIndexer, Registry};
+use portico_registry::{KindIndexer, Registry, Settings as RegistrySettings};
 use portico_store::{SqliteStore, Store};
 use tokio::sync::watch;
 
@@ -70,6 +71,14 @@ pub enum StartError {
     /// A CA cannot be used.
     #[error("certificates: {0}")]
     Authority(#[from] portico_auth::authn::AuthorityError),
+    /// A key of service accounts' tokens cannot be used.
+    #[error("{}: {source}", path.display())]
+    TokenKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: portico_auth::jwt::KeyError,
+    },
     /// The store does not open.
     #[error("the store does not open: {0}")]
     Store(#[from] portico_store::OpenError),
@@ -102,7 +111,7 @@ impl StartError {
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_))
+        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_) | Self::TokenKey { .. })
     }
 }
 
@@ -150,13 +159,15 @@ impl Server {
         let metrics = portico_store::Metrics::new(&process.metrics);
         let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);
+        let identity = Arc::new(tokens::identity(&settings, believed.fixed_tokens())?);
         let registry = Registry::new(
             Arc::clone(&store),
             &kinds,
             Arc::clone(&believed.authorizer),
-            settings.registry.clone(),
+            RegistrySettings { identity: Some(Arc::clone(&identity)), ..settings.registry.clone() },
             Arc::new(jiff::Timestamp::now),
         );
+        believed.review_with(&identity, Arc::new(registry.clone()));
         let tasks = TaskSet::new();
         let health = Health::new(settings.livez_grace_period);
         let (drain, drained) = drain::channel();
@@ -170,6 +181,7 @@ impl Server {
         let hooks = Hooks::new(health.clone());
         let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
+        tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &rooms.board);
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         rooms.keep_policy(&registry, &believed.rbac, &tasks);
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };

@@ -17,6 +17,7 @@ use tower::{Layer, Service};
 
 pub use authenticate::Identities;
 pub use caller::Caller;
+use authenticate::Refused;
 use methods::Access;
 
 /// Puts the chain around the services.
@@ -65,24 +66,38 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         match self.identities.admit(&mut request) {
             Ok(()) => Box::pin(self.inner.call(request)),
-            Err(status) => Box::pin(std::future::ready(Ok(status.into_http()))),
+            Err(Refused::Status(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
+            Err(Refused::Ask(token)) => {
+                // The one that is ready goes along; its clone may not be.
+                let next = self.inner.clone();
+                let mut inner = std::mem::replace(&mut self.inner, next);
+                let identities = Arc::clone(&self.identities);
+                Box::pin(async move {
+                    identities.reviewed(&token).await;
+                    match identities.admit(&mut request) {
+                        Ok(()) => inner.call(request).await,
+                        Err(Refused::Status(status)) => Ok(status.into_http()),
+                        Err(Refused::Ask(_)) => Ok(authenticate::unauthorized().into_http()),
+                    }
+                })
+            }
         }
     }
 }
 
 impl Identities {
     /// Names the caller, checks what the method asks of any caller, and leaves the [`Caller`] in extensions.
-    fn admit(&self, request: &mut http::Request<Body>) -> Result<(), Box<tonic::Status>> {
+    fn admit(&self, request: &mut http::Request<Body>) -> Result<(), Refused> {
         let path = request.uri().path().to_owned();
         let access = methods::access(&path);
         if access == Access::Anyone {
             return Ok(());
         }
-        let caller = self.caller(request).map_err(Box::new)?;
+        let caller = self.caller(request)?;
         match access {
             Access::Anyone | Access::Object => {}
-            Access::Path => caller.authorize_path(&format!("/grpc{path}")).map_err(Box::new)?,
-            Access::Facade => caller.require_facade(&path).map_err(Box::new)?,
+            Access::Path => caller.authorize_path(&format!("/grpc{path}"))?,
+            Access::Facade => caller.require_facade(&path)?,
         }
         request.extensions_mut().insert(caller);
         Ok(())

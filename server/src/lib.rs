@@ -14,4 +14,4 @@ mod settings;
 pub use assembly::{LocalServices, Process, Server, StartError};
 pub use portico_registry::Settings as RegistrySettings;
 pub use portico_store::Settings as StoreSettings;
-pub use settings::{RequestHeader, ServerSettings};
+pub use settings::{RequestHeader, ServerSettings, ServiceAccountSettings};

@@ -30,6 +30,8 @@ pub struct ServerSettings {
     pub request_header: Option<RequestHeader>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
+    /// Service accounts' tokens.
+    pub service_accounts: ServiceAccountSettings,
     /// Who is asked what callers may do, in order.
     pub authorization: Vec<Mode>,
     /// The client certificate that backends see when they are probed, and its key.
@@ -79,4 +81,27 @@ pub struct RequestHeader {
     pub group_headers: Vec<String>,
     /// Prefixes of headers with extra facts.
     pub extra_headers_prefix: Vec<String>,
+}
+
+/// Who issues service accounts' tokens, and how; field names follow the flags.
+#[derive(Clone, Debug)]
+pub struct ServiceAccountSettings {
+    /// `--service-account-issuer`: the first signs, tokens of all are believed.
+    pub issuers: Vec<String>,
+    /// `--service-account-key-file`: keys to check tokens with, besides the signing one.
+    pub key_files: Vec<PathBuf>,
+    /// `--service-account-signing-key-file`; without, one is made and kept.
+    pub signing_key_file: Option<PathBuf>,
+    /// `--api-audiences`; empty = the issuers.
+    pub api_audiences: Vec<String>,
+    /// `--service-account-max-token-expiration`
+    pub max_token_expiration: Option<Duration>,
+    /// `--service-account-extend-token-expiration`
+    pub extend_token_expiration: bool,
+    /// `--service-account-lookup`
+    pub lookup: bool,
+    /// `--service-account-jwks-uri`
+    pub jwks_uri: Option<String>,
+    /// `--enable-bootstrap-token-auth`
+    pub bootstrap_tokens: bool,
 }

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
-use portico_server::{RegistrySettings, RequestHeader, Server, ServerSettings, StoreSettings};
+use portico_server::{
+    RegistrySettings, RequestHeader, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
+};
 
 use super::{Failure, Process};
 use crate::settings::Settings;
@@ -38,6 +40,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         request_header: request_header(s),
         token_auth_file: s.authentication.token_auth_file.clone(),
         authorization: s.authorization.modes(),
+        service_accounts: service_accounts(s),
         proxy_client,
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
@@ -72,6 +75,21 @@ fn request_header(s: &Settings) -> Option<RequestHeader> {
         group_headers: a.requestheader_group_headers.clone(),
         extra_headers_prefix: a.requestheader_extra_headers_prefix.clone(),
     })
+}
+
+fn service_accounts(s: &Settings) -> ServiceAccountSettings {
+    let s = &s.service_accounts;
+    ServiceAccountSettings {
+        issuers: s.service_account_issuer.clone(),
+        key_files: s.service_account_key_file.clone(),
+        signing_key_file: s.service_account_signing_key_file.clone(),
+        api_audiences: s.api_audiences.clone(),
+        max_token_expiration: s.service_account_max_token_expiration,
+        extend_token_expiration: s.service_account_extend_token_expiration,
+        lookup: s.service_account_lookup,
+        jwks_uri: s.service_account_jwks_uri.clone(),
+        bootstrap_tokens: s.enable_bootstrap_token_auth,
+    }
 }
 
 fn store(s: &Settings) -> StoreSettings {

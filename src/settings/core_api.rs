@@ -1,14 +1,9 @@
 //! Settings that are parsed and checked now and used by the core API server.
 
-use std::path::PathBuf;
-
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 
 use super::SettingError;
-use super::files::read;
 
 /// Settings of the core API server, which comes later: checked here, used there.
 #[derive(Args, Clone, Debug)]
@@ -20,15 +15,6 @@ pub(crate) struct CoreApi {
     /// Ports on nodes that Services get theirs from, such as 30000-32767 or 30000+100.
     #[arg(long, value_name = "RANGE", value_parser = port_range, default_value = "30000-32767")]
     pub(crate) service_node_port_range: PortRange,
-    /// The issuer of service-account tokens, first the one that signs. Checked; used by the core API server.
-    #[arg(long, value_name = "URL")]
-    pub(crate) service_account_issuer: Vec<String>,
-    /// Keys that service-account tokens are checked with (PEM). Checked; used by the core API server.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) service_account_key_file: Vec<PathBuf>,
-    /// The key that signs service-account tokens (PEM). Checked; used by the core API server.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) service_account_signing_key_file: Option<PathBuf>,
     /// Allow privileged containers. Checked; used by the core API server.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) allow_privileged: bool,
@@ -53,26 +39,7 @@ fn port_range(text: &str) -> Result<PortRange, String> {
 
 impl CoreApi {
     pub(super) fn check(&self) -> Result<(), SettingError> {
-        self.check_ranges()?;
-        for issuer in &self.service_account_issuer {
-            let absolute = issuer.contains(':');
-            if issuer.is_empty() || (absolute && url::Url::parse(issuer).is_err()) {
-                return Err(SettingError::new("--service-account-issuer", format!("{issuer:?} is no URL")));
-            }
-        }
-        for file in &self.service_account_key_file {
-            let pem = read("--service-account-key-file", file)?;
-            let public = SubjectPublicKeyInfoDer::from_pem_slice(&pem).is_ok();
-            if !public && PrivateKeyDer::from_pem_slice(&pem).is_err() {
-                let message = format!("{}: no PEM key in it", file.display());
-                return Err(SettingError::new("--service-account-key-file", message));
-            }
-        }
-        let Some(file) = &self.service_account_signing_key_file else { return Ok(()) };
-        let setting = "--service-account-signing-key-file";
-        PrivateKeyDer::from_pem_slice(&read(setting, file)?)
-            .map(drop)
-            .map_err(|e| SettingError::new(setting, format!("{}: {e}", file.display())))
+        self.check_ranges()
     }
 
     fn check_ranges(&self) -> Result<(), SettingError> {

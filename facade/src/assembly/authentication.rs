@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use portico_auth::Union;
-use portico_auth::authn::{Authority, RequestHeader, TokenFile};
+use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 
@@ -21,12 +21,13 @@ pub(super) struct AuthFiles {
     client_ca: Option<FileWatch<Authority>>,
     proxy_ca: Option<(FileWatch<Authority>, Arc<RequestHeaderSettings>)>,
     tokens: Option<FileWatch<TokenFile>>,
+    reviews: Arc<Reviews>,
     anonymous: bool,
 }
 
 impl AuthFiles {
-    /// Reads all files.
-    pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
+    /// Reads all files; tokens that no file knows are reviewed.
+    pub(super) fn load(settings: &FacadeSettings, reviews: Arc<Reviews>) -> Result<Self, StartError> {
         let auth = &settings.authentication;
         let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
         let proxy_ca = auth.request_header.as_ref().map(|proxy| {
@@ -38,13 +39,15 @@ impl AuthFiles {
             client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
             proxy_ca: proxy_ca.transpose()?,
             tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
+            reviews,
             anonymous: auth.anonymous.unwrap_or(!settings.authorization.contains(&Mode::AlwaysAllow)),
         })
     }
 
     /// The authenticators of what the files say now.
     pub(super) fn union(&self) -> Union {
-        let mut union = Union::default().with_anonymous(self.anonymous);
+        let mut union =
+            Union::default().with_anonymous(self.anonymous).with_reviews(Arc::clone(&self.reviews));
         if let Some((ca, proxy)) = &self.proxy_ca {
             union = union.with_request_header(RequestHeader {
                 authority: Authority::clone(&ca.current()),

@@ -8,7 +8,7 @@ use http::header::{HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use portico_auth::Union;
-use portico_auth::authn::TokenFile;
+use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
 use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
@@ -78,6 +78,15 @@ impl Default for Rig {
     }
 }
 
+/// Knows no token.
+struct Nobody;
+
+impl Reviewer for Nobody {
+    fn review<'a>(&'a self, _: &'a str) -> Reviewing<'a> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
 impl Rig {
     fn chain(&self) -> impl Handler + use<> {
         let metrics = RequestMetrics::new(&self.registry);
@@ -96,7 +105,11 @@ impl Rig {
             wait_group: WaitGroupFilter { group: self.group.clone() },
             request_deadline: RequestDeadline { request_timeout: self.timeout },
             cors: Cors::new(&["^https://good\\.example$".to_owned()]).unwrap(),
-            authentication: Authentication { union, duration: metrics.filter("authentication") },
+            authentication: Authentication {
+                union,
+                reviewer: Arc::new(Nobody),
+                duration: metrics.filter("authentication"),
+            },
             impersonation: Impersonation {
                 authorizer: authorizer.clone(),
                 duration: metrics.filter("impersonation"),

@@ -1,10 +1,6 @@
 //! `/version`: which Kubernetes this is, and which Portico.
 
-use http::header::ACCEPT;
-use http::{Method, Response, StatusCode};
-use portico_machinery::Status;
-use portico_machinery::accept::parse_accept;
-use portico_machinery::status::{Details, Reason};
+use http::{Response, StatusCode};
 use serde::Serialize;
 
 use crate::body::Body;
@@ -70,16 +66,8 @@ impl Default for VersionInfo {
 }
 
 pub(super) fn answer(version: &VersionInfo, x: &RequestContext) -> Response<Body> {
-    if x.parts.method != Method::GET {
-        return respond::status(x, &Status::no_method());
-    }
-    let accept = x.header(ACCEPT);
-    // The route knows its exact type and `*/*`, nothing in between.
-    let fits = |m: &str| matches!(m, "application/json" | "*/*");
-    if !accept.is_empty() && !parse_accept(accept).iter().any(|m| fits(&m.essence())) {
-        let message = "406: Not Acceptable\n\nAvailable representations: application/json";
-        let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
-        return respond::status(x, &status);
+    if let Some(refusal) = super::refusal(x, "application/json") {
+        return refusal;
     }
     let json = serde_json::to_vec(version).unwrap_or_default();
     respond::whole(StatusCode::OK, "application/json", pretty(&json))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, Response};
-use portico_auth::authn::without_token;
+use portico_auth::authn::{Reviewer, without_token};
 use portico_auth::{Credentials, HeaderValues, Outcome, Union};
 use portico_machinery::Status;
 use prometheus_client::metrics::histogram::Histogram;
@@ -21,6 +21,8 @@ use crate::respond;
 pub struct Authentication {
     /// Who knows callers; replaced as a whole on a reload.
     pub union: Arc<ArcSwap<Union>>,
+    /// Who knows what tokens stand for.
+    pub reviewer: Arc<dyn Reviewer>,
     /// `apiserver_request_filter_duration_seconds{filter="authentication"}`
     pub duration: Histogram,
 }
@@ -46,10 +48,13 @@ impl HeaderValues for Headers<'_> {
 impl Filter for Authentication {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
         let begin = std::time::Instant::now();
-        let union = self.union.load();
-        let found = authenticate(&union, x);
-        strip(&union, &mut x.parts.headers);
-        drop(union);
+        let mut found = authenticate(&self.union.load(), x);
+        if let Outcome::Ask(token) = &found.outcome {
+            let union = self.union.load_full();
+            union.reviewed(token, &*self.reviewer).await;
+            found = authenticate(&union, x);
+        }
+        strip(&self.union.load(), &mut x.parts.headers);
         self.duration.observe(begin.elapsed().as_secs_f64());
         if let Some(warning) = found.warning {
             x.warnings.push(warning.to_owned());
@@ -71,14 +76,22 @@ impl Filter for Authentication {
             Outcome::Unauthorized(why) => {
                 tracing::debug!(peer = %x.connection.peer, message = why.audit_message(), errors = ?why.errors,
                     "authentication failed");
-                let mut response = respond::status(x, &Status::unauthorized());
-                if x.is_http2() {
-                    x.connection.close_after(true, &mut response);
-                }
-                response
+                refuse(x)
+            }
+            Outcome::Ask(_) => {
+                tracing::debug!(peer = %x.connection.peer, "authentication failed: a token could not be reviewed");
+                refuse(x)
             }
         }
     }
+}
+
+fn refuse(x: &RequestContext) -> Response<Body> {
+    let mut response = respond::status(x, &Status::unauthorized());
+    if x.is_http2() {
+        x.connection.close_after(true, &mut response);
+    }
+    response
 }
 
 fn authenticate(union: &Union, x: &RequestContext) -> portico_auth::Authentication {

@@ -9,10 +9,13 @@ use portico_machinery::UserInfo;
 use rustls_pki_types::UnixTime;
 
 use crate::headers::HeaderValues;
+use reviews::Known;
 
 mod bearer;
 mod chain;
 mod request_header;
+mod reviews;
+mod service_account;
 mod token_file;
 mod websocket;
 mod x509;
@@ -20,6 +23,8 @@ mod x509;
 pub use bearer::EXTRA_SPACE_WARNING;
 pub use chain::{Authority, AuthorityError, PeerChain};
 pub use request_header::RequestHeader;
+pub use reviews::{Reviewer, Reviewing, Reviews, bootstrap_token};
+pub use service_account::{Refused, Signed, TokenKeys};
 pub use token_file::{TokenFile, TokenFileError};
 pub use websocket::without_token;
 
@@ -71,6 +76,9 @@ pub enum AuthnError {
     /// No token authenticator knows the token.
     #[error("invalid bearer token")]
     InvalidToken,
+    /// The token is of a known issuer and does not count.
+    #[error("{0}")]
+    Token(Arc<str>),
     /// The subprotocol token is malformed.
     #[error("websocket bearer token: {0}")]
     WebSocket(&'static str),
@@ -95,6 +103,14 @@ pub enum Outcome {
     Anonymous(Arc<UserInfo>),
     /// 401.
     Unauthorized(Unauthorized),
+    /// Nothing counts so far but this token, whose user [`Union::reviewed`] finds out. Who has nobody to ask answers 401.
+    Ask(String),
+}
+
+/// Where a credential leads.
+enum Found {
+    User(Arc<UserInfo>, Method),
+    Ask(String),
 }
 
 /// A 401 and what led to it.
@@ -135,6 +151,7 @@ impl Authentication {
         match self.outcome {
             Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Ok(user),
             Outcome::Unauthorized(refusal) => Err(refusal),
+            Outcome::Ask(_) => Err(Unauthorized { attempted: vec!["bearer"], errors: Vec::new() }),
         }
     }
 }
@@ -146,6 +163,7 @@ pub struct Union {
     internal: Option<Authority>,
     client: Option<Authority>,
     tokens: Vec<Arc<dyn TokenAuthenticator>>,
+    reviews: Option<Arc<Reviews>>,
     anonymous: bool,
 }
 
@@ -178,6 +196,13 @@ impl Union {
         self
     }
 
+    /// Believes tokens that stand for objects, after all others.
+    #[must_use]
+    pub fn with_reviews(mut self, reviews: Arc<Reviews>) -> Self {
+        self.reviews = Some(reviews);
+        self
+    }
+
     /// Lets callers without credentials in as `system:anonymous`; off otherwise.
     #[must_use]
     pub fn with_anonymous(mut self, anonymous: bool) -> Self {
@@ -206,9 +231,11 @@ impl Union {
         let mut errors = Vec::new();
         let found = self
             .by_certificate(credentials, now, &mut errors)
-            .or_else(|| self.by_token(bearer.token, credentials.websocket_protocols, &mut errors));
+            .map(|(user, method)| Found::User(user, method))
+            .or_else(|| self.by_token(bearer.token, credentials.websocket_protocols, now, &mut errors));
         let outcome = match found {
-            Some((user, method)) => Outcome::Authenticated(completed(user, method), method),
+            Some(Found::User(user, method)) => Outcome::Authenticated(completed(user, method), method),
+            Some(Found::Ask(token)) => Outcome::Ask(token),
             None if errors.is_empty() && self.anonymous => {
                 Outcome::Anonymous(Arc::new(UserInfo::anonymous()))
             }
@@ -251,44 +278,52 @@ impl Union {
         None
     }
 
+    /// Finds out whose token this is, so that authenticating again knows. The token is one that was asked for.
+    pub async fn reviewed(&self, token: &str, reviewer: &dyn Reviewer) {
+        if let Some(reviews) = &self.reviews {
+            reviews.ask(token, reviewer).await;
+        }
+    }
+
     fn by_token(
         &self,
         bearer: Option<&str>,
         protocols: Option<&str>,
+        now: UnixTime,
         errors: &mut Vec<AuthnError>,
-    ) -> Option<(Arc<UserInfo>, Method)> {
+    ) -> Option<Found> {
         if let Some(token) = bearer {
-            match self.token_user(token) {
-                Ok(user) => return Some((user, Method::BearerToken)),
+            match self.token_user(token, Method::BearerToken, now) {
+                Ok(found) => return Some(found),
                 Err(e) => errors.push(e),
             }
         }
-        match websocket::token(protocols?) {
-            Ok(None) => None,
-            Ok(Some(token)) => match self.token_user(&token) {
-                Ok(user) => Some((user, Method::WebSocketToken)),
-                Err(e) => {
-                    errors.push(e);
-                    None
-                }
-            },
+        let token = match websocket::token(protocols?) {
+            Ok(token) => token?,
             Err(e) => {
                 errors.push(e);
-                None
+                return None;
             }
-        }
+        };
+        self.token_user(&token, Method::WebSocketToken, now).map_err(|e| errors.push(e)).ok()
     }
 
-    fn token_user(&self, token: &str) -> Result<Arc<UserInfo>, AuthnError> {
+    fn token_user(&self, token: &str, method: Method, now: UnixTime) -> Result<Found, AuthnError> {
         let mut last = AuthnError::InvalidToken;
         for tokens in &self.tokens {
             match tokens.authenticate_token(token) {
-                Ok(Some(user)) => return Ok(user),
+                Ok(Some(user)) => return Ok(Found::User(user, method)),
                 Ok(None) => {}
                 Err(e) => last = e,
             }
         }
-        Err(last)
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match self.reviews.as_ref().map_or(Known::Nothing, |reviews| reviews.look(token, now)) {
+            Known::User(user) => Ok(Found::User(user, method)),
+            Known::Ask => Ok(Found::Ask(token.to_owned())),
+            Known::Bad(error) => Err(error),
+            Known::Nothing => Err(last),
+        }
     }
 }
 

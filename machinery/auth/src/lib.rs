@@ -9,6 +9,7 @@ pub mod authz;
 pub mod forwarded;
 pub mod headers;
 pub mod impersonate;
+pub mod jwt;
 
 pub use authn::{Authentication, Credentials, Method, Outcome, PeerChain, Union};
 pub use authz::{Authorizer, Decision, Verdict, forbidden};

@@ -45,6 +45,18 @@ pub struct Check {
     pub message: String,
 }
 
+/// Names of [`Payload::Setting`] entries. Lists are one text a line.
+pub mod setting {
+    /// Issuers of service accounts' tokens, first the one that signs.
+    pub const ISSUERS: &str = "service-account-issuers";
+    /// The audiences of this API.
+    pub const AUDIENCES: &str = "api-audiences";
+    /// Where the issuer's keys are to be found, when that is not the facade itself.
+    pub const JWKS_URI: &str = "service-account-jwks-uri";
+    /// Whether bootstrap tokens are believed: `true` or not there.
+    pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
+}
+
 /// What an entry says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
@@ -60,6 +72,8 @@ pub enum Payload {
     Setting(String),
     /// What a role or binding says, under its [`Key`].
     Rbac(Arc<Fact>),
+    /// A public key of service accounts' tokens (DER), under its id.
+    TokenKey(Bytes),
 }
 
 /// The kind of a payload: with the key it names an entry.
@@ -77,6 +91,8 @@ pub enum PayloadKind {
     Setting,
     /// [`Payload::Rbac`]
     Rbac,
+    /// [`Payload::TokenKey`]
+    TokenKey,
 }
 
 impl Payload {
@@ -90,6 +106,7 @@ impl Payload {
             Self::Check(_) => PayloadKind::Check,
             Self::Setting(_) => PayloadKind::Setting,
             Self::Rbac(_) => PayloadKind::Rbac,
+            Self::TokenKey(_) => PayloadKind::TokenKey,
         }
     }
 }
@@ -136,12 +153,14 @@ impl From<&Entry> for pb::Entry {
             }
             (Some(Payload::Setting(value)), _) => P::Setting(pb::Setting { value: value.clone() }),
             (Some(Payload::Rbac(fact)), _) => P::Rbac(rbac::to_proto(fact)),
+            (Some(Payload::TokenKey(der)), _) => P::TokenKey(pb::TokenKey { public_key: der.to_vec() }),
             (None, PayloadKind::Route) => P::Route(pb::Route::default()),
             (None, PayloadKind::Served) => P::Served(pb::Served::default()),
             (None, PayloadKind::TrustBundle) => P::TrustBundle(pb::TrustBundle::default()),
             (None, PayloadKind::Check) => P::Check(pb::Check::default()),
             (None, PayloadKind::Setting) => P::Setting(pb::Setting::default()),
             (None, PayloadKind::Rbac) => P::Rbac(pb::Rbac::default()),
+            (None, PayloadKind::TokenKey) => P::TokenKey(pb::TokenKey::default()),
         };
         Self {
             key: entry.key.clone(),
@@ -166,6 +185,7 @@ impl TryFrom<pb::Entry> for Entry {
             P::Check(_) => PayloadKind::Check,
             P::Setting(_) => PayloadKind::Setting,
             P::Rbac(_) => PayloadKind::Rbac,
+            P::TokenKey(_) => PayloadKind::TokenKey,
         };
         if kind == PayloadKind::Rbac && key.parse::<Key>().is_err() {
             return Err(InvalidEntry::Rbac(key));
@@ -184,6 +204,7 @@ impl TryFrom<pb::Entry> for Entry {
                 Some(fact) => Payload::Rbac(Arc::new(fact)),
                 None => return Err(InvalidEntry::Rbac(key)),
             },
+            P::TokenKey(k) => Payload::TokenKey(Bytes::copy_from_slice(&k.public_key)),
         };
         Ok(Self { kind, key, revision, payload: Some(payload) })
     }
@@ -342,6 +363,7 @@ mod tests {
             Payload::TrustBundle(Bytes::from_static(b"pem")),
             Payload::Check(Check { endpoints: vec!["readyz".into()], ok: true, message: String::new() }),
             Payload::Setting("v".into()),
+            Payload::TokenKey(Bytes::from_static(b"der")),
         ];
         let facts = ["roles/n/r", "rolebindings/n/b"].into_iter().zip(super::rbac::tests::facts());
         for (key, fact) in facts {

@@ -6,6 +6,9 @@
 mod access_review;
 mod rules_review;
 mod self_review;
+mod self_subject_review;
+mod token_request;
+mod token_review;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -39,6 +42,15 @@ pub(crate) struct Asked<'a> {
 pub(crate) enum Outcome {
     /// 201 with this object.
     Made(Object),
+    /// The same, with what the caller and the audit log should know besides.
+    Noted {
+        /// What was made.
+        object: Object,
+        /// For the caller.
+        warnings: Vec<String>,
+        /// For the audit log: key and value.
+        audit: Vec<(String, String)>,
+    },
     /// This Status, under its own code.
     Said(Status),
 }
@@ -60,6 +72,9 @@ pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'sta
         ("authorization.k8s.io", "localsubjectaccessreviews", "") => Some(&AccessReview::Local),
         ("authorization.k8s.io", "selfsubjectrulesreviews", "") => Some(&rules_review::RulesReview),
         ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_review::SelfReview),
+        ("", "serviceaccounts", "token") => Some(&token_request::TokenRequest),
+        ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_subject_review::SelfSubjectReview),
+        ("authentication.k8s.io", "tokenreviews", "") => Some(&token_review::TokenReview),
         _ => None,
     }
 }

@@ -187,15 +187,18 @@ impl Request<'_> {
             options,
             body: decoded.object,
         };
-        let mut answer = match action.create(asked).await? {
-            Outcome::Said(status) => Answer::status(status),
-            Outcome::Made(mut object) => {
-                schema.normalise(&mut object);
-                Answer::json(201, document(schema, &object, wanted.encoding).into(), 0)
+        let (mut object, warnings, audit) = match action.create(asked).await? {
+            Outcome::Said(status) => {
+                let answer = Answer { warnings: decoded.strict, ..Answer::status(status) };
+                return Ok(answer.dressed(wanted));
             }
+            Outcome::Made(object) => (object, Vec::new(), Vec::new()),
+            Outcome::Noted { object, warnings, audit } => (object, warnings, audit),
         };
-        answer.warnings = decoded.strict;
-        Ok(answer.dressed(wanted))
+        schema.normalise(&mut object);
+        let document = document(schema, &object, wanted.encoding);
+        let warnings = decoded.strict.into_iter().chain(warnings).collect();
+        Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
     }
 
     async fn update(&self) -> Result<Answer> {

@@ -24,6 +24,7 @@ mod forms;
 mod frame;
 mod get;
 mod involved;
+mod identity;
 mod list;
 mod log;
 mod managed_fields;
@@ -47,6 +48,7 @@ pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
+pub use identity::Identity;
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,

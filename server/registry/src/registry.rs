@@ -174,6 +174,11 @@ impl Registry {
         Self { inner: Arc::new(inner) }
     }
 
+    /// What all verbs share, for rooms of this crate.
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
     /// The store below.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {

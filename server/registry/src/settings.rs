@@ -8,6 +8,8 @@ use std::time::Duration;
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
+use crate::identity::Identity;
+
 /// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -28,6 +30,8 @@ pub struct Settings {
     pub service_ranges: Vec<IpNet>,
     /// Where Services get their node ports from (`--service-node-port-range`).
     pub node_ports: RangeInclusive<u16>,
+    /// What issues and checks service accounts' tokens; without, none is issued and none is known.
+    pub identity: Option<Arc<Identity>>,
 }
 
 /// Upstream's default of `--service-cluster-ip-range`: 10.0.0.0/24.
@@ -45,6 +49,7 @@ impl Default for Settings {
             future_revision_wait: Duration::from_secs(3),
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
+            identity: None,
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portico_auth::authn::{Authority, TokenFile};
+use portico_auth::authn::{Authority, AuthnError, Reviewer, Reviews, TokenAuthenticator, TokenFile};
 use portico_auth::authz::{Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{Authorizer, Union};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
+use portico_machinery::UserInfo;
+use portico_registry::Identity;
 
 use super::StartError;
 use crate::chain::Identities;
@@ -23,6 +25,7 @@ pub(super) struct Believed {
     pub(super) rbac: Arc<Rbac>,
     internal: Authority,
     files: Vec<FileWatch<Part>>,
+    reviews: Arc<Reviews>,
 }
 
 /// One file's part of the authenticators.
@@ -49,13 +52,24 @@ fn watched(
 }
 
 /// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
-fn union(internal: &Authority, files: &[FileWatch<Part>]) -> Union {
-    files.iter().fold(Union::default().with_internal_authority(internal.clone()), |union, file| match &*file
-        .current()
-    {
+fn union(internal: &Authority, files: &[FileWatch<Part>], reviews: &Arc<Reviews>) -> Union {
+    let union = Union::default().with_internal_authority(internal.clone()).with_reviews(Arc::clone(reviews));
+    files.iter().fold(union, |union, file| match &*file.current() {
         Part::Client(authority) => union.with_client_authority(authority.clone()),
         Part::Tokens(tokens) => union.with_tokens(Arc::clone(tokens) as _),
     })
+}
+
+/// The tokens of a file as it is now, for token reviews.
+struct FixedTokens(FileWatch<Part>);
+
+impl TokenAuthenticator for FixedTokens {
+    fn authenticate_token(&self, token: &str) -> Result<Option<Arc<UserInfo>>, AuthnError> {
+        match &*self.0.current() {
+            Part::Tokens(tokens) => tokens.authenticate_token(token),
+            Part::Client(_) => Ok(None),
+        }
+    }
 }
 
 impl Believed {
@@ -74,8 +88,20 @@ impl Believed {
         let files: Vec<_> = clients.into_iter().chain(tokens).collect();
         let rbac = Arc::new(Rbac::default());
         let authorizer = of_modes(&settings.authorization, &rbac);
-        let identities = Identities::new(union(&internal, &files), Arc::clone(&authorizer), local);
-        Ok(Self { identities: Arc::new(identities), authorizer, rbac, internal, files })
+        let reviews = Arc::new(Reviews::default());
+        let identities = Identities::new(union(&internal, &files, &reviews), Arc::clone(&authorizer), local);
+        Ok(Self { identities: Arc::new(identities), authorizer, rbac, internal, files, reviews })
+    }
+
+    /// The tokens that files name, as they change.
+    pub(super) fn fixed_tokens(&self) -> Vec<Arc<dyn TokenAuthenticator>> {
+        self.files.iter().map(|file| Arc::new(FixedTokens(file.clone())) as _).collect()
+    }
+
+    /// Believes tokens that stand for objects, too, once there is somebody who knows the objects.
+    pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
+        self.reviews.trust(identity.keys.as_ref().clone(), identity.bootstrap_tokens);
+        self.identities.review_with(reviewer);
     }
 
     /// Takes changed files up, by period and when told.
@@ -85,7 +111,7 @@ impl Believed {
             let (this, mut changes) = (self.clone(), file.subscribe());
             tasks.spawn_until_cancelled("authentication-reload", async move {
                 while changes.changed().await.is_ok() {
-                    this.identities.replace(union(&this.internal, &this.files));
+                    this.identities.replace(union(&this.internal, &this.files, &this.reviews));
                 }
             });
         }

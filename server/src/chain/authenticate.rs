@@ -1,10 +1,10 @@
 //! Who calls: certificate, bearer token, or the in-process facade; and whom a facade speaks for.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
-use portico_auth::authn::FACADES;
+use portico_auth::authn::{FACADES, Reviewer};
 use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
 use portico_auth::headers::NoHeaders;
 use portico_auth::{Authorizer, Credentials, Method, Outcome, Union};
@@ -23,6 +23,7 @@ const IN_PROCESS: &str = "in-process";
 /// What the chain believes: authenticators (swapped on reload), the authorizer, and the one in-process trust.
 pub struct Identities {
     union: ArcSwap<Union>,
+    reviewer: OnceLock<Arc<dyn Reviewer>>,
     authorizer: Arc<dyn Authorizer>,
     local: LocalTrustVerifier,
 }
@@ -31,7 +32,20 @@ impl Identities {
     /// These authenticators, this authorizer, and this in-process facade.
     #[must_use]
     pub fn new(union: Union, authorizer: Arc<dyn Authorizer>, local: LocalTrustVerifier) -> Self {
-        Self { union: ArcSwap::from_pointee(union), authorizer, local }
+        Self { union: ArcSwap::from_pointee(union), reviewer: OnceLock::new(), authorizer, local }
+    }
+
+    /// Asks this one what tokens stand for; whoever comes second is not asked.
+    pub fn review_with(&self, reviewer: Arc<dyn Reviewer>) {
+        let _ = self.reviewer.set(reviewer);
+    }
+
+    /// Finds out whose token this is, so that the next look knows.
+    pub(super) async fn reviewed(&self, token: &str) {
+        let union = self.union.load_full();
+        if let Some(reviewer) = self.reviewer.get() {
+            union.reviewed(token, &**reviewer).await;
+        }
     }
 
     /// Replaces the authenticators: token or CA files changed.
@@ -40,7 +54,7 @@ impl Identities {
     }
 
     /// The caller of a request. Forwarded identity is believed from a facade, and taken out for anybody else.
-    pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, tonic::Status> {
+    pub(super) fn caller(&self, request: &mut http::Request<Body>) -> Result<Caller, Refused> {
         let authorizer = Arc::clone(&self.authorizer);
         if request.extensions().get::<LocalTrust>().is_some_and(|t| self.local.accepts(t)) {
             let forwarded = forwarded(request.headers())?;
@@ -58,7 +72,7 @@ impl Identities {
         Ok(Caller::native(user, authorizer))
     }
 
-    fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, Method), tonic::Status> {
+    fn authenticate(&self, request: &http::Request<Body>) -> Result<(Arc<UserInfo>, Method), Refused> {
         let peer = request.extensions().get::<Connected>();
         let credentials = Credentials {
             authorization: request.headers().get(http::header::AUTHORIZATION).and_then(|v| v.to_str().ok()),
@@ -69,9 +83,29 @@ impl Identities {
         };
         match self.union.load().authenticate(&credentials).outcome {
             Outcome::Authenticated(user, method) => Ok((user, method)),
-            Outcome::Anonymous(_) | Outcome::Unauthorized(_) => Err(to_rpc(&Status::unauthorized())),
+            Outcome::Anonymous(_) | Outcome::Unauthorized(_) => Err(unauthorized().into()),
+            Outcome::Ask(token) => Err(Refused::Ask(token)),
         }
     }
+}
+
+/// Why there is no caller.
+pub(super) enum Refused {
+    /// This token must be reviewed first.
+    Ask(String),
+    /// There is none.
+    Status(Box<tonic::Status>),
+}
+
+impl From<tonic::Status> for Refused {
+    fn from(status: tonic::Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}
+
+/// 401, for a token that nobody could review, too.
+pub(super) fn unauthorized() -> tonic::Status {
+    to_rpc(&Status::unauthorized())
 }
 
 fn forwarded(headers: &HeaderMap) -> Result<Option<Forwarded>, tonic::Status> {

@@ -95,7 +95,7 @@ fn ask(union: &Union, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &s
     match union.authenticate(&credentials).outcome {
         Outcome::Authenticated(user, _) => format!("{}[{}]", user.name, user.groups.join(" ")),
         Outcome::Anonymous(_) => "anonymous".into(),
-        Outcome::Unauthorized(_) => "401".into(),
+        Outcome::Unauthorized(_) | Outcome::Ask(_) => "401".into(),
     }
 }
 

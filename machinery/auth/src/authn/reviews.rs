@@ -1,0 +1,238 @@
+//! Tokens that stand for objects: checked here as far as keys and the clock say, then by whoever keeps the objects.
+//!
+//! The answers are kept for a few seconds, so that the objects' keeper is asked once per token and not once per request.
+//! Tokens are kept under a keyed hash, never themselves.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use aws_lc_rs::hmac;
+use parking_lot::Mutex;
+use portico_machinery::UserInfo;
+
+use super::{AuthnError, TokenKeys};
+
+/// A user whose token was good is believed for this long: deletions are seen after it.
+const GOOD_KEPT: Duration = Duration::from_secs(5);
+/// A bad token is bad for this long without another question.
+const BAD_KEPT: Duration = Duration::from_secs(1);
+/// While nobody can be asked, a token that was good counts for this long.
+const STALE_KEPT: Duration = Duration::from_secs(600);
+/// How long nobody is asked again after an answer that did not come.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Tokens kept; beyond that those whose time is over leave, and if none is, all.
+const KEPT: usize = 4096;
+
+/// What a review came to: the user, or why the token does not count. Nothing when no review was possible.
+pub type Reviewing<'a> = Pin<Box<dyn Future<Output = Option<Result<UserInfo, String>>> + Send + 'a>>;
+
+/// Whoever keeps the objects that tokens stand for.
+pub trait Reviewer: Send + Sync {
+    /// Whose token this is, for the audiences of this API.
+    fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a>;
+}
+
+/// What is known of a token at once.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    /// It is no such token.
+    Nothing,
+    /// Its user.
+    User(Arc<UserInfo>),
+    /// It does not count.
+    Bad(AuthnError),
+    /// Somebody must be asked.
+    Ask,
+}
+
+/// See the module.
+pub struct Reviews {
+    keys: ArcSwap<TokenKeys>,
+    bootstrap: std::sync::atomic::AtomicBool,
+    secret: hmac::Key,
+    seen: Mutex<HashMap<[u8; 32], Seen>>,
+}
+
+struct Seen {
+    verdict: Result<Arc<UserInfo>, AuthnError>,
+    until: Instant,
+    /// When the keeper said so.
+    said: Instant,
+}
+
+impl Default for Reviews {
+    fn default() -> Self {
+        // As wide as the digest; random, so that nobody can aim at a place in the table.
+        let mut secret = [0; 32];
+        let random = aws_lc_rs::rand::fill(&mut secret);
+        debug_assert!(random.is_ok(), "the system gives random numbers");
+        Self {
+            keys: ArcSwap::default(),
+            bootstrap: false.into(),
+            secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+            seen: Mutex::default(),
+        }
+    }
+}
+
+impl Reviews {
+    /// Believes these keys from now on, and bootstrap tokens or not; what was kept of others is forgotten.
+    pub fn trust(&self, keys: TokenKeys, bootstrap: bool) {
+        self.keys.store(Arc::new(keys));
+        self.bootstrap.store(bootstrap, std::sync::atomic::Ordering::Relaxed);
+        self.seen.lock().clear();
+    }
+
+    /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
+    pub(super) fn look(&self, token: &str, now: i64) -> Known {
+        let bootstrap = self.bootstrap.load(std::sync::atomic::Ordering::Relaxed) && is_bootstrap(token);
+        if !bootstrap && !token.contains('.') {
+            return Known::Nothing;
+        }
+        let (key, at) = (self.key(token), Instant::now());
+        if let Some(seen) = self.seen.lock().get(&key).filter(|seen| seen.until > at) {
+            return match &seen.verdict {
+                Ok(user) => Known::User(Arc::clone(user)),
+                Err(error) => Known::Bad(error.clone()),
+            };
+        }
+        if bootstrap {
+            return Known::Ask;
+        }
+        match self.keys.load().read(token, &[], now) {
+            Ok(None) => Known::Nothing,
+            Ok(Some(_)) => Known::Ask,
+            Err(refused) => Known::Bad(AuthnError::Token(refused.to_string().into())),
+        }
+    }
+
+    /// Asks the keeper, so that the next look knows.
+    pub async fn ask(&self, token: &str, reviewer: &dyn Reviewer) {
+        let answer = reviewer.review(token).await;
+        let (key, at) = (self.key(token), Instant::now());
+        let mut seen = self.seen.lock();
+        let (verdict, kept) = match answer {
+            Some(Ok(user)) => (Ok(Arc::new(user)), GOOD_KEPT),
+            Some(Err(why)) => (Err(AuthnError::Token(why.into())), BAD_KEPT),
+            None => {
+                let still =
+                    |seen: &&mut Seen| seen.verdict.is_ok() && at.duration_since(seen.said) < STALE_KEPT;
+                if let Some(old) = seen.get_mut(&key).filter(still) {
+                    old.until = at + PAUSE;
+                }
+                return;
+            }
+        };
+        if seen.len() >= KEPT {
+            seen.retain(|_, seen| seen.until > at);
+            if seen.len() >= KEPT {
+                seen.clear();
+            }
+        }
+        seen.insert(key, Seen { verdict, until: at + kept, said: at });
+    }
+
+    fn key(&self, token: &str) -> [u8; 32] {
+        let tag = hmac::sign(&self.secret, token.as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(tag.as_ref());
+        key
+    }
+}
+
+/// `abcdef.0123456789abcdef`: an id and a secret of lower-case letters and digits.
+#[must_use]
+pub fn bootstrap_token(token: &str) -> Option<(&str, &str)> {
+    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    token
+        .split_once('.')
+        .filter(|(id, secret)| id.len() == 6 && secret.len() == 16 && plain(id) && plain(secret))
+}
+
+fn is_bootstrap(token: &str) -> bool {
+    bootstrap_token(token).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::jwt::{Claims, PublicKey, SigningKey};
+
+    #[derive(Default)]
+    struct Keeper {
+        asked: AtomicUsize,
+        away: bool,
+    }
+
+    impl Reviewer for Keeper {
+        fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            let said =
+                if token.contains("bad") { Err("no".to_owned()) } else { Ok(UserInfo::new("u", [""; 0])) };
+            Box::pin(std::future::ready((!self.away).then_some(said)))
+        }
+    }
+
+    fn now<F: Future>(future: F) -> F::Output {
+        use std::task::{Context, Poll, Waker};
+        match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("nothing here waits"),
+        }
+    }
+
+    fn trusting() -> (Reviews, SigningKey) {
+        let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+        let reviews = Reviews::default();
+        let keys = TokenKeys {
+            issuers: vec!["i".into()],
+            audiences: vec!["a".into()],
+            keys: vec![PublicKey::from_der(key.public().der()).unwrap()],
+        };
+        reviews.trust(keys, true);
+        (reviews, key)
+    }
+
+    #[test]
+    fn only_what_keys_cannot_tell_is_asked_and_the_answer_is_kept() {
+        let (reviews, key) = trusting();
+        let claims =
+            |exp| Claims { iss: "i".into(), aud: vec!["a".into()], exp: Some(exp), ..Claims::default() };
+        let (good, late) = (key.sign(&claims(100)).unwrap(), key.sign(&claims(1)).unwrap());
+        assert_eq!(reviews.look("plain", 50), Known::Nothing);
+        assert_eq!(reviews.look("a.b.c", 50), Known::Nothing);
+        assert!(matches!(reviews.look(&late, 1_000), Known::Bad(_)));
+        assert_eq!(reviews.look(&good, 50), Known::Ask);
+        let keeper = Keeper::default();
+        now(reviews.ask(&good, &keeper));
+        assert!(matches!(reviews.look(&good, 50), Known::User(user) if user.name == "u"));
+        assert_eq!(reviews.look("abcdef.0123456789abcdef", 50), Known::Ask);
+        assert_eq!(reviews.look("abcdef.0123456789abcdeF", 50), Known::Nothing);
+        assert_eq!(keeper.asked.load(Ordering::Relaxed), 1);
+        reviews.trust(TokenKeys::default(), false);
+        assert_eq!(reviews.look(&good, 50), Known::Nothing, "other keys, nothing kept");
+    }
+
+    #[test]
+    fn a_keeper_that_is_away_lets_nobody_in_who_was_not_known() {
+        let (reviews, key) = trusting();
+        let token = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
+        now(reviews.ask(&token, &Keeper { away: true, ..Keeper::default() }));
+        assert_eq!(reviews.look(&token, 0), Known::Ask);
+    }
+
+    #[test]
+    fn the_table_of_answers_is_bounded() {
+        let (reviews, _) = trusting();
+        for n in 0..=KEPT {
+            now(reviews.ask(&format!("bad.{n}"), &Keeper::default()));
+        }
+        assert!(reviews.seen.lock().len() <= KEPT);
+    }
+}

@@ -1,0 +1,159 @@
+//! What can be said of a service account's token from keys and the clock alone.
+//!
+//! Whether what it stands for still lives is asked by whoever keeps the objects.
+
+use crate::jwt::{Claims, Compact, LEGACY_ISSUER, PublicKey};
+
+/// Whose tokens are believed: issuers, the audiences of this API, and keys.
+#[derive(Clone, Debug, Default)]
+pub struct TokenKeys {
+    /// Issuers; the first signs.
+    pub issuers: Vec<String>,
+    /// The audiences of this API.
+    pub audiences: Vec<String>,
+    /// Public keys.
+    pub keys: Vec<PublicKey>,
+}
+
+/// A token that one of the keys has signed, for an audience that was asked for.
+#[derive(Debug)]
+pub struct Signed {
+    /// What it says.
+    pub claims: Claims,
+    /// Those of its audiences that were asked for.
+    pub audiences: Vec<String>,
+}
+
+impl Signed {
+    /// Whether it is kept in a Secret rather than bound and timed.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        self.claims.iss == LEGACY_ISSUER
+    }
+}
+
+/// A token of a known issuer that does not count; the words are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No key has signed it.
+    #[error("invalid signature")]
+    Signature,
+    /// It is for somebody else.
+    #[error("token audiences {} is invalid for the target audiences {}", quoted(.0), quoted(.1))]
+    Audience(Vec<String>, Vec<String>),
+    /// It is out of its time.
+    #[error(transparent)]
+    Time(#[from] crate::jwt::TimeError),
+}
+
+fn quoted(texts: &[String]) -> String {
+    let texts: Vec<_> = texts.iter().map(|t| format!("{t:?}")).collect();
+    format!("[{}]", texts.join(" "))
+}
+
+impl TokenKeys {
+    /// Reads a token. `asked` are the audiences that the reader is, those of this API when there are none. Nothing when
+    /// it is no token of these issuers.
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub fn read(&self, token: &str, asked: &[String], now: i64) -> Result<Option<Signed>, Refused> {
+        let Ok(compact) = Compact::parse(token) else { return Ok(None) };
+        let issuer = &compact.claims().iss;
+        let legacy = issuer == LEGACY_ISSUER;
+        if !legacy && !self.issuers.contains(issuer) {
+            return Ok(None);
+        }
+        if !self.keys.iter().filter(|k| names(&compact, k)).any(|k| compact.is_signed_by(k)) {
+            return Err(Refused::Signature);
+        }
+        let claims = compact.into_claims();
+        let own = if claims.aud.is_empty() { &self.audiences } else { &claims.aud };
+        let asked = if asked.is_empty() { &self.audiences } else { asked };
+        let audiences: Vec<String> = own.iter().filter(|a| asked.contains(a)).cloned().collect();
+        if audiences.is_empty() && !self.audiences.is_empty() {
+            return Err(Refused::Audience(own.clone(), asked.to_vec()));
+        }
+        if !legacy {
+            claims.check_time(now)?;
+        }
+        Ok(Some(Signed { claims, audiences }))
+    }
+}
+
+/// Whether a token may be of this key: it names it, or names none.
+fn names(compact: &Compact<'_>, key: &PublicKey) -> bool {
+    compact.key_id().is_empty() || compact.key_id() == key.id()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jwt::{SigningKey, TimeError};
+
+    fn key() -> SigningKey {
+        SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap()
+    }
+
+    fn trusting(key: &SigningKey) -> TokenKeys {
+        TokenKeys {
+            issuers: vec!["https://new".into(), "https://old".into()],
+            audiences: vec!["api".into()],
+            keys: vec![PublicKey::from_der(key.public().der()).unwrap()],
+        }
+    }
+
+    fn claims(iss: &str, aud: &[&str], exp: Option<i64>) -> Claims {
+        let aud = aud.iter().map(|a| (*a).to_owned()).collect();
+        Claims { iss: iss.into(), aud, exp, sub: "system:serviceaccount:n:s".into(), ..Claims::default() }
+    }
+
+    #[test]
+    fn a_token_counts_by_issuer_signature_audience_and_time_in_that_order() {
+        let (ours, theirs) = (key(), key());
+        let keys = trusting(&ours);
+        let wrong = |own: &[&str], asked: &[&str]| {
+            let texts = |t: &[&str]| t.iter().map(|t| (*t).to_owned()).collect();
+            Some(Refused::Audience(texts(own), texts(asked)))
+        };
+        let late = Some(Refused::Time(TimeError::Expired));
+        for (signer, claims, asked, expected) in [
+            (&ours, claims("https://new", &["api", "x"], Some(1_000)), &[][..], None),
+            (&ours, claims("https://old", &["api"], Some(1_000)), &[], None),
+            (&theirs, claims("https://new", &["api"], Some(1_000)), &[], Some(Refused::Signature)),
+            (&ours, claims("https://new", &["x"], Some(1)), &[], wrong(&["x"], &["api"])),
+            (&ours, claims("https://new", &["api"], Some(1)), &["y"], wrong(&["api"], &["y"])),
+            (&ours, claims("https://new", &["x", "y"], Some(1_000)), &["y"], None),
+            (&ours, claims("https://new", &["api"], Some(1)), &[], late),
+            (&ours, claims(LEGACY_ISSUER, &[], Some(1)), &[], None),
+            (&ours, claims(LEGACY_ISSUER, &[], None), &["y"], wrong(&["api"], &["y"])),
+        ] {
+            let token = signer.sign(&claims).unwrap();
+            let asked: Vec<String> = asked.iter().map(|a| (*a).to_owned()).collect();
+            let read = keys.read(&token, &asked, 1_000);
+            assert_eq!(read.as_ref().err(), expected.as_ref(), "{claims:?} {asked:?}");
+            assert!(read.is_err() || read.unwrap().is_some());
+        }
+        let foreign = ours.sign(&claims("https://other", &["api"], None)).unwrap();
+        assert!(keys.read(&foreign, &[], 0).unwrap().is_none());
+        assert!(keys.read("alice-token", &[], 0).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_token_that_names_another_key_is_not_tried_with_ours() {
+        let (ours, theirs) = (key(), key());
+        let mut keys = trusting(&ours);
+        keys.keys.push(PublicKey::from_der(theirs.public().der()).unwrap());
+        let token = theirs.sign(&claims("https://new", &["api"], None)).unwrap();
+        assert_eq!(keys.read(&token, &[], 0).unwrap().unwrap().audiences, ["api"]);
+        keys.keys.pop();
+        assert_eq!(keys.read(&token, &[], 0).unwrap_err(), Refused::Signature);
+    }
+
+    #[test]
+    fn refusals_are_in_upstreams_words() {
+        let refused = Refused::Audience(vec!["A".into(), "B".into()], vec!["C".into()]);
+        let words = r#"token audiences ["A" "B"] is invalid for the target audiences ["C"]"#;
+        assert_eq!(refused.to_string(), words);
+    }
+}

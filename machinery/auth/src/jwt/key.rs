@@ -1,0 +1,327 @@
+//! Keys: public ones that check, and the one that signs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::encoding::AsDer;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa;
+use aws_lc_rs::signature::{
+    self, ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, ECDSA_P521_SHA512_FIXED_SIGNING,
+    EcdsaKeyPair, EcdsaSigningAlgorithm, KeyPair, ParsedPublicKey, VerificationAlgorithm,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::{PemObject, SectionKind};
+use serde::Serialize;
+use x509_parser::oid_registry::{
+    OID_EC_P256, OID_KEY_TYPE_EC_PUBLIC_KEY, OID_NIST_EC_P384, OID_NIST_EC_P521, OID_PKCS1_RSAENCRYPTION,
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::x509::SubjectPublicKeyInfo;
+
+/// How tokens are signed. The kind of the key says it, as upstream has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RSA, PKCS #1 v1.5, SHA-256.
+    Rs256,
+    /// P-256, SHA-256.
+    Es256,
+    /// P-384, SHA-384.
+    Es384,
+    /// P-521, SHA-512.
+    Es512,
+}
+
+impl Algorithm {
+    /// Its JOSE name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rs256 => "RS256",
+            Self::Es256 => "ES256",
+            Self::Es384 => "ES384",
+            Self::Es512 => "ES512",
+        }
+    }
+
+    fn verification(self) -> &'static dyn VerificationAlgorithm {
+        match self {
+            Self::Rs256 => &signature::RSA_PKCS1_2048_8192_SHA256,
+            Self::Es256 => &signature::ECDSA_P256_SHA256_FIXED,
+            Self::Es384 => &signature::ECDSA_P384_SHA384_FIXED,
+            Self::Es512 => &signature::ECDSA_P521_SHA512_FIXED,
+        }
+    }
+
+    fn of(info: &SubjectPublicKeyInfo<'_>) -> Option<Self> {
+        let kind = &info.algorithm.algorithm;
+        if *kind == OID_PKCS1_RSAENCRYPTION {
+            return Some(Self::Rs256);
+        }
+        if *kind != OID_KEY_TYPE_EC_PUBLIC_KEY {
+            return None;
+        }
+        let curve = info.algorithm.parameters.as_ref()?.as_oid().ok()?;
+        [(OID_EC_P256, Self::Es256), (OID_NIST_EC_P384, Self::Es384), (OID_NIST_EC_P521, Self::Es512)]
+            .into_iter()
+            .find(|(oid, _)| *oid == curve)
+            .map(|(_, algorithm)| algorithm)
+    }
+}
+
+/// A key that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// There is no key in it.
+    #[error("no PEM key in it")]
+    None,
+    /// A PEM block cannot be read.
+    #[error("invalid PEM: {0}")]
+    Pem(String),
+    /// A key cannot be read, or is of a kind that signs no tokens.
+    #[error("the key is neither RSA nor of the curves P-256, P-384 and P-521")]
+    Kind,
+    /// No random numbers.
+    #[error("no key can be made")]
+    Make,
+}
+
+/// A public key, under the id that tokens name it by. Cheap to clone.
+#[derive(Clone)]
+pub struct PublicKey {
+    id: Arc<str>,
+    algorithm: Algorithm,
+    der: Arc<[u8]>,
+    parsed: Arc<ParsedPublicKey>,
+}
+
+impl PublicKey {
+    /// Reads a DER SubjectPublicKeyInfo. Its id is the base64url of the SHA-256 of that, as upstream has it.
+    ///
+    /// # Errors
+    /// [`KeyError::Kind`]
+    pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        let (_, info) = SubjectPublicKeyInfo::from_der(der).map_err(|_| KeyError::Kind)?;
+        let algorithm = Algorithm::of(&info).ok_or(KeyError::Kind)?;
+        let parsed = ParsedPublicKey::new(algorithm.verification(), der).map_err(|_| KeyError::Kind)?;
+        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, der)).into();
+        Ok(Self { id, algorithm, der: der.into(), parsed: Arc::new(parsed) })
+    }
+
+    /// Every key of a PEM file: public ones, those of private keys and of certificates.
+    ///
+    /// # Errors
+    /// [`KeyError`]
+    pub fn all_from_pem(pem: &[u8]) -> Result<Vec<Self>, KeyError> {
+        let mut keys = Vec::new();
+        for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
+            let (kind, der) = section.map_err(|e| KeyError::Pem(e.to_string()))?;
+            match kind {
+                SectionKind::PublicKey => keys.push(Self::from_der(&der)?),
+                SectionKind::Certificate => {
+                    let (_, certificate) = X509Certificate::from_der(&der).map_err(|_| KeyError::Kind)?;
+                    keys.push(Self::from_der(certificate.public_key().raw)?);
+                }
+                SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey => {
+                    let private = PrivateKeyDer::from_pem(kind, der).ok_or(KeyError::Kind)?;
+                    keys.push(Pair::from_der(&private)?.public()?);
+                }
+                _ => {}
+            }
+        }
+        if keys.is_empty() { Err(KeyError::None) } else { Ok(keys) }
+    }
+
+    /// `kid`
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How its owner signs.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The DER SubjectPublicKeyInfo.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// Whether the owner of the key has signed this.
+    #[must_use]
+    pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.parsed.verify_sig(message, signature).is_ok()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublicKey")
+            .field("id", &self.id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+enum Pair {
+    Rsa(rsa::KeyPair),
+    Ecdsa(EcdsaKeyPair),
+}
+
+const CURVES: [&EcdsaSigningAlgorithm; 3] =
+    [&ECDSA_P256_SHA256_FIXED_SIGNING, &ECDSA_P384_SHA384_FIXED_SIGNING, &ECDSA_P521_SHA512_FIXED_SIGNING];
+
+impl Pair {
+    fn from_der(key: &PrivateKeyDer<'_>) -> Result<Self, KeyError> {
+        let on_a_curve = |read: &dyn Fn(&'static EcdsaSigningAlgorithm) -> Option<EcdsaKeyPair>| {
+            CURVES.into_iter().find_map(read).map(Self::Ecdsa)
+        };
+        let pair = match key {
+            PrivateKeyDer::Pkcs1(der) => rsa::KeyPair::from_der(der.secret_pkcs1_der()).ok().map(Self::Rsa),
+            PrivateKeyDer::Sec1(der) => {
+                on_a_curve(&|curve| EcdsaKeyPair::from_private_key_der(curve, der.secret_sec1_der()).ok())
+            }
+            PrivateKeyDer::Pkcs8(der) => {
+                let der = der.secret_pkcs8_der();
+                let rsa = rsa::KeyPair::from_pkcs8(der).ok().map(Self::Rsa);
+                rsa.or_else(|| on_a_curve(&|curve| EcdsaKeyPair::from_pkcs8(curve, der).ok()))
+            }
+            _ => None,
+        };
+        pair.ok_or(KeyError::Kind)
+    }
+
+    fn public(&self) -> Result<PublicKey, KeyError> {
+        let der = match self {
+            Self::Rsa(pair) => pair.public_key().as_der(),
+            Self::Ecdsa(pair) => pair.public_key().as_der(),
+        };
+        PublicKey::from_der(der.map_err(|_| KeyError::Kind)?.as_ref())
+    }
+}
+
+/// The key that signs tokens.
+pub struct SigningKey {
+    pair: Pair,
+    public: PublicKey,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    alg: &'a str,
+    kid: &'a str,
+}
+
+impl SigningKey {
+    /// The first private key of a PEM file: PKCS #8, PKCS #1 or SEC 1.
+    ///
+    /// # Errors
+    /// [`KeyError`]
+    pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
+        let private = PrivateKeyDer::from_pem_slice(pem).map_err(|e| KeyError::Pem(e.to_string()))?;
+        let pair = Pair::from_der(&private)?;
+        Ok(Self { public: pair.public()?, pair })
+    }
+
+    /// Makes a key of P-256, as PEM.
+    ///
+    /// # Errors
+    /// [`KeyError::Make`]
+    pub fn generate_pem() -> Result<String, KeyError> {
+        let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
+            .map_err(|_| KeyError::Make)?;
+        let digits = STANDARD.encode(der.as_ref());
+        let lines: Vec<&str> =
+            digits.as_bytes().chunks(64).filter_map(|line| std::str::from_utf8(line).ok()).collect();
+        Ok(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", lines.join("\n")))
+    }
+
+    /// The public half.
+    #[must_use]
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// A compact token that says this.
+    ///
+    /// # Errors
+    /// When there are no random numbers.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, KeyError> {
+        let header = Header { alg: self.public.algorithm.name(), kid: &self.public.id };
+        let part = |json: serde_json::Result<Vec<u8>>| {
+            json.map(|j| URL_SAFE_NO_PAD.encode(j)).map_err(|_| KeyError::Make)
+        };
+        let message = format!("{}.{}", part(serde_json::to_vec(&header))?, part(serde_json::to_vec(claims))?);
+        let signature = self.signature(message.as_bytes())?;
+        Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    fn signature(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+        let random = SystemRandom::new();
+        match &self.pair {
+            Pair::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(&signature::RSA_PKCS1_SHA256, &random, message, &mut signature)
+                    .map(|()| signature)
+                    .map_err(|_| KeyError::Make)
+            }
+            Pair::Ecdsa(pair) => {
+                pair.sign(&random, message).map(|s| s.as_ref().to_vec()).map_err(|_| KeyError::Make)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jwt::{Claims, Compact};
+
+    #[test]
+    fn a_made_key_signs_what_its_public_half_checks() {
+        let pem = SigningKey::generate_pem().unwrap();
+        let key = SigningKey::from_pem(pem.as_bytes()).unwrap();
+        let token = key.sign(&Claims { iss: "me".into(), ..Claims::default() }).unwrap();
+        let again = PublicKey::all_from_pem(pem.as_bytes()).unwrap();
+        assert_eq!((again.len(), again[0].id()), (1, key.public().id()));
+        assert!(Compact::parse(&token).unwrap().is_signed_by(&again[0]));
+        let other = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+        assert!(!Compact::parse(&token).unwrap().is_signed_by(other.public()));
+    }
+
+    #[test]
+    fn keys_of_every_curve_and_of_rsa_sign() {
+        use rcgen::{KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_RSA_SHA256};
+        for (kind, algorithm) in [
+            (&PKCS_ECDSA_P384_SHA384, Algorithm::Es384),
+            (&PKCS_ECDSA_P521_SHA512, Algorithm::Es512),
+            (&PKCS_RSA_SHA256, Algorithm::Rs256),
+        ] {
+            let pair = KeyPair::generate_for(kind).unwrap();
+            let key = SigningKey::from_pem(pair.serialize_pem().as_bytes()).unwrap();
+            assert_eq!(key.public().algorithm(), algorithm);
+            let token = key.sign(&Claims::default()).unwrap();
+            let public = &PublicKey::all_from_pem(pair.public_key_pem().as_bytes()).unwrap()[0];
+            assert!(Compact::parse(&token).unwrap().is_signed_by(public), "{algorithm:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        assert_eq!(PublicKey::all_from_pem(b"x").unwrap_err(), KeyError::None);
+        assert!(SigningKey::from_pem(b"x").is_err());
+        assert_eq!(PublicKey::from_der(b"x").unwrap_err(), KeyError::Kind);
+    }
+}

@@ -1,0 +1,97 @@
+//! Bound tokens: the service account and whatever else the token is bound to must be there, the same, and alive.
+
+use portico_auth::jwt::{Claims, Kubernetes, Ref};
+use portico_machinery::UserInfo;
+
+use super::{credential_id, is_gone, service_account};
+use crate::registry::Inner;
+
+const VOID: &str = "service account token has been invalidated";
+const EXTRA: &str = "authentication.kubernetes.io/";
+
+/// The user of a bound token, or upstream's words why it does not count.
+pub(super) async fn user(inner: &Inner, claims: &Claims, now: i64) -> Result<UserInfo, String> {
+    let Some(bound) = &claims.kubernetes else { return Err(VOID.to_owned()) };
+    account(inner, bound, now).await?;
+    if let Some(secret) = &bound.secret {
+        alive(inner, "secrets", &bound.namespace, secret, "secret", "secret", now).await?;
+    }
+    if let Some(pod) = &bound.pod {
+        alive(inner, "pods", &bound.namespace, pod, "pod", "pod", now).await?;
+    } else if let Some(node) = &bound.node {
+        alive(inner, "nodes", "", node, "node", "node", now).await?;
+    }
+    Ok(named(bound, &claims.jti))
+}
+
+async fn account(inner: &Inner, bound: &Kubernetes, now: i64) -> Result<(), String> {
+    let (namespace, wanted) = (&bound.namespace, &bound.serviceaccount);
+    let account = inner.find("serviceaccounts", namespace, &wanted.name).await.map_err(|s| s.message)?;
+    if account.uid() != wanted.uid {
+        let (is, said) = (account.uid(), &wanted.uid);
+        return Err(format!("service account UID ({is}) does not match claim ({said})"));
+    }
+    if is_gone(&account, now) {
+        return Err(format!("service account {namespace}/{} has been deleted", wanted.name));
+    }
+    Ok(())
+}
+
+async fn alive(
+    inner: &Inner,
+    resource: &str,
+    namespace: &str,
+    bound: &Ref,
+    what: &str,
+    claim: &str,
+    now: i64,
+) -> Result<(), String> {
+    let object = inner.find(resource, namespace, &bound.name).await.map_err(|_| VOID.to_owned())?;
+    if object.uid() != bound.uid {
+        let (is, said) = (object.uid(), &bound.uid);
+        return Err(format!("{what} UID ({is}) does not match service account {claim} ref claim ({said})"));
+    }
+    if is_gone(&object, now) { Err(VOID.to_owned()) } else { Ok(()) }
+}
+
+fn named(bound: &Kubernetes, jti: &str) -> UserInfo {
+    let account = &bound.serviceaccount;
+    let mut user = service_account(&bound.namespace, &account.name, &account.uid);
+    let mut tell = |key: &str, value: String| {
+        if !value.is_empty() {
+            user.extra.insert(format!("{EXTRA}{key}"), vec![value]);
+        }
+    };
+    if !jti.is_empty() {
+        tell("credential-id", credential_id(jti));
+    }
+    for (what, bound) in [("pod", &bound.pod), ("node", &bound.node)] {
+        if let Some(Ref { name, uid }) = bound {
+            tell(&format!("{what}-name"), name.clone());
+            tell(&format!("{what}-uid"), uid.clone());
+        }
+    }
+    user
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_user_carries_what_the_token_is_bound_to() {
+        let named = |name: &str| Ref { name: name.into(), uid: format!("{name}-uid") };
+        let bound = Kubernetes {
+            namespace: "n".into(),
+            pod: Some(named("p")),
+            node: Some(Ref { name: "o".into(), uid: String::new() }),
+            serviceaccount: named("s"),
+            ..Kubernetes::default()
+        };
+        let user = super::named(&bound, "j");
+        assert_eq!((user.name.as_str(), user.uid.as_str()), ("system:serviceaccount:n:s", "s-uid"));
+        let extra: Vec<_> =
+            user.extra.iter().map(|(k, v)| format!("{}={}", &k[EXTRA.len()..], v[0])).collect();
+        assert_eq!(extra, ["credential-id=JTI=j", "node-name=o", "pod-name=p", "pod-uid=p-uid"]);
+    }
+}

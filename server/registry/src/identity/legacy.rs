@@ -1,0 +1,137 @@
+//! Legacy tokens: kept in a Secret of their own, without an end; each use leaves a date on the Secret.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::ToSpan;
+use jiff::tz::TimeZone;
+use portico_auth::jwt::Claims;
+use portico_machinery::{GroupResource, UserInfo};
+
+use super::{Identity, service_account, user_name};
+use crate::options::PatchOptions;
+use crate::registry::{Context, Inner, Part, Patch, Place};
+use crate::stored::Stored;
+
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+const VOID: &str = "Token has been invalidated";
+
+/// The user of a legacy token, or upstream's words why it does not count.
+pub(super) async fn user(
+    inner: &Inner,
+    identity: &Identity,
+    token: &str,
+    claims: &Claims,
+) -> Result<UserInfo, String> {
+    check(claims)?;
+    if identity.lookup {
+        let secret = look_up(inner, token, claims).await?;
+        used(inner, &secret).await;
+        judge_mark(&secret, claims)?;
+    }
+    Ok(service_account(&claims.legacy_namespace, &claims.legacy_name, &claims.legacy_uid))
+}
+
+/// Whether the claims are all there and agree.
+fn check(claims: &Claims) -> Result<(), String> {
+    for (claim, value) in [
+        ("sub", &claims.sub),
+        ("namespace", &claims.legacy_namespace),
+        ("secretName", &claims.legacy_secret),
+        ("serviceAccountName", &claims.legacy_name),
+        ("serviceAccountUID", &claims.legacy_uid),
+    ] {
+        if value.is_empty() {
+            return Err(format!("{claim} claim is missing"));
+        }
+    }
+    if claims.sub != user_name(&claims.legacy_namespace, &claims.legacy_name) {
+        return Err("sub claim is invalid".to_owned());
+    }
+    Ok(())
+}
+
+async fn look_up(inner: &Inner, token: &str, claims: &Claims) -> Result<Stored, String> {
+    let (namespace, name) = (&claims.legacy_namespace, &claims.legacy_name);
+    let found = inner.find("secrets", namespace, &claims.legacy_secret).await;
+    let secret = found.map_err(|_| VOID.to_owned())?;
+    if secret.object().deletion_timestamp().is_some() {
+        return Err(VOID.to_owned());
+    }
+    let kept = STANDARD.decode(secret.object().at(&["data", "token"]).str()).unwrap_or_default();
+    if kept != token.as_bytes() {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    let account = inner.find("serviceaccounts", namespace, name).await.map_err(|s| s.message)?;
+    if account.object().deletion_timestamp().is_some() {
+        return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
+    }
+    if account.uid() != claims.legacy_uid {
+        let (is, said) = (account.uid(), &claims.legacy_uid);
+        return Err(format!("ServiceAccount UID ({is}) does not match claim ({said})"));
+    }
+    Ok(secret)
+}
+
+/// A token that the cleaner has marked is refused until the mark is taken off.
+fn judge_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
+    if secret.object().label(INVALID_SINCE).unwrap_or_default().is_empty() {
+        return Ok(());
+    }
+    let (namespace, kept, name) = (&claims.legacy_namespace, &claims.legacy_secret, &claims.legacy_name);
+    Err(format!(
+        "the token in secret {namespace}/{kept} for service account {namespace}/{name} has been marked invalid. Use tokens \
+         from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the \
+         secret to temporarily allow use of this token"
+    ))
+}
+
+/// Leaves today's date on the Secret, once a day. That it cannot be left makes the token no worse.
+async fn used(inner: &Inner, secret: &Stored) {
+    let now = inner.moment().now.to_zoned(TimeZone::UTC);
+    let today = now.date().to_string();
+    let tomorrow = now.date().saturating_add(1.day()).to_string();
+    let last = secret.object().label(LAST_USED).unwrap_or_default();
+    // Another server's clock may be ahead of ours.
+    if last == today || last == tomorrow {
+        return;
+    }
+    let Ok(served) = inner.served(&GroupResource::new("", "secrets")) else { return };
+    let patch = format!("{{\"metadata\":{{\"labels\":{{\"{LAST_USED}\":\"{today}\"}}}}}}");
+    let place = Place { part: Part::Main, namespace: secret.namespace(), name: secret.name() };
+    let context = Context::system("legacy-service-account-token-tracking");
+    let patched =
+        inner.patch(&context, &served, place, &Patch::Merge(patch.into()), &PatchOptions::default()).await;
+    if let Err(status) = patched {
+        tracing::warn!(secret = ?secret, why = status.message, "the use of a legacy token is not noted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_is_needed_and_the_subject_is_the_account() {
+        let whole = Claims {
+            sub: "system:serviceaccount:n:s".into(),
+            legacy_namespace: "n".into(),
+            legacy_secret: "t".into(),
+            legacy_name: "s".into(),
+            legacy_uid: "u".into(),
+            ..Claims::default()
+        };
+        let other = |change: fn(&mut Claims)| {
+            let mut claims = whole.clone();
+            change(&mut claims);
+            check(&claims).err().unwrap_or_default()
+        };
+        assert_eq!(other(|_| {}), "");
+        assert_eq!(other(|c| c.sub.clear()), "sub claim is missing");
+        assert_eq!(other(|c| c.legacy_namespace.clear()), "namespace claim is missing");
+        assert_eq!(other(|c| c.legacy_secret.clear()), "secretName claim is missing");
+        assert_eq!(other(|c| c.legacy_name.clear()), "serviceAccountName claim is missing");
+        assert_eq!(other(|c| c.legacy_uid.clear()), "serviceAccountUID claim is missing");
+        assert_eq!(other(|c| c.sub.push('x')), "sub claim is invalid");
+    }
+}

@@ -1,0 +1,65 @@
+//! Whose token is this: all authenticators that can tell, in upstream's order.
+
+use portico_auth::authn::{Reviewer, Reviewing};
+use portico_machinery::UserInfo;
+
+use super::{Identity, bootstrap, bound, legacy};
+use crate::registry::{Inner, Registry};
+
+const UNKNOWN: &str = "invalid bearer token";
+
+/// A token that counts.
+pub(crate) struct Reviewed {
+    /// Its user, `system:authenticated` included.
+    pub(crate) user: UserInfo,
+    /// Those of its audiences that were asked for.
+    pub(crate) audiences: Vec<String>,
+}
+
+impl Inner {
+    /// Whose token this is, for these audiences (those of this API when there are none), or upstream's words why it does
+    /// not count.
+    pub(crate) async fn review(&self, token: &str, asked: &[String]) -> Result<Reviewed, String> {
+        let Some(identity) = self.settings.identity.as_deref() else { return Err(UNKNOWN.to_owned()) };
+        let now = self.moment().now.as_second();
+        if let Some(audiences) = own_audiences(identity, asked) {
+            let fixed = identity.fixed.iter().find_map(|f| f.authenticate_token(token).ok().flatten());
+            if let Some(user) = fixed {
+                return Ok(reviewed(UserInfo::clone(&user), audiences));
+            }
+        }
+        let refused = |why: &dyn std::fmt::Display| format!("[{UNKNOWN}, {why}]");
+        let signed = identity.keys.read(token, asked, now).map_err(|e| refused(&e))?;
+        if let Some(signed) = signed {
+            let user = match signed.is_legacy() {
+                true => legacy::user(self, identity, token, &signed.claims).await,
+                false => bound::user(self, &signed.claims, now).await,
+            };
+            return user.map(|user| reviewed(user, signed.audiences)).map_err(|e| refused(&e));
+        }
+        if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(identity, asked))
+            && let Some(user) = bootstrap::user(self, token, now).await
+        {
+            return Ok(reviewed(user, audiences));
+        }
+        Err(UNKNOWN.to_owned())
+    }
+}
+
+fn reviewed(user: UserInfo, audiences: Vec<String>) -> Reviewed {
+    Reviewed { user: user.authenticated(), audiences }
+}
+
+/// The audiences of tokens that name none: those of this API that were asked for. Nothing when none of them was.
+fn own_audiences(identity: &Identity, asked: &[String]) -> Option<Vec<String>> {
+    let own = &identity.keys.audiences;
+    let shared: Vec<_> = own.iter().filter(|a| asked.is_empty() || asked.contains(a)).cloned().collect();
+    (!shared.is_empty() || own.is_empty()).then_some(shared)
+}
+
+/// For the gRPC door of the same process.
+impl Reviewer for Registry {
+    fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
+        Box::pin(async move { Some(self.inner().review(token, &[]).await.map(|reviewed| reviewed.user)) })
+    }
+}

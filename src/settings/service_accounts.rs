@@ -1,0 +1,88 @@
+//! Service accounts' tokens: who issues them, with which keys, for how long.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
+
+use super::SettingError;
+use super::files::read;
+use super::values::duration;
+
+/// The issuer when none is named: what others that set up clusters choose.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// Settings of service accounts' tokens.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = super::heading("Service accounts"))]
+pub(crate) struct ServiceAccounts {
+    /// The issuer of service-account tokens; may be given again, tokens of all are believed and the first signs.
+    #[arg(long, value_name = "URL", default_value = ISSUER)]
+    pub(crate) service_account_issuer: Vec<String>,
+    /// Keys that service-account tokens are checked with (PEM), besides the signing one; may be given again.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_account_key_file: Vec<PathBuf>,
+    /// The key that signs service-account tokens (PEM). Without, one is made and kept in the data folder.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_account_signing_key_file: Option<PathBuf>,
+    /// The audiences of this API; the issuers when none is named.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) api_audiences: Vec<String>,
+    /// The longest life of a token that is asked for; between 1h and 2^32 seconds.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) service_account_max_token_expiration: Option<Duration>,
+    /// Let the tokens of pods live for a year, and only note their use after the time that they ask for.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) service_account_extend_token_expiration: bool,
+    /// Where relying parties find the keys, when that is not this server.
+    #[arg(long, value_name = "URL")]
+    pub(crate) service_account_jwks_uri: Option<String>,
+    /// Believe tokens of Secrets only while they stand there.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true)]
+    pub(crate) service_account_lookup: bool,
+    /// Believe bootstrap tokens: Secrets of kube-system with which nodes get their first certificate.
+    #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
+    pub(crate) enable_bootstrap_token_auth: bool,
+}
+
+impl ServiceAccounts {
+    pub(super) fn check(&self) -> Result<(), SettingError> {
+        for issuer in &self.service_account_issuer {
+            let absolute = issuer.contains(':');
+            if issuer.is_empty() || (absolute && url::Url::parse(issuer).is_err()) {
+                return Err(SettingError::new("--service-account-issuer", format!("{issuer:?} is no URL")));
+            }
+        }
+        if let Some(uri) = &self.service_account_jwks_uri
+            && !url::Url::parse(uri).is_ok_and(|uri| uri.scheme() == "https")
+        {
+            return Err(SettingError::new("--service-account-jwks-uri", format!("{uri:?} is no https URL")));
+        }
+        if let Some(limit) = self.service_account_max_token_expiration
+            && !(3600..=1 << 32).contains(&limit.as_secs())
+        {
+            let setting = "--service-account-max-token-expiration";
+            return Err(SettingError::new(setting, "must lie between 1 hour and 2^32 seconds"));
+        }
+        self.check_keys()
+    }
+
+    fn check_keys(&self) -> Result<(), SettingError> {
+        for file in &self.service_account_key_file {
+            let pem = read("--service-account-key-file", file)?;
+            let public = SubjectPublicKeyInfoDer::from_pem_slice(&pem).is_ok();
+            let certified = CertificateDer::from_pem_slice(&pem).is_ok();
+            if !public && !certified && PrivateKeyDer::from_pem_slice(&pem).is_err() {
+                let message = format!("{}: no PEM key in it", file.display());
+                return Err(SettingError::new("--service-account-key-file", message));
+            }
+        }
+        let Some(file) = &self.service_account_signing_key_file else { return Ok(()) };
+        let setting = "--service-account-signing-key-file";
+        PrivateKeyDer::from_pem_slice(&read(setting, file)?)
+            .map(drop)
+            .map_err(|e| SettingError::new(setting, format!("{}: {e}", file.display())))
+    }
+}
