@@ -54,6 +54,16 @@ pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::
     response
 }
 
+/// A refusal of the chain: as [`status()`], and a 403 must not be sniffed.
+#[must_use]
+pub fn forbidden(x: &RequestContext, refusal: &Status) -> Response<Body> {
+    let mut response = status(x, refusal);
+    if response.status() == StatusCode::FORBIDDEN {
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    }
+    response
+}
+
 /// A Status in what the request accepts (8.2): nothing that fits is indented JSON with the Status's own code.
 #[must_use]
 pub fn status(x: &RequestContext, status: &Status) -> Response<Body> {

@@ -16,8 +16,8 @@ use tonic::body::Body;
 use tower::{Layer, Service};
 
 pub use authenticate::Identities;
-pub use caller::Caller;
 use authenticate::Refused;
+pub use caller::Caller;
 use methods::Access;
 
 /// Puts the chain around the services.

@@ -102,7 +102,8 @@ impl Reviewer for ControlReviewer {
         Box::pin(async move {
             let mut client = ObjectsClient::new(self.transport.calls.clone());
             let asked = tokio::time::timeout(TIMEOUT, client.r#do(self.request(token)?)).await.ok()?;
-            let answer = asked.inspect_err(|e| tracing::debug!(error = %e, "a token is not reviewed")).ok()?;
+            let answer =
+                asked.inspect_err(|e| tracing::debug!(error = %e, "a token is not reviewed")).ok()?;
             let answer = answer.into_inner();
             if answer.code != 201 {
                 return None;

@@ -26,7 +26,7 @@ impl Filter for Authorization {
         let refusal = self.refusal(x);
         self.duration.observe(begin.elapsed().as_secs_f64());
         match refusal {
-            Some(status) => respond::status(x, &status),
+            Some(status) => respond::forbidden(x, &status),
             None => next.handle(x).await,
         }
     }

@@ -37,7 +37,7 @@ impl Filter for Impersonation {
         self.duration.observe(begin.elapsed().as_secs_f64());
         match decided {
             Ok(()) => next.handle(x).await,
-            Err(status) => respond::status(x, &status),
+            Err(status) => respond::forbidden(x, &status),
         }
     }
 }

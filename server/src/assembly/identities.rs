@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portico_auth::authn::{Authority, AuthnError, Reviewer, Reviews, TokenAuthenticator, TokenFile};
+use portico_auth::authn::{AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile};
 use portico_auth::authz::{Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{Authorizer, Union};

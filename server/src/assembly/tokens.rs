@@ -59,9 +59,10 @@ pub(super) fn publish(identity: &Identity, jwks_uri: Option<&str>, board: &Board
         (setting::JWKS_URI, jwks_uri.unwrap_or_default().to_owned()),
         (setting::BOOTSTRAP_TOKENS, bootstrap.to_owned()),
     ];
-    let settings = settings.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| {
-        (PayloadKind::Setting, name.to_owned(), Some(Payload::Setting(value)))
-    });
+    let settings = settings
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (PayloadKind::Setting, name.to_owned(), Some(Payload::Setting(value))));
     board.post(keys.chain(settings));
 }
 

@@ -10,8 +10,7 @@ impl Action for SelfSubjectReview {
     fn create<'a>(&'a self, asked: Asked<'a>) -> Acting<'a> {
         Box::pin(async move {
             // Nothing of the body counts.
-            let mut review =
-                Object::new(&asked.served.info.gvk);
+            let mut review = Object::new(&asked.served.info.gvk);
             review.set(&["metadata", "creationTimestamp"], time::rfc3339(asked.inner.moment().now));
             write_user(&mut review, &["status", "userInfo"], &asked.context.user);
             Ok(Outcome::Made(review))
