@@ -70,6 +70,13 @@ impl FieldSelector {
         self.terms.iter().all(|t| (get(&t.field).unwrap_or_default() == t.value) != t.negated)
     }
 
+    /// The same terms about fields of other names.
+    #[must_use]
+    pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
+        let rename = |term: &FieldTerm| FieldTerm { field: name(&term.field), ..term.clone() };
+        Self { terms: self.terms.iter().map(rename).collect() }
+    }
+
     /// The value that the selector pins this field to, if it does.
     #[must_use]
     pub fn requires_exact_match(&self, field: &str) -> Option<&str> {

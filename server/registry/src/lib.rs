@@ -58,6 +58,7 @@ pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Writt
 pub use served::KindIndexer;
 pub use settings::{Clock, Settings};
 pub use stored::Stored;
+pub use strategies::{FlowObject, flow_objects};
 pub use watch::WatchStream;
 
 /// What a verb gives, or the Status that says why not.

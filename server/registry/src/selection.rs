@@ -21,7 +21,8 @@ impl Selection {
         if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
             return Err(Box::new(unknown_field(offered, &term.field)));
         }
-        Ok(Self { labels: labels.clone(), fields: fields.clone() })
+        let fields = fields.renamed(|field| served.strategy.stored_field(field).into_owned());
+        Ok(Self { labels: labels.clone(), fields })
     }
 
     pub(crate) fn is_everything(&self) -> bool {

@@ -9,6 +9,7 @@ mod core;
 mod endpoints;
 mod endpointslice;
 mod event;
+mod flowcontrol;
 mod lease;
 mod namespace;
 mod networking;
@@ -18,6 +19,8 @@ mod scheduling;
 mod secret;
 mod service;
 mod storage;
+
+pub use flowcontrol::{FlowObject, flow_objects};
 
 use std::borrow::Cow;
 
@@ -157,6 +160,11 @@ pub(crate) trait Strategy: Send + Sync {
         Cow::Borrowed(object.str_at(field))
     }
 
+    /// What the storage version calls a field that selectors name in the served one.
+    fn stored_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
+        Cow::Borrowed(field)
+    }
+
     /// The cell of a column whose data names a function of the registry.
     fn cell(&self, _function: &str, _object: &Object) -> Cell {
         Cell::Null
@@ -191,6 +199,9 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("", "configmaps") => &configmap::ConfigMap,
         ("", "secrets") => &secret::Secret,
         ("", "events") => &event::Event,
+        ("events.k8s.io", "events") => &event::StrictEvent,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flowcontrol::FlowSchema,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flowcontrol::PriorityLevel,
         ("coordination.k8s.io", "leases") => &lease::Lease,
         ("networking.k8s.io", "ingresses") => &networking::Ingress,
         ("networking.k8s.io", "ingressclasses") => &networking::IngressClass,

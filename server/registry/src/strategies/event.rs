@@ -1,5 +1,9 @@
 //! Event of the core group: what it is about, and its unusual table.
 
+mod strict;
+
+pub(super) use strict::StrictEvent;
+
 use std::borrow::Cow;
 
 use portico_machinery::field::Error;
@@ -15,21 +19,7 @@ pub(super) struct Event;
 
 impl Strategy for Event {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        let about = new.at(&["involvedObject", "namespace"]);
-        let (namespace, series) = (new.namespace(), new.at(&["eventTime"]).is_present());
-        let matches = match (series, about.str()) {
-            (false, "") => namespace == "default",
-            (true, "") => matches!(namespace, "default" | "kube-system"),
-            (false, other) => other == namespace,
-            (true, _) => true,
-        };
-        if !matches {
-            let text = "does not match event.namespace";
-            errors.push(Error::invalid(&about.path(), about.str(), text));
-        }
-        if series {
-            validate_series(new, errors);
-        }
+        legacy(new, "reportingComponent", errors);
     }
 
     fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
@@ -55,12 +45,30 @@ impl Strategy for Event {
     }
 }
 
-fn validate_series(new: &Object, errors: &mut Errors) {
-    let component = new.at(&["reportingComponent"]);
-    if component.str().is_empty() {
-        errors.push(component.required(""));
+/// What both groups ask of an event; the controller's field is named as the group names it.
+fn legacy(new: &Object, controller: &str, errors: &mut Errors) {
+    let about = new.at(&["involvedObject", "namespace"]);
+    let (namespace, timed) = (new.namespace(), new.at(&["eventTime"]).is_present());
+    let matches = match (timed, about.str()) {
+        (false, "") => namespace == "default",
+        (true, "") => matches!(namespace, "default" | "kube-system"),
+        (false, other) => other == namespace,
+        (true, _) => true,
+    };
+    if !matches {
+        errors.push(about.invalid("does not match event.namespace"));
     }
-    errors.extend(names::errors(&component.path(), component.str(), names::qualified_name(component.str())));
+    if timed {
+        validate_timed(new, controller, errors);
+    }
+}
+
+fn validate_timed(new: &Object, controller: &str, errors: &mut Errors) {
+    let (component, path) = (new.at(&["reportingComponent"]), controller.into());
+    if component.str().is_empty() {
+        errors.push(Error::required(&path, ""));
+    }
+    errors.extend(names::errors(&path, component.str(), names::qualified_name(component.str())));
     for field in ["reportingInstance", "action", "reason"] {
         let cursor = new.at(&[field]);
         if cursor.str().is_empty() {
