@@ -132,13 +132,23 @@ impl Error {
         Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {value}"), detail))
     }
 
+    /// `Invalid value: detail`, for values that are not worth printing.
+    pub fn invalid_unprinted(path: &Path, detail: &str) -> Self {
+        Self::new(ErrorType::Invalid, path, with_detail("Invalid value", detail))
+    }
+
     /// `Unsupported value: "x": supported values: "a", "b"`.
     pub fn not_supported(path: &Path, value: &str, supported: &[&str]) -> Self {
+        Self::not_supported_printed(path, &format!("{value:?}"), supported)
+    }
+
+    /// As [`Error::not_supported`], for a value whose printed form is already made.
+    pub fn not_supported_printed(path: &Path, value: &str, supported: &[&str]) -> Self {
         let list: Vec<_> = supported.iter().map(|s| format!("{s:?}")).collect();
         let body = if list.is_empty() {
-            format!("Unsupported value: {value:?}")
+            format!("Unsupported value: {value}")
         } else {
-            format!("Unsupported value: {value:?}: supported values: {}", list.join(", "))
+            format!("Unsupported value: {value}: supported values: {}", list.join(", "))
         };
         Self::new(ErrorType::NotSupported, path, body)
     }

@@ -189,6 +189,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Whether a map stands here.
+    #[must_use]
+    pub fn is_map(&self) -> bool {
+        self.map().is_some()
+    }
+
     /// `Required value` here.
     #[must_use]
     pub fn required(&self, detail: &str) -> Error {
@@ -237,5 +243,17 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn not_supported(&self, supported: &[&str]) -> Error {
         Error::not_supported(&self.path(), self.str(), supported)
+    }
+
+    /// `Unsupported value` of a struct that stands here.
+    #[must_use]
+    pub fn struct_not_supported(&self, supported: &[&str]) -> Error {
+        Error::not_supported_printed(&self.path(), &self.printed(), supported)
+    }
+
+    /// `Invalid value` here without the value.
+    #[must_use]
+    pub fn invalid_unprinted(&self, detail: &str) -> Error {
+        Error::invalid_unprinted(&self.path(), detail)
     }
 }

@@ -13,7 +13,7 @@ use crate::served::Served;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
 /// A configuration and what a strict reading says of it.
-struct Configuration {
+pub(crate) struct Configuration {
     object: Object,
     duplicates: Vec<String>,
 }
@@ -46,15 +46,8 @@ impl Inner {
                 None if place.part == Part::Main => Cow::Owned(nothing(served)),
                 None => return Err(Box::new(Status::not_found(&served.resource, place.name))),
             };
-            let applying = Applying {
-                config: &config.object,
-                manager: &manager,
-                force: options.force.unwrap_or(false),
-                now: self.moment().now,
-            };
-            let new = managed_fields::apply(&self.versions(served, place.part), &live, applying)?;
-            let mut warnings = config.strict(options.write.field_validation)?;
-            let new = typed(served, &new)?;
+            let (new, mut warnings) =
+                self.merge_applied(served, place.part, &live, &config, &manager, options)?;
             if current.is_none() && !new.uid().is_empty() {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -81,6 +74,27 @@ impl Inner {
                 return Ok(*written);
             }
         }
+    }
+
+    /// The state after the apply, typed, and warnings about the configuration.
+    pub(crate) fn merge_applied(
+        &self,
+        served: &Served,
+        part: Part<'_>,
+        live: &Object,
+        config: &Configuration,
+        manager: &str,
+        options: &PatchOptions,
+    ) -> Result<(Object, Vec<String>)> {
+        let applying = Applying {
+            config: &config.object,
+            manager,
+            force: options.force.unwrap_or(false),
+            now: self.moment().now,
+        };
+        let new = managed_fields::apply(&self.versions(served, part), live, applying)?;
+        let warnings = config.strict(options.write.field_validation)?;
+        Ok((typed(served, &new)?, warnings))
     }
 
     /// Complete, in the storage version, with the name and namespace of the path.
@@ -129,7 +143,7 @@ fn nothing(served: &Served) -> Object {
 }
 
 /// Reads and checks the body before anything is looked up.
-fn read(served: &Served, body: &[u8], place: Place<'_>) -> Result<Configuration> {
+pub(crate) fn read(served: &Served, body: &[u8], place: Place<'_>) -> Result<Configuration> {
     let info = &served.info;
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
     let refuse = |text: String| Err(Box::new(Status::bad_request(text)));

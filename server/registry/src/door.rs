@@ -19,10 +19,11 @@ use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::forms::{self, Include, Renderer};
-use crate::options::{CreateOptions, Query};
+use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
+use crate::views;
 use negotiate::Wanted;
 use route::{Action, Route};
 
@@ -78,6 +79,12 @@ impl Request<'_> {
         Context { user: self.call.user.clone(), user_agent: self.call.user_agent.clone() }
     }
 
+    /// The view that the path names, if it is one.
+    fn view(&self) -> Option<views::Of<'_>> {
+        let viewed = self.served.view(self.place.part)?;
+        Some(views::Of { parent: &self.served, viewed, place: self.place })
+    }
+
     fn check_size(&self) -> Result<()> {
         if self.call.body.len() > BODY_LIMIT {
             return Err(Box::new(Status::too_large(BODY_LIMIT)));
@@ -94,9 +101,10 @@ impl Request<'_> {
 
     /// An object as an answer. States of a write may not be those of the revision they carry: they are not cached.
     fn object(&self, code: u16, stored: &Stored, wanted: Wanted, cached: bool) -> Result<Answer> {
+        let viewed = self.served.view(self.place.part).map(|viewed| &*viewed.served);
         let renderer = Renderer {
             cache: cached.then_some(&self.inner.forms),
-            served: &self.served,
+            served: viewed.unwrap_or(&self.served),
             form: wanted.form,
             encoding: wanted.encoding,
             include: self.include(wanted.form)?,
@@ -123,6 +131,9 @@ impl Request<'_> {
         }
         let options = self.query.version_options()?;
         self.inner.reach(options.unwrap_or(0)).await?;
+        if let Some(view) = self.view() {
+            return self.object(200, &self.inner.get_view(view).await?, wanted, true);
+        }
         let record = self.inner.get(&self.served, self.namespace, self.place.name).await?;
         self.object(200, &Stored::new(record), wanted, true)
     }
@@ -206,11 +217,17 @@ impl Request<'_> {
         let format = body::format(self.call)?;
         self.check_size()?;
         let options = self.query.update_options()?;
-        let info = &self.served.info;
+        let view = self.view();
+        let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
         let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         body::check_name(&decoded.object, self.place.name)?;
-        let written =
-            self.inner.update(&self.context(), &self.served, self.place, decoded.object, &options).await?;
+        let written = match view {
+            Some(view) => self.inner.update_view(&self.context(), view, decoded.object, &options).await?,
+            None => {
+                let context = self.context();
+                self.inner.update(&context, &self.served, self.place, decoded.object, &options).await?
+            }
+        };
         self.written(written, wanted, decoded.strict)
     }
 
@@ -222,14 +239,20 @@ impl Request<'_> {
         }
         let options = self.query.patch_options()?;
         let patch = body::patch(self.call)?;
-        let written = self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await?;
+        let written = match self.view() {
+            Some(view) => self.inner.patch_view(&self.context(), view, &patch, &options).await?,
+            None => self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await?,
+        };
         self.written(written, wanted, Vec::new())
     }
 
     async fn apply(&self, wanted: Wanted) -> Result<Answer> {
         let options = self.query.apply_options()?;
         let config = &self.call.body;
-        let written = self.inner.apply(&self.context(), &self.served, self.place, config, &options).await?;
+        let written = match self.view() {
+            Some(view) => self.inner.apply_view(&self.context(), view, config, &options).await?,
+            None => self.inner.apply(&self.context(), &self.served, self.place, config, &options).await?,
+        };
         self.written(written, wanted, Vec::new())
     }
 
@@ -237,8 +260,14 @@ impl Request<'_> {
         let wanted = negotiate::object(self.call)?;
         self.check_size()?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
+        let mut answer = self.deleted(wanted, &options).await?;
+        answer.warnings = self.served.strategy.delete_warnings(&options);
+        Ok(answer)
+    }
+
+    async fn deleted(&self, wanted: Wanted, options: &DeleteOptions) -> Result<Answer> {
         let Deleted { stored, removed } =
-            self.inner.delete(&self.served, self.namespace, self.place.name, &options).await?;
+            self.inner.delete(&self.served, self.namespace, self.place.name, options).await?;
         if !removed {
             let accepted = options.orphan_dependents == Some(false);
             return self.object(if accepted { 202 } else { 200 }, &stored, wanted, false);
@@ -266,7 +295,8 @@ impl Request<'_> {
             self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
         let revision = page.revision.max(last);
         let body = forms::stream(self.inner, &self.served, wanted, include, page);
-        Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+        let warnings = self.served.strategy.delete_warnings(&options);
+        Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 }
 

@@ -42,6 +42,7 @@ mod system;
 mod token;
 mod update;
 mod validation;
+mod views;
 mod watch;
 
 pub use answer::{Answer, Body, ListStream};

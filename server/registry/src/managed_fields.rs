@@ -9,11 +9,13 @@ mod last_applied;
 mod manager;
 mod update;
 mod versions;
+mod view;
 
 pub(crate) use apply::{Applying, apply};
 pub(crate) use manager::manager_name;
 pub(crate) use update::{Tracked, track};
 pub(crate) use versions::KindVersions;
+pub(crate) use view::Shared;
 
 use std::sync::LazyLock;
 

@@ -49,7 +49,7 @@ impl Inner {
     }
 }
 
-fn apply(
+pub(crate) fn apply(
     served: &Served,
     current: &Object,
     patch: &Patch,

@@ -28,7 +28,9 @@ use crate::validation::{checks, validate_annotations, validate_labels, values};
 pub(crate) use annotations::validate_pod_annotations;
 pub(crate) use defaults::{default_spec, round_to_milli};
 pub(crate) use images::pull_policy;
-pub(crate) use resources::{container_resources, is_standard_container_resource, resource_name};
+pub(crate) use resources::{
+    container_resource_name, container_resources, is_standard_container_resource, resource_name,
+};
 pub(crate) use volumes::validate_claim_spec;
 pub(crate) use warnings::{claim_spec_warnings, pod_warnings};
 
@@ -154,6 +156,9 @@ pub(crate) fn validate_restarting_template(template: &Cursor<'_>, kind: &str, er
         errors.push(deadline.forbidden(&format!("activeDeadlineSeconds in {kind} is not Supported")));
     }
 }
+
+/// What the names of most kinds with templates become part of.
+pub(crate) const IN_NAMES: &str = "Pod names and hostnames";
 
 /// What is said of a name that is no DNS label but becomes part of these.
 pub(crate) fn name_warning(object: &Object, used_in: &str) -> Option<String> {

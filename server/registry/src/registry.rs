@@ -56,6 +56,14 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
+impl Written {
+    /// The same with other warnings in front.
+    pub(crate) fn with_first(mut self, mut warnings: Vec<String>) -> Self {
+        warnings.append(&mut self.warnings);
+        Self { warnings, ..self }
+    }
+}
+
 /// What a typed delete gives back.
 #[derive(Clone, Debug)]
 pub struct Deleted {

@@ -12,6 +12,7 @@ use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 use crate::Result;
 use crate::registry::Part;
 use crate::strategies::{self, Moment, Strategy};
+use crate::views::Viewed;
 
 /// A kind as one group version serves it.
 pub(crate) struct Served {
@@ -33,17 +34,34 @@ pub(crate) struct Served {
     pub(crate) head: Vec<u8>,
     /// Selectable fields that the store indexes.
     pub(crate) fields: Vec<Arc<str>>,
+    /// Subresources that show a part of an object as another kind.
+    pub(crate) views: Vec<Viewed>,
 }
 
 impl Served {
+    /// The kind of a view. Its objects are never stored.
+    pub(crate) fn of_view(info: KindInfo) -> Self {
+        Self::described(Arc::new(info), None, strategies::plain())
+    }
+
     fn new(info: Arc<KindInfo>, kinds: &Kinds) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let stored_as = kinds.by_storage(&info.storage).filter(|_| !info.is_storage_version()).cloned();
+        let strategy = strategies::of(&info.gvk.group, &info.resource);
+        let views = Viewed::all(&info);
+        Self { views, ..Self::described(info, stored_as, strategy) }
+    }
+
+    fn described(
+        info: Arc<KindInfo>,
+        stored_as: Option<Arc<KindInfo>>,
+        strategy: &'static dyn Strategy,
+    ) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let api_version = info.group_version().to_string();
         let head = format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",", info.gvk.kind).into_bytes();
         let base = stored_as.as_ref().unwrap_or(&info);
         Self {
-            strategy: strategies::of(&info.gvk.group, &info.resource),
+            strategy,
             storage: Resource::from(info.storage.clone()),
             resource: info.group_resource(),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -52,6 +70,15 @@ impl Served {
             stored_as,
             api_version,
             head,
+            views: Vec::new(),
+        }
+    }
+
+    /// The view behind a part of the object, when it is one.
+    pub(crate) fn view(&self, part: Part<'_>) -> Option<&Viewed> {
+        match part {
+            Part::Main => None,
+            Part::Subresource(name) => self.views.iter().find(|viewed| viewed.name == name),
         }
     }
 

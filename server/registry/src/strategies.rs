@@ -3,6 +3,9 @@
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 
 mod apiservice;
+mod apps;
+mod autoscaling;
+mod batch;
 mod certificates;
 mod configmap;
 mod core;
@@ -15,10 +18,12 @@ mod namespace;
 mod networking;
 mod node;
 mod rbac;
+mod policy;
 mod scheduling;
 mod secret;
 mod service;
 mod storage;
+mod workload;
 
 pub use flowcontrol::{FlowObject, flow_objects};
 
@@ -32,6 +37,7 @@ use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
 use crate::Result;
 use crate::involved::Involved;
 use crate::escalation::Grants;
+use crate::options::DeleteOptions;
 use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.
@@ -97,6 +103,9 @@ pub(crate) trait Strategy: Send + Sync {
     /// Drops and sets fields of a changed object; its status is the old one's already.
     fn prepare_update(&self, _new: &mut Object, _old: &Object, _moment: Moment) {}
 
+    /// Counts what has changed, besides the generation; both are in canonical form.
+    fn count_changes(&self, _new: &mut Object, _old: &Object) {}
+
     /// Judges a change: what the kind forbids to change, then [`Strategy::validate`].
     fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
@@ -150,6 +159,11 @@ pub(crate) trait Strategy: Send + Sync {
         None
     }
 
+    /// Warnings for whoever deletes, one object or many.
+    fn delete_warnings(&self, _options: &DeleteOptions) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What a delete does before the generic rules; the object has been marked with nothing yet.
     fn own_delete(&self, _current: &Object, _moment: Moment) -> OwnDelete {
         OwnDelete::Generic
@@ -168,6 +182,11 @@ pub(crate) trait Strategy: Send + Sync {
     /// The cell of a column whose data names a function of the registry.
     fn cell(&self, _function: &str, _object: &Object) -> Cell {
         Cell::Null
+    }
+
+    /// An annotation that upstream holds in a field of its own, so that rows of tables do not carry it.
+    fn annotation_for_field(&self) -> Option<&'static str> {
+        None
     }
 
     /// Renames what the storage version calls otherwise: from the served version.
@@ -217,8 +236,22 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("storage.k8s.io", "volumeattachments") => &storage::VolumeAttachment,
         ("storage.k8s.io", "volumeattributesclasses") => &storage::VolumeAttributesClass,
         ("", resource) => core::of(resource).unwrap_or(&Plain),
+        ("apps", "controllerrevisions") => &apps::ControllerRevision,
+        ("apps", "daemonsets") => &apps::DaemonSet,
+        ("apps", "deployments") => &apps::Deployment,
+        ("apps", "replicasets") => &apps::ReplicaSet,
+        ("apps", "statefulsets") => &apps::StatefulSet,
+        ("batch", "cronjobs") => &batch::CronJob,
+        ("batch", "jobs") => &batch::Job,
+        ("autoscaling", "horizontalpodautoscalers") => &autoscaling::HorizontalPodAutoscaler,
+        ("policy", "poddisruptionbudgets") => &policy::PodDisruptionBudget,
         _ => &Plain,
     }
+}
+
+/// The strategy of kinds with nothing to say.
+pub(crate) fn plain() -> &'static dyn Strategy {
+    &Plain
 }
 
 /// A kind with nothing of its own to say.

@@ -169,6 +169,9 @@ impl Inner {
         }
         // Judged in canonical form, in which empty and absent are one, and which the old state has.
         served.stored_info().schema.normalise(&mut new);
+        if place.part == Part::Main {
+            served.strategy.count_changes(&mut new, old);
+        }
         validate(served, place.part, &new, old)?;
         let write = Write { part: place.part, old: Some(old), ..self.written_by(context, &new) };
         self.admit(served, &write)?;

@@ -1,6 +1,7 @@
 //! Validation that kinds share: metadata (rules 6.3), and values that occur in several kinds.
 
 pub(crate) mod checks;
+mod conditions;
 pub(crate) mod counts;
 mod label_selector;
 mod metadata;
@@ -12,6 +13,7 @@ pub(crate) mod ranges;
 pub(crate) mod tolerations;
 pub(crate) mod values;
 
+pub(crate) use conditions::validate_conditions;
 pub(crate) use label_selector::label_selector;
 pub(crate) use metadata::{
     MetaRules, validate_annotations, validate_create, validate_labels, validate_standard_finalizers,

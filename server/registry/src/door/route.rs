@@ -68,9 +68,10 @@ fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, 
     }
     let found = served.info.subresource(&target.subresource).filter(|_| target.rest.is_empty());
     let Some(subresource) = found else { return Err(Box::new(Status::no_route())) };
-    // A subresource of another kind is an action, or it is not there yet.
+    // A subresource of another kind is an action or a view, or it is not there yet.
     let built = subresource.kind == served.info.gvk
-        || actions::of(&target.group, &target.resource, &target.subresource).is_some();
+        || actions::of(&target.group, &target.resource, &target.subresource).is_some()
+        || served.view(Part::Subresource(&target.subresource)).is_some();
     let verbs: &[String] = if built { &subresource.verbs } else { &[] };
     Ok((Part::Subresource(&target.subresource), verbs))
 }

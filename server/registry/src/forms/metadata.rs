@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Renderer;
+use crate::stored;
 
 #[derive(Deserialize)]
 struct Partial<'a> {
@@ -19,8 +20,25 @@ impl Renderer<'_> {
             0 => record.value.json().to_vec(),
             _ => record.to_json(),
         };
+        Self::partial(&json, version)
+    }
+
+    /// The same as a row of a table carries it: without what upstream holds in a field of its own.
+    pub(super) fn row_metadata(&self, record: &Record, version: &str) -> Vec<u8> {
+        let Some(annotation) = self.served.strategy.annotation_for_field() else {
+            return self.metadata(record, version);
+        };
+        let mut object = stored::decode(record);
+        object.remove(&["metadata", "annotations", annotation]);
+        if object.at(&["metadata", "annotations"]).is_empty() {
+            object.remove(&["metadata", "annotations"]);
+        }
+        Self::partial(&object.to_json(), version)
+    }
+
+    fn partial(json: &[u8], version: &str) -> Vec<u8> {
         // Stored bytes are objects with metadata: the store refuses others when it loads them.
-        let partial: Option<Partial<'_>> = serde_json::from_slice(&json).ok();
+        let partial: Option<Partial<'_>> = serde_json::from_slice(json).ok();
         let metadata = partial.map_or("{}", |p| p.metadata.get());
         let mut out = Vec::with_capacity(metadata.len() + 80);
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");

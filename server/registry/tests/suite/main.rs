@@ -10,4 +10,5 @@ mod namespaces;
 mod routes;
 mod services;
 mod watches;
+mod workloads;
 mod writes;

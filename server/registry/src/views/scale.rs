@@ -1,0 +1,115 @@
+//! `scale`: how many of something there should be and are, whatever it is. Where its parts stand is data.
+
+use std::borrow::Cow;
+
+use portico_kinds::{CellRule, ColumnRule};
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::table::Column;
+use portico_machinery::{Cursor, Object};
+
+use super::View;
+use crate::strategies::Errors;
+use crate::validation::checks::not_negative;
+
+/// How the parent tells which pods are its own.
+pub(crate) enum Selector {
+    /// By a label selector.
+    Labels,
+    /// By a map of labels.
+    Map,
+}
+
+/// A scale: dotted paths into the parent, written as custom resources write them.
+pub(crate) struct Scale {
+    wanted: Cow<'static, str>,
+    there: Cow<'static, str>,
+    selector: (Cow<'static, str>, Selector),
+}
+
+/// Of kinds that make pods from a template.
+pub(super) static WORKLOAD: Scale = Scale {
+    wanted: Cow::Borrowed(".spec.replicas"),
+    there: Cow::Borrowed(".status.replicas"),
+    selector: (Cow::Borrowed(".spec.selector"), Selector::Labels),
+};
+
+/// Of replication controllers, whose selector is older.
+pub(super) static REPLICATION_CONTROLLER: Scale = Scale {
+    wanted: Cow::Borrowed(".spec.replicas"),
+    there: Cow::Borrowed(".status.replicas"),
+    selector: (Cow::Borrowed(".spec.selector"), Selector::Map),
+};
+
+fn fields(path: &str) -> Vec<&str> {
+    path.split('.').filter(|name| !name.is_empty()).collect()
+}
+
+impl View for Scale {
+    fn show(&self, parent: &Object, view: &mut Object) {
+        let number = |path: &str| parent.at(&fields(path)).i64().unwrap_or(0);
+        view.set(&["spec", "replicas"], number(&self.wanted));
+        view.set(&["status", "replicas"], number(&self.there));
+        let (path, form) = &self.selector;
+        view.set(&["status", "selector"], form.text(&parent.at(&fields(path))));
+    }
+
+    fn validate(&self, view: &Object, errors: &mut Errors) {
+        not_negative(&view.at(&["spec", "replicas"]), errors);
+    }
+
+    fn write(&self, view: &Object, parent: &mut Object) {
+        parent.set(&fields(&self.wanted), view.at(&["spec", "replicas"]).i64().unwrap_or(0));
+    }
+
+    fn field(&self) -> (&str, &str) {
+        (&self.wanted, ".spec.replicas")
+    }
+
+    fn columns(&self) -> Vec<ColumnRule> {
+        let path = |path: &str| fields(path).into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let name = CellRule::Path { path: path(".metadata.name"), absent: String::new() };
+        let age = CellRule::Age { path: path(".metadata.creationTimestamp") };
+        [
+            ("Name", "string", "name", "The name of what is scaled.", name),
+            (
+                "Desired",
+                "integer",
+                "",
+                "How many there should be.",
+                CellRule::Number { path: path(".spec.replicas") },
+            ),
+            (
+                "Available",
+                "integer",
+                "",
+                "How many there are.",
+                CellRule::Number { path: path(".status.replicas") },
+            ),
+            ("Age", "string", "", "How long ago the object was created.", age),
+        ]
+        .map(|(name, kind, format, description, cell)| {
+            let column = Column {
+                name: name.to_owned(),
+                kind: kind.to_owned(),
+                format: format.to_owned(),
+                description: description.to_owned(),
+                priority: 0,
+            };
+            ColumnRule { column, cell }
+        })
+        .into()
+    }
+}
+
+impl Selector {
+    /// The selector in the text form of queries; empty where there is none.
+    fn text(&self, at: &Cursor<'_>) -> String {
+        match self {
+            Self::Labels => {
+                let selector = LabelSelector::of_object(at).ok().flatten();
+                selector.map_or_else(String::new, |s| s.to_string())
+            }
+            Self::Map => LabelSelector::of_labels(at).to_string(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Reading and writing views: the view is judged, then the parent is updated as if its owner had written it.
+
+use portico_machinery::{GroupResource, Object, Status};
+
+use super::Viewed;
+use crate::Result;
+use crate::managed_fields::{self, Shared, Tracked, manager_name};
+use crate::options::{PatchOptions, UpdateOptions};
+use crate::registry::{Context, Inner, Part, Patch, Place, Written};
+use crate::served::Served;
+use crate::stored::Stored;
+use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::validation::{self, MetaRules};
+use crate::{apply, patch, system};
+
+/// A parent in one version, and the view of it that is served.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) parent: &'a Served,
+    pub(crate) viewed: &'a Viewed,
+    pub(crate) place: Place<'a>,
+}
+
+impl Inner {
+    pub(crate) async fn get_view(&self, of: Of<'_>) -> Result<Stored> {
+        of.viewed.of_stored(&self.parent(of).await?)
+    }
+
+    pub(crate) async fn update_view(
+        &self,
+        context: &Context,
+        of: Of<'_>,
+        mut view: Object,
+        options: &UpdateOptions,
+    ) -> Result<Written> {
+        let manager = manager_name(&options.field_manager, &context.user_agent);
+        system::settle_namespace(&mut view, of.parent.info.namespaced, of.place.namespace)?;
+        forget_zero_version(&mut view);
+        let insists = !view.resource_version().is_empty();
+        let terms = Terms {
+            dry_run: options.dry_run,
+            insists,
+            uid: UidRule::Precondition,
+            tracked: Tracked::By(&manager),
+        };
+        loop {
+            let current = self.parent(of).await?;
+            if let Some(written) = self.write_view(context, of, &current, view.clone(), terms).await? {
+                return Ok(written);
+            }
+        }
+    }
+
+    pub(crate) async fn patch_view(
+        &self,
+        context: &Context,
+        of: Of<'_>,
+        patch: &Patch,
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        let manager = manager_name(&options.write.field_manager, &context.user_agent);
+        let terms = patch_terms(options, Tracked::By(&manager));
+        loop {
+            let current = self.parent(of).await?;
+            let shown = of.viewed.show(current.object());
+            let (view, warnings) = patch::apply(&of.viewed.served, &shown, patch, options)?;
+            let view = identified(of, view, &shown)?;
+            if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
+                return Ok(written.with_first(warnings));
+            }
+        }
+    }
+
+    /// Applies to the view; a parent that is not there is never made.
+    pub(crate) async fn apply_view(
+        &self,
+        context: &Context,
+        of: Of<'_>,
+        body: &[u8],
+        options: &PatchOptions,
+    ) -> Result<Written> {
+        let served = &of.viewed.served;
+        let config = apply::read(served, body, of.place)?;
+        let manager = manager_name(&options.write.field_manager, &context.user_agent);
+        let terms = patch_terms(options, Tracked::Already);
+        loop {
+            let current = self.parent(of).await?;
+            let mut shown = of.viewed.show(current.object());
+            Shared::of(of).show(current.object(), &mut shown);
+            let (mut view, warnings) =
+                self.merge_applied(served, of.place.part, &shown, &config, &manager, options)?;
+            system::settle_namespace(&mut view, of.parent.info.namespaced, of.place.namespace)?;
+            let view = identified(of, view, &shown)?;
+            if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
+                return Ok(written.with_first(warnings));
+            }
+        }
+    }
+
+    async fn parent(&self, of: Of<'_>) -> Result<Stored> {
+        let record = self.get(of.parent, of.place.namespace, of.place.name).await?;
+        Ok(self.recent.stored(record))
+    }
+
+    /// One attempt; nothing when somebody else was faster and the caller does not insist on a revision.
+    async fn write_view(
+        &self,
+        context: &Context,
+        of: Of<'_>,
+        current: &Stored,
+        mut view: Object,
+        terms: Terms<'_>,
+    ) -> Result<Option<Written>> {
+        validate(of, &view)?;
+        let shared = Shared::of(of);
+        if let Tracked::By(manager) = terms.tracked {
+            let mut shown = of.viewed.show(current.object());
+            shared.show(current.object(), &mut shown);
+            let versions = self.versions(&of.viewed.served, of.place.part);
+            managed_fields::track(&versions, &shown, &mut view, manager, self.moment().now);
+        }
+        let mut parent = current.object().clone();
+        of.viewed.view.write(&view, &mut parent);
+        shared.write(&view, &mut parent);
+        parent.copy_from(&view, &["metadata", "resourceVersion"]);
+        if !view.uid().is_empty() {
+            parent.copy_from(&view, &["metadata", "uid"]);
+        }
+        let place = Place { part: Part::Main, ..of.place };
+        let terms = Terms { tracked: Tracked::Already, ..terms };
+        match self.replace(context, of.parent, place, current, parent, terms).await? {
+            Attempt::Again => Ok(None),
+            Attempt::Done(written) => {
+                let stored = of.viewed.of_stored(&written.stored)?;
+                Ok(Some(Written { stored, ..*written }))
+            }
+        }
+    }
+}
+
+fn patch_terms<'a>(options: &PatchOptions, tracked: Tracked<'a>) -> Terms<'a> {
+    Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable, tracked }
+}
+
+fn validate(of: Of<'_>, view: &Object) -> Result<()> {
+    let info = &of.viewed.served.info;
+    let mut errors = Vec::new();
+    validation::validate_create(view, MetaRules::of(info), &mut errors);
+    of.viewed.view.validate(view, &mut errors);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::invalid(&info.group_kind(), view.name(), &errors)))
+}
+
+/// A patched view must still be that of the path, and of the object that was there.
+fn identified(of: Of<'_>, mut view: Object, shown: &Object) -> Result<Object> {
+    patch::check_identity(of.parent, &view, of.place)?;
+    forget_zero_version(&mut view);
+    if view.uid().is_empty() || view.uid() == shown.uid() {
+        return Ok(view);
+    }
+    let resource = &of.parent.resource;
+    let whole = format!("{}/{}", resource.resource, of.viewed.name);
+    let (wanted, found) = (view.uid(), shown.uid());
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    Err(Box::new(Status::conflict(&GroupResource::new(&resource.group, whole), view.name(), &why)))
+}
