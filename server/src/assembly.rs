@@ -3,12 +3,14 @@
 mod backends;
 mod checks;
 mod controllers;
+mod elsewhere;
 mod evidence;
 mod hooks;
 mod identities;
 mod renewal;
 mod rpc;
 mod served;
+mod to_backends;
 mod tokens;
 
 use std::net::SocketAddr;
@@ -189,7 +191,8 @@ impl Server {
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
         let (ca, metrics) = (pki.authority.cert_pem(), &queue_metrics);
-        let advertised = controllers::start(&settings, &controlled, ca, metrics, &hooks, &tasks)?;
+        let advertised =
+            controllers::start(&settings, &controlled, ca, rooms.elsewhere(), metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
         tasks.spawn(
             "expiry",

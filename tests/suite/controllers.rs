@@ -1,7 +1,9 @@
 //! Controllers that work without kube-controller-manager: namespaces empty and go, dependents follow their owners.
 
+use portico_tests::backend::Seen;
 use portico_tests::http::Http;
-use portico_tests::{Launch, Portico, until};
+use portico_tests::objects::API_SERVICES;
+use portico_tests::{Backend, Launch, Mood, Portico, until};
 use serde_json::{Value, json};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -149,4 +151,32 @@ async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
     .await;
     let told = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
     assert_eq!(code(&admin, &told).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_other_servers_hold_in_a_namespace_goes_too_and_a_server_that_is_away_is_named() {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let backend = Backend::start("away.example.com").await;
+    admin.post(API_SERVICES, &backend.api_service()).await;
+    until("the group is served", 10, async || {
+        code(&admin, "/apis/away.example.com/v1/namespaces/demo/flunders").await == 200
+    })
+    .await;
+    backend.behave(Mood::Code(500));
+    admin.post(NAMESPACES, &json!({"metadata": {"name": "demo"}})).await;
+    let demo = format!("{NAMESPACES}/demo");
+    admin.delete(&demo).await;
+    until("the namespace names who is away", 10, async || {
+        admin.get(&demo).await.text().contains("away.example.com/v1: the backend answered 500")
+    })
+    .await;
+    backend.behave(Mood::Well);
+    until("the namespace is gone", 20, async || code(&admin, &demo).await == 404).await;
+    let asked = backend.seen();
+    let by = |seen: &Seen| {
+        seen.target == "/apis/away.example.com/v1/namespaces/demo/flunders"
+            && seen.all("x-remote-user") == ["system:serviceaccount:kube-system:namespace-controller"]
+    };
+    assert!(asked.iter().any(by), "{asked:?}");
 }

@@ -1,4 +1,4 @@
-//! One bounded GET over a dialled connection, on a kept connection when there is one.
+//! One bounded request without a body over a dialled connection, on a kept connection when there is one.
 //!
 //! For availability probes, discovery and OpenAPI documents: a deadline over everything, a limit for the
 //! body, no redirects. It must not know what the answer means.
@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use tokio::time::{Instant, timeout_at};
 
@@ -30,9 +30,11 @@ pub struct FetchTarget {
     pub host: Option<String>,
 }
 
-/// One GET.
+/// One request.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
+    /// GET, or DELETE: what may be sent twice.
+    pub method: Method,
     /// Path and query.
     pub path: String,
     /// Headers besides Host.
@@ -125,9 +127,9 @@ impl Fetcher {
         &self.connector
     }
 
-    /// GETs once. On a kept connection that turns out to be dead, once more on a fresh one; never
+    /// Sends once. On a kept connection that turns out to be dead, once more on a fresh one; never
     /// again after that. Any status is an answer.
-    pub async fn get(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
+    pub async fn send(&self, to: &FetchTarget, request: &FetchRequest) -> Result<Fetched, FetchError> {
         let deadline = Instant::now() + request.timeout;
         let timed_out = || FetchError::Timeout { target: to.target.clone(), after: request.timeout };
         let message = build(to, request)?;
@@ -157,14 +159,14 @@ impl Fetcher {
         message: Request<Empty<Bytes>>,
     ) -> Result<Fetched, FetchError> {
         if let Some(sender) = self.pool.take(&pool::key(to)) {
-            match self.send(to, request, message.clone(), sender, true).await {
+            match self.try_send(to, request, message.clone(), sender, true).await {
                 Err(Failed::Stale) => {}
                 Err(Failed::Final(error)) => return Err(error),
                 Ok(fetched) => return Ok(fetched),
             }
         }
         let sender = self.connect(to).await?;
-        self.send(to, request, message, sender, false).await.map_err(|failed| match failed {
+        self.try_send(to, request, message, sender, false).await.map_err(|failed| match failed {
             Failed::Final(error) => error,
             Failed::Stale => http_error(to, "the connection was closed"),
         })
@@ -187,7 +189,7 @@ impl Fetcher {
         sender.map_err(|error| http_error(to, &words(&error)))
     }
 
-    async fn send(
+    async fn try_send(
         &self,
         to: &FetchTarget,
         request: &FetchRequest,
@@ -228,6 +230,7 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Empty<Bytes
         Uri::builder().scheme(scheme).authority(authority).path_and_query(request.path.as_str()).build();
     let uri = uri.map_err(|error| invalid(error.to_string()))?;
     let mut message = Request::new(Empty::new());
+    *message.method_mut() = request.method.clone();
     *message.uri_mut() = uri;
     *message.headers_mut() = request.headers.clone();
     Ok(message)

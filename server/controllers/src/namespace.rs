@@ -31,9 +31,16 @@ const FINALIZER: &str = "kubernetes";
 /// What is left is looked at again when something goes, and after this long in any case.
 const PERIOD: Duration = Duration::from_secs(5);
 
+/// What other API servers hold in namespaces.
+pub trait Elsewhere: Send + Sync {
+    /// Deletes what is there and tells what is left, and who could not be asked.
+    fn empty<'a>(&'a self, namespace: &'a str, remaining: &'a mut Remaining) -> BoxFuture<'a, ()>;
+}
+
 /// The controller. Cheap to clone.
 #[derive(Clone)]
 pub struct NamespaceDeletion {
+    elsewhere: Arc<dyn Elsewhere>,
     queue: WorkQueue<String>,
     /// Namespaces that wait for their content to go.
     emptying: Arc<Mutex<HashSet<String>>>,
@@ -42,8 +49,9 @@ pub struct NamespaceDeletion {
 impl NamespaceDeletion {
     /// Knows nothing yet.
     #[must_use]
-    pub fn new(metrics: &QueueMetrics) -> Self {
+    pub fn new(elsewhere: Arc<dyn Elsewhere>, metrics: &QueueMetrics) -> Self {
         Self {
+            elsewhere,
             queue: WorkQueue::with_metrics("namespace", Policy::CONTROLLER, metrics),
             emptying: Arc::default(),
         }
@@ -66,7 +74,8 @@ impl NamespaceDeletion {
             Err(status) => return Err(status),
         };
         self.emptying.lock().insert(name.to_owned());
-        let remaining = empty(registry, name).await?;
+        let mut remaining = empty(registry, name).await?;
+        self.elsewhere.empty(name, &mut remaining).await;
         let (context, options) = (context(), UpdateOptions::default());
         let mut current = namespace.object().clone();
         if let Some(told) = conditions::told(&current, &remaining, &time::rfc3339(Timestamp::now())) {
@@ -170,9 +179,7 @@ async fn count(
     if left.is_empty() {
         return Ok(());
     }
-    remaining.objects.insert(resource.clone(), left.len());
-    for finalizer in left.iter().flat_map(|object| object.object().finalizers()) {
-        *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
-    }
+    let finalizers = left.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
+    remaining.add(resource.clone(), left.len(), finalizers);
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::log::{Listener, Listening};
-use portico_controllers::namespace::NamespaceDeletion;
+use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::system_objects::authentication::{AuthenticationInfo, RequestHeader};
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service};
@@ -49,6 +49,7 @@ pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
     ca: &str,
+    elsewhere: Arc<dyn Elsewhere>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
@@ -64,7 +65,7 @@ pub(super) fn start(
     let objects = SystemObjects::new(kept, &queues);
     objects.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone())];
-    listeners.extend(governed(settings, registry, ca, &queues, tasks));
+    listeners.extend(governed(settings, registry, ca, elsewhere, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();
@@ -100,6 +101,7 @@ fn governed(
     settings: &ServerSettings,
     registry: &Registry,
     ca: &str,
+    elsewhere: Arc<dyn Elsewhere>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
@@ -111,7 +113,7 @@ fn governed(
         listeners.push(Arc::new(garbage));
     }
     if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(queues);
+        let namespaces = NamespaceDeletion::new(elsewhere, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
     }

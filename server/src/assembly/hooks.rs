@@ -24,6 +24,7 @@ use portico_server_catalog::Documents;
 use portico_store::Store;
 
 use super::backends::Backends;
+use super::elsewhere::Aggregated;
 use super::evidence::{Judge, Seen, ToJudge};
 use super::served::ServedHere;
 use super::{Process, StartError, mode};
@@ -199,6 +200,11 @@ impl Rooms {
     /// What Explain knows.
     pub(super) fn evidence(&self) -> Arc<dyn Evidence + Send + Sync> {
         Seen::shared(self.judge.clone(), self.facades.clone())
+    }
+
+    /// What other API servers hold in namespaces.
+    pub(super) fn elsewhere(&self) -> Arc<Aggregated> {
+        Arc::new(Aggregated { routes: self.routes.clone(), backends: self.served.backends() })
     }
 
     /// Documents by hash.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{HeaderValue, Response};
+use http::{HeaderValue, Method, Response};
 use tokio::net::TcpListener;
 
 use super::*;
@@ -15,7 +15,13 @@ use crate::tls::Alpn;
 fn request(path: &str) -> FetchRequest {
     let mut headers = HeaderMap::new();
     headers.insert("x-remote-user", HeaderValue::from_static("system:kube-aggregator"));
-    FetchRequest { path: path.to_owned(), headers, timeout: Duration::from_secs(10), max_body: 64 }
+    FetchRequest {
+        method: Method::GET,
+        path: path.to_owned(),
+        headers,
+        timeout: Duration::from_secs(10),
+        max_body: 64,
+    }
 }
 
 fn backend(authority: &Authority) -> Backend {
@@ -55,13 +61,13 @@ async fn connections_are_kept_and_forgotten_in_both_protocols() {
     let backend = backend(&authority);
     for alpn in [Alpn::Http1, Alpn::Http2] {
         let (fetcher, to) = (fetcher(), to(&backend, &authority, alpn));
-        let first = fetcher.get(&to, &request("/apis/a/v1?x=y")).await.unwrap();
+        let first = fetcher.send(&to, &request("/apis/a/v1?x=y")).await.unwrap();
         assert_eq!((first.status, first.reused), (StatusCode::OK, false));
         assert_eq!(first.body, "a.ns.svc system:kube-aggregator");
-        assert!(fetcher.get(&to, &request("/")).await.unwrap().reused);
+        assert!(fetcher.send(&to, &request("/")).await.unwrap().reused);
         assert_eq!(fetcher.idle(), 1);
         fetcher.forget(&to);
-        assert!(!fetcher.get(&to, &request("/")).await.unwrap().reused);
+        assert!(!fetcher.send(&to, &request("/")).await.unwrap().reused);
     }
 }
 
@@ -69,7 +75,7 @@ async fn connections_are_kept_and_forgotten_in_both_protocols() {
 async fn redirects_are_answers() {
     let authority = Authority::create("ca").unwrap();
     let backend = backend(&authority);
-    let fetched = fetcher().get(&to(&backend, &authority, Alpn::Http1), &request("/moved")).await.unwrap();
+    let fetched = fetcher().send(&to(&backend, &authority, Alpn::Http1), &request("/moved")).await.unwrap();
     assert_eq!(fetched.status, StatusCode::FOUND);
     assert_eq!(fetched.headers["location"], "/elsewhere");
 }
@@ -79,9 +85,9 @@ async fn long_bodies_and_bad_paths_are_errors() {
     let authority = Authority::create("ca").unwrap();
     let backend = backend(&authority);
     let (fetcher, to) = (fetcher(), to(&backend, &authority, Alpn::Http1));
-    let error = fetcher.get(&to, &request("/long")).await.unwrap_err();
+    let error = fetcher.send(&to, &request("/long")).await.unwrap_err();
     assert_eq!(error.to_string(), format!("the answer of {} is longer than 64 bytes", to.target));
-    let error = fetcher.get(&to, &request("/ space")).await.unwrap_err();
+    let error = fetcher.send(&to, &request("/ space")).await.unwrap_err();
     assert!(matches!(error, FetchError::Request { .. }), "{error}");
 }
 
@@ -90,15 +96,15 @@ async fn a_kept_connection_that_died_costs_a_fresh_dial_and_no_error() {
     let authority = Authority::create("ca").unwrap();
     let first = backend(&authority);
     let (fetcher, to) = (fetcher(), to(&first, &authority, Alpn::Http1));
-    fetcher.get(&to, &request("/")).await.unwrap();
+    fetcher.send(&to, &request("/")).await.unwrap();
     assert_eq!(fetcher.idle(), 1);
     // All of the backend's connections end, its listener stays.
-    fetcher.get(&to, &request("/close")).await.unwrap();
-    assert!(!fetcher.get(&to, &request("/")).await.unwrap().reused);
+    fetcher.send(&to, &request("/close")).await.unwrap();
+    assert!(!fetcher.send(&to, &request("/")).await.unwrap().reused);
     let error = {
         first.drain.signal();
         first.tasks.shutdown(Duration::ZERO).await;
-        fetcher.get(&to, &request("/")).await.unwrap_err()
+        fetcher.send(&to, &request("/")).await.unwrap_err()
     };
     // Stale first, then the fresh dial says what is the matter.
     assert!(matches!(&error, FetchError::Dial(DialError::Dial { .. })), "{error}");
@@ -113,9 +119,9 @@ async fn it_is_told_when_the_other_side_closes_a_kept_connection_and_only_then()
         let (fetcher, to) = (fetcher(), to(&first, &authority, alpn));
         let send = send.clone();
         fetcher.on_lost(Box::new(move |target| send.send(target.clone()).unwrap()));
-        fetcher.get(&to, &request("/")).await.unwrap();
+        fetcher.send(&to, &request("/")).await.unwrap();
         fetcher.forget(&to);
-        fetcher.get(&to, &request("/")).await.unwrap();
+        fetcher.send(&to, &request("/")).await.unwrap();
         // Kept until both are told.
         std::mem::forget(fetcher);
     }
@@ -132,7 +138,7 @@ async fn a_silent_backend_costs_the_timeout_and_not_more() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = FetchTarget { target: target(silent.local_addr().unwrap()), tls: None, host: None };
     let wanted = FetchRequest { timeout: Duration::from_millis(50), ..request("/") };
-    let error = fetcher().get(&to, &wanted).await.unwrap_err();
+    let error = fetcher().send(&to, &wanted).await.unwrap_err();
     assert_eq!(error.to_string(), format!("no answer from {} within 50ms", to.target));
 }
 
@@ -147,7 +153,7 @@ async fn many_at_once_keep_only_a_few_connections() {
     });
     let (fetcher, to) = (fetcher(), to(&backend, &authority, Alpn::Http1));
     let wanted = request("/");
-    let all = futures::future::join_all((0..10).map(|_| fetcher.get(&to, &wanted))).await;
+    let all = futures::future::join_all((0..10).map(|_| fetcher.send(&to, &wanted))).await;
     assert!(all.iter().all(Result::is_ok));
     assert_eq!((served.load(Ordering::Relaxed), fetcher.idle()), (10, 2));
 }

@@ -38,6 +38,14 @@ impl Remaining {
         self.objects.is_empty() && self.unreachable.is_empty() && self.failures.is_empty()
     }
 
+    /// Objects of a resource that are still there, and the finalizers on them.
+    pub fn add(&mut self, resource: GroupResource, count: usize, finalizers: impl Iterator<Item = String>) {
+        self.objects.insert(resource, count);
+        for finalizer in finalizers {
+            *self.finalizers.entry(finalizer).or_default() += 1;
+        }
+    }
+
     fn unreachable(&self) -> Option<(&'static str, String)> {
         let (count, all) = (self.unreachable.len(), self.unreachable.join(", "));
         let text = || format!("Discovery failed for some groups, {count} failing: {all}");

@@ -98,6 +98,7 @@ impl HttpProber {
             headers.insert(&self.settings.group_header, HeaderValue::from_static(MASTERS));
         }
         FetchRequest {
+            method: http::Method::GET,
             path: plan.path.clone(),
             headers,
             timeout: self.settings.timeout,
@@ -109,7 +110,7 @@ impl HttpProber {
 impl Prober for HttpProber {
     async fn probe(&self, plan: &ProbePlan, attempt: usize) -> Result<(), ProbeFailure> {
         let to = self.fetch_target(plan, attempt)?;
-        let result = match self.fetcher.get(&to, &self.request(plan)).await {
+        let result = match self.fetcher.send(&to, &self.request(plan)).await {
             Ok(fetched) if fetched.status.is_success() => return Ok(()),
             Ok(fetched) => {
                 let message = format!("bad status from {}: {}", plan.url(), fetched.status.as_u16());
