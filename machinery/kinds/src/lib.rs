@@ -24,6 +24,9 @@ pub use ownership::Ownership;
 pub use registry::Kinds;
 
 #[cfg(test)]
+mod apply_tests;
+
+#[cfg(test)]
 mod recorded_tests;
 
 #[cfg(test)]

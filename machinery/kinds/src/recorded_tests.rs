@@ -270,7 +270,7 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
         .boxed()
 }
 
-fn any_object() -> impl Strategy<Value = (Arc<KindInfo>, String)> {
+pub(crate) fn any_object() -> impl Strategy<Value = (Arc<KindInfo>, String)> {
     let kinds = Kinds::builtin().unwrap();
     let each: Vec<_> = kinds
         .iter()

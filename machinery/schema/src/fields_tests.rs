@@ -1,1 +1,192 @@
-//! t
+//! Sets: the published cases of structured-merge-diff, and the laws of sets.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A path as upstream prints it is not read back; this is: `f:a f:b k:{"x":1}`.
+fn path(text: &str) -> Vec<PathElement> {
+    text.split(' ').map(|step| PathElement::parse(step).unwrap().unwrap()).collect()
+}
+
+fn set(paths: &[&str]) -> Set {
+    let mut set = Set::default();
+    for text in paths {
+        set.insert(&path(text));
+    }
+    set
+}
+
+fn printed(set: &Set) -> Vec<String> {
+    let mut paths = Vec::new();
+    set.visit(&mut |path| paths.push(print_path(path)));
+    paths
+}
+
+#[test]
+fn steps_are_read_and_written_alike() {
+    let steps = [
+        "i:0",
+        "i:1234",
+        "f:",
+        "f:spec",
+        "f:more-complicated-string",
+        "k:{\"name\":\"my-container\"}",
+        "k:{\"port\":8080,\"protocol\":\"TCP\"}",
+        "k:{\"optionalField\":null}",
+        "k:{\"jsonField\":{\"A\":1,\"B\":null,\"C\":\"D\",\"E\":{\"F\":\"G\"}}}",
+        "k:{\"listField\":[\"1\",\"2\",\"3\"]}",
+        "v:null",
+        "v:\"some-string\"",
+        "v:1234",
+        "v:{\"some\":\"json\"}",
+        "v:\"\\u003ca\\u0026b\\u003e\"",
+    ];
+    for step in steps {
+        let element = PathElement::parse(step).unwrap().unwrap();
+        let mut out = String::new();
+        element.write_json(&mut out);
+        assert_eq!(out, step);
+    }
+    for ignored in ["x:anything", "n:5"] {
+        assert_eq!(PathElement::parse(ignored), Ok(None));
+    }
+    for wrong in
+        ["", "f", "nocolon", "i:index is not a number", "i:1.23", "v:invalid json", "k:invalid json", "k:[]"]
+    {
+        assert!(PathElement::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn steps_print_as_upstream_prints_them() {
+    let rows = [
+        ("f:a f:b", ".a.b"),
+        ("k:{\"name\":\"x\"} f:image", "[name=\"x\"].image"),
+        ("k:{\"b\":2,\"a\":1}", "[a=1,b=2]"),
+        ("f:finalizers v:\"a/b\"", ".finalizers[=\"a/b\"]"),
+        ("v:true", "[=true]"),
+        ("i:3", "[3]"),
+    ];
+    for (text, want) in rows {
+        assert_eq!(print_path(&path(text).iter().collect::<Vec<_>>()), want);
+    }
+}
+
+#[test]
+fn steps_are_ordered_fields_first_then_keys_values_and_indices() {
+    let order = [
+        "f:a",
+        "f:b",
+        "k:{\"a\":1}",
+        "k:{\"a\":1,\"b\":1}",
+        "k:{\"a\":2}",
+        "k:{\"b\":1}",
+        "v:1",
+        "v:1.5",
+        "v:2",
+        "v:\"a\"",
+        "v:true",
+        "i:1",
+        "i:2",
+    ];
+    let elements: Vec<PathElement> = order.iter().map(|t| PathElement::parse(t).unwrap().unwrap()).collect();
+    assert!(elements.is_sorted());
+    let mut shuffled: Vec<PathElement> = elements.iter().rev().cloned().collect();
+    shuffled.sort();
+    assert_eq!(shuffled, elements);
+}
+
+#[test]
+fn the_json_form_is_the_published_one() {
+    let rows = [
+        r#"{}"#,
+        r#"{"f:a":{}}"#,
+        r#"{"f:aaa":{},"f:bbb":{".":{},"f:ccc":{}},"k:{\"a\":1}":{"f:x":{}},"v:1":{},"i:2":{}}"#,
+        r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}"#,
+    ];
+    for text in rows {
+        let json: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(Set::from_json(&json).unwrap().to_json().to_string(), text);
+    }
+    // Unknown kinds of steps are dropped, null is a member, and the order does not matter.
+    let rows = [
+        (json!({"x:y": {}, "f:a": {}}), json!({"f:a": {}})),
+        (json!({"f:a": null}), json!({"f:a": {}})),
+        (json!({"f:b": {}, "f:a": {"f:d": {}, ".": {}}}), json!({"f:a": {".": {}, "f:d": {}}, "f:b": {}})),
+        (json!({"f:a": {".": {}}}), json!({"f:a": {}})),
+    ];
+    for (given, want) in rows {
+        assert_eq!(Set::from_json(&given).unwrap().to_json().to_string(), want.to_string());
+    }
+    for wrong in [json!({"f:a": 1}), json!([]), json!({"f:a": {"f": {}}})] {
+        assert!(Set::from_json(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_level_is_visited_before_what_is_below() {
+    let set = set(&["f:b f:c", "f:a f:x f:y", "f:a f:z", "f:d"]);
+    assert_eq!(printed(&set), [".d", ".a.z", ".a.x.y", ".b.c"]);
+}
+
+#[test]
+fn sets_are_joined_and_parted_as_published() {
+    let a = set(&["f:a", "f:b f:c", "f:d f:e", "k:{\"n\":1}", "k:{\"n\":1} f:x"]);
+    let b = set(&["f:b f:c", "f:d", "k:{\"n\":1} f:x", "f:z"]);
+    assert_eq!(printed(&a.intersection(&b)), [".b.c", "[n=1].x"]);
+    assert_eq!(printed(&a.difference(&b)), [".a", "[n=1]", ".d.e"]);
+    assert_eq!(printed(&a.recursive_difference(&b)), [".a", "[n=1]"]);
+    assert_eq!(printed(&a.union(&b)), [".a", ".d", ".z", "[n=1]", ".b.c", ".d.e", "[n=1].x"]);
+    assert!(a.difference(&a).is_empty());
+    assert_eq!(a.recursive_difference(&set(&["f:a", "f:b", "f:d", "k:{\"n\":1}"])), Set::default());
+}
+
+fn any_element() -> impl Strategy<Value = PathElement> {
+    prop_oneof![
+        "[a-c]".prop_map(|name| PathElement::field(&name)),
+        (0_i64..3).prop_map(|n| PathElement::key(vec![("k".into(), json!(n))])),
+        "[<x\"]".prop_map(|text| PathElement::Value(json!(text))),
+        (0_i64..3).prop_map(PathElement::Index),
+    ]
+}
+
+fn any_set() -> impl Strategy<Value = Set> {
+    prop::collection::vec(prop::collection::vec(any_element(), 1..4), 0..12).prop_map(|paths| {
+        let mut set = Set::default();
+        for path in &paths {
+            set.insert(path);
+        }
+        set
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_set_survives_its_json_form(set in any_set()) {
+        prop_assert_eq!(Set::from_json(&set.to_json()).unwrap(), set);
+    }
+
+    #[test]
+    fn the_laws_of_sets_hold(a in any_set(), b in any_set(), c in any_set()) {
+        prop_assert_eq!(a.union(&b), b.union(&a));
+        prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
+        prop_assert_eq!(a.union(&a), a.clone());
+        prop_assert_eq!(a.intersection(&b), b.intersection(&a));
+        prop_assert_eq!(a.intersection(&b), a.difference(&a.difference(&b)));
+        prop_assert_eq!(a.difference(&b).union(&a.intersection(&b)), a.clone());
+        prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
+        prop_assert!(a.recursive_difference(&b).difference(&a.difference(&b)).is_empty());
+        let mut members = 0;
+        a.visit(&mut |_| members += 1);
+        let mut found = 0;
+        a.visit(&mut |path| found += usize::from(a.has(path)));
+        prop_assert_eq!(members, found);
+    }
+
+    #[test]
+    fn any_text_is_a_step_or_none(text in ".*") {
+        let _ = PathElement::parse(&text);
+    }
+}

@@ -1,5 +1,9 @@
 //! `metadata.managedFields`: read into who owns what and since when, and written back.
 
+mod view;
+
+pub use view::Shared;
+
 use std::collections::BTreeMap;
 
 use portico_machinery::Object;

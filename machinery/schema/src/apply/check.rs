@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map as Json, Value};
 
-use super::compare::{entries, items};
+use super::compare::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::{Misfit, item};
 use crate::model::{FieldType, TypeSet};
@@ -39,7 +39,7 @@ fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Result<()> {
         let step = if matches!(shape.relation, Relation::Atomic) {
             format!("[{i}]")
         } else {
-            let element = item::element(types, shape, held)
+            let element = item::element(types, shape, held, Reading::Raw)
                 .map_err(|why| Misfit::at("", &format!("element {i}: {why}")))?;
             let step = element.to_string();
             if !seen.insert(element) {

@@ -232,7 +232,7 @@ impl<'t> Walk<'t> {
     }
 
     fn element(&self, list: &List<'t>, item: &Value) -> Result<PathElement> {
-        item::element(self.types, list, item).map_err(|why| Misfit::at("", &why))
+        item::element(self.types, list, item, self.reading).map_err(|why| Misfit::at("", &why))
     }
 
     /// Elements that are the same one: more than one on a side is a duplicate, which is compared as a whole.

@@ -2,16 +2,23 @@
 
 use serde_json::Value;
 
+use super::compare::Reading;
 use super::shape::{List, Relation, Shape, TypeRef};
+use super::view::emitted;
 use crate::fields::PathElement;
 use crate::model::TypeSet;
 
 /// The step to an item of a list that is a set or a map; the reason when it has none.
-pub(super) fn element(types: &TypeSet, list: &List<'_>, item: &Value) -> Result<PathElement, String> {
+pub(super) fn element(
+    types: &TypeSet,
+    list: &List<'_>,
+    item: &Value,
+    reading: Reading,
+) -> Result<PathElement, String> {
     match list.relation {
         Relation::Atomic => Err("invalid indexing of non-associative list".to_owned()),
         Relation::Set => scalar(item),
-        Relation::Map(keys) => keyed(types, list, keys, item),
+        Relation::Map(keys) => keyed(types, list, keys, item, reading),
     }
 }
 
@@ -25,20 +32,31 @@ fn scalar(item: &Value) -> Result<PathElement, String> {
     Err(why.to_owned())
 }
 
-fn keyed(types: &TypeSet, list: &List<'_>, keys: &[Box<str>], item: &Value) -> Result<PathElement, String> {
+fn keyed(
+    types: &TypeSet,
+    list: &List<'_>,
+    keys: &[Box<str>],
+    item: &Value,
+    reading: Reading,
+) -> Result<PathElement, String> {
     let map = match item {
         Value::Object(map) => map,
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
         _ => return Err("associative list with keys may not have non-map elements".to_owned()),
     };
-    let default = |key: &str| match TypeRef::Plain(list.of).shape(types) {
-        Shape::Map(of) => of.fields?.field(key)?.openapi_default.clone(),
+    let field = |key: &str| match TypeRef::Plain(list.of).shape(types) {
+        Shape::Map(of) => of.fields?.field(key),
         _ => None,
     };
     // A key that is neither there nor has a default is left out: that is another element than one that has it.
     let found = keys.iter().filter_map(|key| {
-        let value = map.get(&**key).cloned().or_else(|| default(key))?;
-        Some((key.clone(), value))
+        let (held, field) = (map.get(&**key), field(key));
+        let printed = match field {
+            Some(field) if reading == Reading::Typed => emitted(types, field, held),
+            _ => held,
+        };
+        let value = printed.or_else(|| field?.openapi_default.as_ref())?;
+        Some((key.clone(), value.clone()))
     });
     let found: Vec<_> = found.collect();
     if found.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Map as Json, Value};
 
 use super::Misfit;
-use super::compare::{entries, items};
+use super::compare::{Reading, entries, items};
 use super::item;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::PathElement;
@@ -95,7 +95,7 @@ fn index<'v>(
 ) -> Result<(Vec<PathElement>, Found<'v>)> {
     let (mut order, mut found) = (Vec::with_capacity(items.len()), Found::new());
     for (i, item) in items.iter().enumerate() {
-        let element = item::element(types, shape, item)
+        let element = item::element(types, shape, item, Reading::Raw)
             .map_err(|why| Misfit::at("", &format!("element {i}: {why}")))?;
         let again = found.contains_key(&element);
         if again && !duplicates {

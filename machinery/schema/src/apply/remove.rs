@@ -2,6 +2,7 @@
 
 use serde_json::{Map as Json, Value};
 
+use super::compare::Reading;
 use super::item;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{PathElement, Set};
@@ -51,11 +52,15 @@ fn map(types: &TypeSet, shape: &Map<'_>, object: &Json<String, Value>, gone: &Se
 
 fn list(types: &TypeSet, shape: &List<'_>, items: &[Value], gone: &Set) -> Vec<Value> {
     let left = items.iter().filter_map(|held| {
-        let element = item::element(types, shape, held).ok();
+        let element = item::element(types, shape, held, Reading::Raw).ok();
         match element.and_then(|element| gone.node(&element)) {
             None => Some(held.clone()),
             Some(node) if node.member => None,
-            Some(node) => Some(value(types, TypeRef::Plain(shape.of), held, &node.children)),
+            // An element stays one when all of its fields go: its keys may have defaults.
+            Some(node) => match value(types, TypeRef::Plain(shape.of), held, &node.children) {
+                Value::Null if held.is_object() => Some(Value::Object(Json::new())),
+                left => Some(left),
+            },
         }
     });
     left.collect()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map as Json, Value};
 
+use super::compare::Reading;
 use super::item;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{Node, PathElement, Set};
@@ -43,7 +44,7 @@ fn map(types: &TypeSet, shape: &Map<'_>, object: &Json<String, Value>) -> Set {
 fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Set {
     let mut found: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
     for item in items {
-        if let Ok(element) = item::element(types, shape, item) {
+        if let Ok(element) = item::element(types, shape, item, Reading::Raw) {
             found.entry(element).or_default().push(item);
         }
     }
