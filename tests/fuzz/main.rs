@@ -78,6 +78,8 @@ targets! {
     json_patches on JSON_PATCHES,
     merge_patches on JSON,
     strategic_patches on JSON,
+    applied_configurations on JSON,
+    field_sets on FIELD_SETS,
     json_bodies on JSON,
     yaml_bodies on YAML,
     pem on PEM,

@@ -15,6 +15,7 @@ use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, Object, RequestInfo};
 use portico_proto::client::Connection;
 use portico_proto::identity::Forwarded;
+use portico_schema::managed::Managed;
 use portico_schema::{Format, Schema, merge};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
@@ -174,6 +175,39 @@ pub fn json_bodies() -> impl Fn(&[u8]) {
 pub fn yaml_bodies() -> impl Fn(&[u8]) {
     let (schema, gvk) = schema_of_services();
     move |body| decodes(&schema, &gvk, body, Format::Yaml)
+}
+
+/// Whatever is read as a set of fields is written so that the same is read again.
+pub fn field_sets() -> impl Fn(&[u8]) {
+    |input| {
+        let entry = format!(
+            r#"{{"metadata":{{"managedFields":[{{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}}]}}}}"#,
+            text(input)
+        );
+        let Ok(mut object) = Object::from_json(entry.as_bytes()) else { return };
+        let Ok(managed) = Managed::read(&object) else { return };
+        managed.write(&mut object);
+        assert_eq!(Managed::read(&object).expect("what we write, we read"), managed);
+    }
+}
+
+/// What can be applied is applied a second time without a change.
+pub fn applied_configurations() -> impl Fn(&[u8]) {
+    let ((schema, gvk), object) = (schema_of_services(), service());
+    move |body| {
+        let Ok((config, _)) = schema.read_applied(body) else { return };
+        if schema.check_applied(&config).is_err() {
+            return;
+        }
+        let set = schema.fields_of(&config);
+        let merged = schema.merge_applied(&object, &config).expect("it was checked");
+        assert_eq!(schema.merge_applied(&merged, &config).expect("it was checked"), merged);
+        let _ = (
+            schema.without(&merged, &set),
+            schema.retype(&merged, &gvk),
+            schema.compare_raw(&object, &merged),
+        );
+    }
 }
 
 pub fn pem() -> impl Fn(&[u8]) {

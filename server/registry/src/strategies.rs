@@ -35,9 +35,9 @@ use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
 
 use crate::Result;
-use crate::involved::Involved;
 use crate::escalation::Grants;
 use crate::options::DeleteOptions;
+use crate::involved::Involved;
 use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.

@@ -7,6 +7,7 @@ mod deletions;
 mod harness;
 mod lists;
 mod namespaces;
+mod ownership;
 mod routes;
 mod services;
 mod watches;

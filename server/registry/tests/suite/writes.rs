@@ -15,7 +15,7 @@ async fn system_metadata_is_the_servers() {
     assert_eq!(reply.code, 201, "{reply:?}");
     assert_eq!(reply.at("metadata.uid").len(), 36);
     assert_ne!(reply.at("metadata.creationTimestamp"), "2001-01-01T00:00:00Z");
-    assert!(reply.text.contains(r#""manager":"unknown","operation":"Update""#), "{reply:?}");
+    assert!(reply.text.contains(r#""manager":"suite","operation":"Update""#), "{reply:?}");
     for gone in ["deletionTimestamp", "selfLink", "generation"] {
         assert!(!reply.object().metadata().field(gone).is_present(), "{gone}");
     }
