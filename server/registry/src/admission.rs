@@ -19,6 +19,11 @@ impl Inner {
 
     /// The kind's own admission plugins, once a write is valid.
     pub(crate) fn admit(&self, served: &Served, write: &Write<'_>) -> Result<()> {
+        let errors = if write.part == Part::Main { served.strategy.permit(write) } else { Vec::new() };
+        if !errors.is_empty() {
+            let kind = served.stored_info().group_kind();
+            return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
+        }
         served
             .strategy
             .admit(write)

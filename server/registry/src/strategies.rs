@@ -2,6 +2,7 @@
 //!
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 
+mod admissionregistration;
 mod apiservice;
 mod apps;
 mod autoscaling;
@@ -131,6 +132,11 @@ pub(crate) trait Strategy: Send + Sync {
         Ok(())
     }
 
+    /// What whoever writes may not do, told as errors of fields, once a write is valid otherwise.
+    fn permit(&self, _write: &Write<'_>) -> Errors {
+        Vec::new()
+    }
+
     /// Last touches once everything is valid, on each write.
     fn canonicalize(&self, _new: &mut Object) {}
 
@@ -202,9 +208,20 @@ fn more(words: &[String], shown: usize) -> String {
     if words.len() > shown { format!("{head} + {} more...", words.len() - shown) } else { head }
 }
 
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
 /// The strategy of a kind; kinds with nothing to say get the defaults.
 pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
     match (group, resource) {
+        (ADMISSION, "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
+            &admissionregistration::WebhookConfiguration
+        }
+        (ADMISSION, "validatingadmissionpolicies") => &admissionregistration::ValidatingPolicy,
+        (ADMISSION, "mutatingadmissionpolicies") => &admissionregistration::MutatingPolicy,
+        (ADMISSION, "validatingadmissionpolicybindings") => {
+            &admissionregistration::Binding { mutates: false }
+        }
+        (ADMISSION, "mutatingadmissionpolicybindings") => &admissionregistration::Binding { mutates: true },
         ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SigningRequest,
         ("", "namespaces") => &namespace::Namespace,
