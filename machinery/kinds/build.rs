@@ -1,9 +1,12 @@
 //! Turns the data files from YAML, which people edit, into one JSON text, which loads in a fraction of the time: the
-//! server reads it at every start.
+//! server reads it at every start. A `copies` entry is written out here: a version whose types are those of another.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
+
+use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=data");
@@ -13,14 +16,61 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut kinds = Vec::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "yaml")) {
-        let document = read(file)?;
+        let mut document = read(file)?;
         if file.file_name().is_some_and(|name| name == "groups.yaml") {
             fs::write(out.join("groups.json"), document.to_string())?;
         } else {
+            write_out_copies(&mut document)?;
             kinds.push(document);
         }
     }
     fs::write(out.join("kinds.json"), serde_json::Value::Array(kinds).to_string())?;
+    Ok(())
+}
+
+/// Replaces `copies` by the kinds and types that they stand for.
+fn write_out_copies(document: &mut Value) -> Result<(), Box<dyn Error>> {
+    let copies = document.as_object_mut().and_then(|file| file.remove("copies"));
+    for copy in copies.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| copy[key].as_str().ok_or_else(|| format!("a copy needs {key}: {copy}"));
+        let (version, of) = (text("version")?, text("of")?);
+        let copied = |kind: &Value| {
+            let wanted = copy["resources"].as_array().is_some_and(|names| names.contains(&kind["resource"]));
+            kind["version"] == *of && wanted
+        };
+        let kinds: Vec<Value> =
+            document["kinds"].as_array().into_iter().flatten().filter(|kind| copied(kind)).cloned().collect();
+        for kind in kinds {
+            copy_kind(document, kind, version, of)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_kind(document: &mut Value, mut kind: Value, version: &str, of: &str) -> Result<(), Box<dyn Error>> {
+    let whole = kind["type"].as_str().ok_or("a kind needs a type")?.to_owned();
+    let (package, name) = whole.rsplit_once('.').ok_or("a type needs a package")?;
+    let new_package = package.strip_suffix(of).ok_or("a package ends with its version")?.to_owned() + version;
+    kind["version"] = version.into();
+    kind["type"] = format!("{new_package}.{name}").into();
+    kind["off"] = true.into();
+    if kind["storageVersion"].is_null() {
+        kind["storageVersion"] = of.into();
+    }
+    document["kinds"].as_array_mut().ok_or("kinds are a list")?.push(kind);
+    let mut open = vec![name.to_owned(), format!("{name}List")];
+    let mut done = BTreeSet::new();
+    while let Some(short) = open.pop().filter(|short| !short.is_empty()) {
+        let described = document["types"][package][&short].clone();
+        if described.is_null() || !done.insert(short.clone()) {
+            continue;
+        }
+        let fields = described["fields"].as_object().into_iter().flatten();
+        let below = fields.filter_map(|(_, field)| field["type"].as_str());
+        open.extend(below.map(|ty| ty.trim_start_matches(['[', ']', '{', '}']).to_owned()));
+        let renamed = described.to_string().replace(&format!("/{of}/"), &format!("/{version}/"));
+        document["types"][&new_package][&short] = serde_json::from_str(&renamed)?;
+    }
     Ok(())
 }
 

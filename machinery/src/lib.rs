@@ -7,6 +7,7 @@ pub mod attributes;
 pub mod digest;
 pub mod discovery;
 pub mod expiration;
+pub mod features;
 pub mod field;
 pub mod gvk;
 pub mod names;

@@ -64,6 +64,9 @@ fn definitions() -> Map<String, Value> {
         api::admissionregistration::v1: MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
             MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
             ValidatingWebhookConfiguration;
+        api::admissionregistration::v1alpha1: MutatingAdmissionPolicy MutatingAdmissionPolicyBinding;
+        api::admissionregistration::v1beta1: MutatingAdmissionPolicy MutatingAdmissionPolicyBinding;
+        api::apiserverinternal::v1alpha1: StorageVersion;
         api::apps::v1: ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet;
         api::authentication::v1: SelfSubjectReview TokenRequest TokenReview;
         api::authorization::v1: LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview
@@ -72,19 +75,26 @@ fn definitions() -> Map<String, Value> {
         api::autoscaling::v2: HorizontalPodAutoscaler;
         api::batch::v1: CronJob Job;
         api::certificates::v1: CertificateSigningRequest;
+        api::certificates::v1alpha1: ClusterTrustBundle;
+        api::certificates::v1beta1: ClusterTrustBundle;
         api::coordination::v1: Lease;
+        api::coordination::v1alpha2: LeaseCandidate;
+        api::coordination::v1beta1: LeaseCandidate;
         api::core::v1: Binding ComponentStatus ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume
             PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount;
         api::discovery::v1: EndpointSlice;
         api::events::v1: Event;
         api::flowcontrol::v1: FlowSchema PriorityLevelConfiguration;
         api::networking::v1: IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR;
+        api::networking::v1beta1: IPAddress ServiceCIDR;
         api::node::v1: RuntimeClass;
         api::policy::v1: Eviction PodDisruptionBudget;
         api::rbac::v1: ClusterRole ClusterRoleBinding Role RoleBinding;
         api::resource::v1: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice;
+        api::resource::v1beta2: DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice;
         api::scheduling::v1: PriorityClass;
         api::storage::v1: CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass;
+        api::storage::v1beta1: VolumeAttributesClass;
         apiextensions_apiserver::pkg::apis::apiextensions::v1: CustomResourceDefinition;
         kube_aggregator::pkg::apis::apiregistration::v1: APIService;
     );

@@ -155,7 +155,9 @@ impl Server {
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let (trust, verifier) = LocalTrust::issue();
         let believed = Believed::new(&settings, pki.authority.cert_pem(), verifier)?;
-        let kinds = Kinds::builtin()?.unexpired(&settings.expiration)?;
+        let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
+        let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
+        process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
         let store_tasks = TaskSet::new();
         let indexer = Arc::new(KindIndexer::new(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);

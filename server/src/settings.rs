@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use portico_auth::authz::Mode;
+use portico_kinds::RuntimeConfig;
 use portico_machinery::expiration::Evaluator;
+use portico_machinery::features::FeatureGates;
 
 /// Settings of the control service.
 #[derive(Clone, Debug)]
@@ -50,6 +52,10 @@ pub struct ServerSettings {
     pub advertise_address: Option<SocketAddr>,
     /// Ranges of Services' cluster addresses, the first one's family first.
     pub service_cluster_ip_range: Vec<IpNet>,
+    /// Which group versions and resources are served beside, or less than, the default.
+    pub runtime_config: RuntimeConfig,
+    /// Feature gates.
+    pub features: FeatureGates,
     /// Controllers of kube-controller-manager to run, by its names.
     pub controllers: BTreeSet<String>,
     /// How long objects of kinds that expire (events) are kept after their last write.

@@ -23,13 +23,13 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         telemetry: process.telemetry.clone(),
         lanes: Arc::clone(&process.lanes),
     };
-    Ok(Server::start(server_settings(settings), process).await?)
+    Ok(Server::start(server_settings(settings)?, process).await?)
 }
 
-fn server_settings(s: &Settings) -> ServerSettings {
+fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
     let proxy_client =
         s.proxying.proxy_client_cert_file.clone().zip(s.proxying.proxy_client_key_file.clone());
-    ServerSettings {
+    Ok(ServerSettings {
         data_dir: s.process.data_dir.clone(),
         cert_dir: s.cert_dir(),
         control_address: s.control.control_address,
@@ -49,6 +49,8 @@ fn server_settings(s: &Settings) -> ServerSettings {
         expiration: expiration(),
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
         service_cluster_ip_range: s.core_api.service_cluster_ip_range.clone(),
+        runtime_config: s.core_api.served()?,
+        features: s.core_api.features()?,
         controllers: s.control.wanted_controllers(),
         event_ttl: s.store.event_ttl,
         store: store(s),
@@ -62,7 +64,7 @@ fn server_settings(s: &Settings) -> ServerSettings {
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,
-    }
+    })
 }
 
 fn request_header(s: &Settings) -> Option<RequestHeader> {

@@ -2,6 +2,8 @@
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
+use portico_machinery::features::FeatureGates;
+use portico_server::RuntimeConfig;
 
 use super::SettingError;
 
@@ -15,6 +17,13 @@ pub(crate) struct CoreApi {
     /// Ports on nodes that Services get theirs from, such as 30000-32767 or 30000+100.
     #[arg(long, value_name = "RANGE", value_parser = port_range, default_value = "30000-32767")]
     pub(crate) service_node_port_range: PortRange,
+    /// Features to turn on or off, as Name=true or Name=false; AllAlpha and AllBeta stand for all of a stage.
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',')]
+    pub(crate) feature_gates: Vec<String>,
+    /// Group versions and resources to serve or not: api/all, api/ga, api/beta, api/alpha, group/version or
+    /// group/version/resource, each with =true or =false.
+    #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
+    pub(crate) runtime_config: Vec<String>,
     /// Allow privileged containers. Checked; used by the core API server.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) allow_privileged: bool,
@@ -38,7 +47,21 @@ fn port_range(text: &str) -> Result<PortRange, String> {
 }
 
 impl CoreApi {
+    /// The feature gates.
+    pub(crate) fn features(&self) -> Result<FeatureGates, SettingError> {
+        FeatureGates::parse(self.feature_gates.iter().map(String::as_str))
+            .map_err(|e| SettingError::new("--feature-gates", e))
+    }
+
+    /// What is served beside, or less than, the default.
+    pub(crate) fn served(&self) -> Result<RuntimeConfig, SettingError> {
+        RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str))
+            .map_err(|e| SettingError::new("--runtime-config", e))
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
+        self.features()?;
+        self.served()?;
         self.check_ranges()
     }
 

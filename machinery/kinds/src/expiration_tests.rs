@@ -19,8 +19,10 @@ fn a_release_without_a_kind_no_longer_serves_it_nor_an_empty_group_version() {
         }
         info
     });
-    let dying =
-        Arc::new(Kinds::new(infos.collect(), kinds.priorities().to_vec(), kinds.types().clone()).unwrap());
+    let dying = Arc::new(
+        Kinds::new(infos.map(Arc::new).collect(), kinds.priorities().to_vec(), kinds.types().clone())
+            .unwrap(),
+    );
     let leases = GroupVersion::new("coordination.k8s.io", "v1");
     for (minor, served) in [(39, true), (40, false)] {
         let kinds = dying.unexpired(&release(minor)).unwrap();

@@ -1,7 +1,9 @@
 //! The format of the data files.
 //!
 //! `imports` names packages; `group` and `kinds` describe what is served; `types` describes types by package
-//! (see [`portico_schema::description`] for type expressions). Defaults of the fields below are what most kinds have.
+//! (see [`portico_schema::description`] for type expressions). `copies` are versions whose types are those of another:
+//! `{version: v1beta1, of: v1, resources: [...]}`, written out when this crate is built; they are off by default.
+//! Defaults of the fields below are what most kinds have.
 
 use indexmap::IndexMap;
 use portico_machinery::expiration::Release;
@@ -79,6 +81,9 @@ pub(crate) struct KindEntry {
     pub expires: bool,
     #[serde(default)]
     pub deprecation: String,
+    /// Whether it is served only when it is asked for (`--runtime-config`).
+    #[serde(default)]
+    pub off: bool,
     /// The first release with it, `1.36`; absent: always.
     pub introduced: Option<Release>,
     /// The first release without it; absent: never.

@@ -65,6 +65,8 @@ pub struct KindInfo {
     pub expires: bool,
     /// A warning that every request on the kind carries, empty for none.
     pub deprecation: String,
+    /// Whether it is served only when it is asked for (`--runtime-config`).
+    pub off_by_default: bool,
     /// Which releases serve it.
     pub lifecycle: Lifecycle,
 }

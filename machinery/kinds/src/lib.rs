@@ -13,6 +13,7 @@ mod kind;
 mod load;
 mod ownership;
 mod registry;
+mod runtime_config;
 
 pub use column::{CellRule, ColumnRule};
 pub use group::GroupVersionInfo;
@@ -22,6 +23,7 @@ pub use kind::{
 pub use load::LoadError;
 pub use ownership::Ownership;
 pub use registry::Kinds;
+pub use runtime_config::{RuntimeConfig, RuntimeConfigError};
 
 #[cfg(test)]
 mod apply_tests;

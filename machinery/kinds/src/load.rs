@@ -52,7 +52,7 @@ pub(crate) fn fingerprint() -> String {
     sha256_hex(KINDS.as_bytes())
 }
 
-pub(crate) fn builtin() -> Result<Kinds, LoadError> {
+pub(crate) fn all() -> Result<Kinds, LoadError> {
     parse(KINDS, GROUPS)
 }
 
@@ -68,8 +68,8 @@ fn parse(kinds: &str, groups: &str) -> Result<Kinds, LoadError> {
     }
     let types = Arc::new(builder.build()?);
     let groups = priorities(groups);
-    let infos: Result<Vec<KindInfo>, LoadError> =
-        entries.into_iter().map(|(group, entry)| kind(group, entry, &types)).collect();
+    let infos: Result<Vec<Arc<KindInfo>>, LoadError> =
+        entries.into_iter().map(|(group, entry)| kind(group, entry, &types).map(Arc::new)).collect();
     Kinds::new(infos?, groups, types)
 }
 
@@ -143,6 +143,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         allow_unqualified_finalizers: entry.unqualified_finalizers,
         expires: entry.expires,
         deprecation: entry.deprecation,
+        off_by_default: entry.off,
         lifecycle: Lifecycle { introduced: entry.introduced, removed: entry.removed },
         gvk,
     })

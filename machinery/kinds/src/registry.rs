@@ -10,6 +10,7 @@ use portico_schema::{Schema, TypeSet};
 use crate::group::GroupVersionInfo;
 use crate::kind::KindInfo;
 use crate::load::{self, LoadError};
+use crate::runtime_config::RuntimeConfig;
 
 /// The built-in kinds.
 #[derive(Debug, Default)]
@@ -17,24 +18,42 @@ pub struct Kinds {
     kinds: Vec<Arc<KindInfo>>,
     by_resource: HashMap<GroupVersionResource, usize>,
     by_kind: HashMap<GroupVersionKind, usize>,
-    by_storage: HashMap<GroupResource, usize>,
+    /// Also of storage versions that are not served: objects are stored in them all the same.
+    by_storage: HashMap<GroupResource, Arc<KindInfo>>,
     groups: Vec<GroupVersionInfo>,
     types: Arc<TypeSet>,
 }
 
 impl Kinds {
-    /// The embedded kinds, read at first ask and shared from then on.
+    /// The embedded kinds that are served by default, shared from the first ask on.
     ///
     /// # Errors
     /// [`LoadError`] when the embedded data do not fit together, which a test of this crate rules out.
     pub fn builtin() -> Result<Arc<Self>, LoadError> {
         static BUILTIN: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
-        BUILTIN.get_or_init(|| load::builtin().map(Arc::new)).clone()
+        BUILTIN.get_or_init(|| Self::all()?.retain(|info| !info.off_by_default)).clone()
+    }
+
+    /// All embedded kinds, also those that are off by default; read at first ask and shared from then on.
+    ///
+    /// # Errors
+    /// As [`Kinds::builtin`].
+    pub fn all() -> Result<Arc<Self>, LoadError> {
+        static ALL: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
+        ALL.get_or_init(|| load::all().map(Arc::new)).clone()
+    }
+
+    /// The kinds that a release serves and a `--runtime-config` asks for.
+    ///
+    /// # Errors
+    /// As [`Kinds::builtin`].
+    pub fn serving(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<Arc<Self>, LoadError> {
+        Self::all()?.retain(|info| wanted.serves(info))?.unexpired(evaluator)
     }
 
     /// Sorts the kinds into discovery order and indexes them.
     pub(crate) fn new(
-        infos: Vec<KindInfo>,
+        infos: Vec<Arc<KindInfo>>,
         groups: Vec<GroupVersionInfo>,
         types: Arc<TypeSet>,
     ) -> Result<Self, LoadError> {
@@ -46,7 +65,7 @@ impl Kinds {
                 name: info.group_version().to_string(),
             })?;
             // The core group has a root of its own, before all others.
-            placed.push(((!info.gvk.group.is_empty(), at, info.resource.clone()), Arc::new(info)));
+            placed.push(((!info.gvk.group.is_empty(), at, info.resource.clone()), info));
         }
         placed.sort_by(|a, b| a.0.cmp(&b.0));
         let kinds: Vec<Arc<KindInfo>> = placed.into_iter().map(|(_, info)| info).collect();
@@ -56,7 +75,7 @@ impl Kinds {
             by_kind: index().map(|(at, info)| (info.gvk.clone(), at)).collect(),
             by_storage: index()
                 .filter(|(_, info)| info.is_storage_version())
-                .map(|(at, info)| (info.storage.clone(), at))
+                .map(|(_, info)| (info.storage.clone(), Arc::clone(info)))
                 .collect(),
             kinds,
             groups,
@@ -77,12 +96,17 @@ impl Kinds {
     /// # Errors
     /// As [`Kinds::builtin`].
     pub fn unexpired(self: &Arc<Self>, evaluator: &Evaluator) -> Result<Arc<Self>, LoadError> {
-        if self.iter().all(|info| evaluator.serves(&info.lifecycle)) {
+        self.retain(|info| evaluator.serves(&info.lifecycle))
+    }
+
+    fn retain(self: &Arc<Self>, serves: impl Fn(&KindInfo) -> bool) -> Result<Arc<Self>, LoadError> {
+        if self.iter().all(|info| serves(info)) {
             return Ok(Arc::clone(self));
         }
-        let served = self.iter().filter(|info| evaluator.serves(&info.lifecycle));
-        let infos = served.map(|info| KindInfo::clone(info)).collect();
-        Self::new(infos, self.groups.clone(), self.types.clone()).map(Arc::new)
+        let infos = self.iter().filter(|info| serves(info)).cloned().collect();
+        let mut kinds = Self::new(infos, self.groups.clone(), self.types.clone())?;
+        kinds.by_storage.clone_from(&self.by_storage);
+        Ok(Arc::new(kinds))
     }
 
     /// The kind that is served under this resource.
@@ -100,7 +124,12 @@ impl Kinds {
     /// The kind, in its storage version, whose objects are stored under this resource.
     #[must_use]
     pub fn by_storage(&self, storage: &GroupResource) -> Option<&Arc<KindInfo>> {
-        self.by_storage.get(storage).map(|at| &self.kinds[*at])
+        self.by_storage.get(storage)
+    }
+
+    /// All kinds in their storage versions, in no order.
+    pub fn stored(&self) -> impl Iterator<Item = &Arc<KindInfo>> {
+        self.by_storage.values()
     }
 
     /// All kinds in discovery order.

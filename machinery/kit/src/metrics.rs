@@ -3,6 +3,7 @@
 //! Rooms ask for a family by its full upstream name; asking twice gives the same family, so that both
 //! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
 
+mod constants;
 mod process;
 mod text;
 
@@ -68,6 +69,17 @@ impl Registry {
         let registry = Self::new();
         registry.collector(Box::new(process::ProcessCollector::new()));
         registry
+    }
+
+    /// A gauge of what never changes: one series a row.
+    pub fn constants(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; 2],
+        rows: Vec<constants::Row>,
+    ) {
+        self.collector(Box::new(constants::Constants { name, help, labels, rows }));
     }
 
     /// Counters by label set. `name` is the full exposed name, with or without `_total`.
@@ -156,6 +168,17 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_changes_is_a_series_a_row() {
+        let registry = Registry::new();
+        registry.constants("x_enabled", "X", ["name", "stage"], vec![(["A", "BETA"], 1), (["B", ""], 0)]);
+        let text = registry.encode(Format::Text);
+        assert!(
+            text.contains("x_enabled{name=\"A\",stage=\"BETA\"} 1\nx_enabled{name=\"B\",stage=\"\"} 0\n"),
+            "{text}"
+        );
+    }
 
     type Name = [(&'static str, String); 1];
 

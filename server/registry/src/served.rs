@@ -194,8 +194,8 @@ impl KindIndexer {
     /// An indexer for these kinds.
     #[must_use]
     pub fn new(kinds: &Kinds) -> Self {
-        let with_fields = kinds.iter().filter(|info| info.is_storage_version());
-        let fields = with_fields
+        let fields = kinds
+            .stored()
             .map(|info| (info, indexed_fields(info)))
             .filter(|(_, fields)| !fields.is_empty())
             .map(|(info, fields)| {

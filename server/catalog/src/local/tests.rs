@@ -8,7 +8,7 @@ use portico_machinery::openapi::SpecV2;
 use super::*;
 
 fn of(group: &str, version: &str) -> Fragment {
-    let kinds = Kinds::builtin().unwrap();
+    let kinds = Kinds::all().unwrap();
     let gv = GroupVersion::new(group, version);
     let members = kinds.of_group_version(&gv).cloned().collect();
     fragment(gv, Source::Builtin, members, kinds.types().clone())
@@ -89,7 +89,7 @@ fn the_v2_part_of_leases_is_upstreams() {
 
 #[test]
 fn every_reference_of_every_document_leads_somewhere() {
-    let kinds = Kinds::builtin().unwrap();
+    let kinds = Kinds::all().unwrap();
     for info in kinds.served() {
         let gv = &info.group_version;
         let fragment = of(&gv.group, &gv.version);
@@ -137,4 +137,47 @@ fn discovery_is_upstreams() {
         |name: &str| core.resources.iter().find(|r| r.name == name).unwrap().storage_version_hash.clone();
     // Known from any cluster.
     assert_eq!((hash("services").as_str(), hash("namespaces/status").as_str()), ("0/CO1lhkEBI=", ""));
+}
+
+/// The operations of some paths of the core group: method, action, parameters, codes and what they answer.
+#[test]
+fn paths_that_hand_requests_on_are_described_as_upstream_does() {
+    let document = Object::from_json(&of("", "v1").openapi_v3("1.36")).unwrap();
+    let names = |path: &[&str]| -> Vec<String> {
+        let listed = document.at(path);
+        listed.items().map(|p| p.field("name").str().to_owned()).collect()
+    };
+    let exec = "/api/v1/namespaces/{namespace}/pods/{name}/exec";
+    let want = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
+    assert_eq!(names(&["paths", exec, "parameters"]), want);
+    assert_eq!(document.at(&["paths", exec, "post", "operationId"]).str(), "connectCoreV1PostNamespacedPodExec");
+    assert_eq!(document.at(&["paths", exec, "get", "x-kubernetes-action"]).str(), "connect");
+    let proxy = "/api/v1/namespaces/{namespace}/services/{name}/proxy/{path}";
+    assert_eq!(names(&["paths", proxy, "parameters"]), ["name", "namespace", "path", "path"]);
+    let methods: Vec<_> = document.at(&["paths", proxy]).entries().map(|(k, _)| k.to_owned()).collect();
+    assert_eq!(methods, ["delete", "get", "head", "options", "patch", "post", "put", "parameters"]);
+    let log = "/api/v1/namespaces/{namespace}/pods/{name}/log";
+    assert_eq!(names(&["paths", log, "parameters"]).len(), 12);
+    let content = ["paths", log, "get", "responses", "200", "content"];
+    let media: Vec<_> = document.at(&content).entries().map(|(k, _)| k.to_owned()).collect();
+    assert_eq!(
+        media,
+        ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"]
+    );
+    let node = "/api/v1/nodes/{name}/proxy";
+    assert_eq!(names(&["paths", node, "parameters"]), ["name", "path"]);
+    let union = ["components", "schemas", "io.k8s.api.core.v1.SeccompProfile", "x-kubernetes-unions"];
+    assert_eq!(document.at(&union).len(), 1);
+}
+
+#[test]
+fn documents_name_everything_that_goes_into_them() {
+    let name = |fragment: &Fragment| fragment.made_of("data");
+    let apps = of("apps", "v1");
+    assert_eq!(name(&apps), name(&of("apps", "v1")));
+    assert_ne!(name(&apps), name(&of("batch", "v1")));
+    let mut fewer = apps.clone();
+    fewer.kinds.pop();
+    assert_ne!(name(&apps), name(&fewer));
+    assert_ne!(apps.made_of("data"), apps.made_of("other data"));
 }

@@ -1,0 +1,187 @@
+//! `--runtime-config`: which group versions and resources are served, in upstream's keys.
+//!
+//! `api/all`, `api/ga`, `api/beta`, `api/alpha`, then `group/version`, then `group/version/resource`: the later wins.
+//! The core group's version is `v1`, `/v1` or `api/v1`.
+
+use std::collections::BTreeMap;
+
+use portico_machinery::GroupVersion;
+use portico_machinery::features::parse_bool;
+
+use crate::kind::KindInfo;
+use crate::load::LoadError;
+use crate::registry::Kinds;
+
+/// Words for many, from the widest to the narrowest.
+const SETS: [&str; 4] = ["api/all", "api/ga", "api/beta", "api/alpha"];
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeConfig {
+    sets: BTreeMap<&'static str, bool>,
+    versions: BTreeMap<GroupVersion, bool>,
+    resources: BTreeMap<(GroupVersion, String), bool>,
+}
+
+/// What cannot be asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RuntimeConfigError {
+    /// Neither a set nor `group/version[/resource]`.
+    #[error("runtime-config invalid key {0}")]
+    Key(String),
+    /// Neither true nor false.
+    #[error("invalid value of {key}: {value}: must be true or false")]
+    Value {
+        /// The key.
+        key: String,
+        /// What was said.
+        value: String,
+    },
+    /// Groups that are not known.
+    #[error("unknown api groups {0}")]
+    Group(String),
+    /// A version that its group never had.
+    #[error("group version {0} that has not been registered")]
+    Version(GroupVersion),
+    /// Nothing would be served.
+    #[error("invalid key with only api/all=false")]
+    Nothing,
+    /// The kinds cannot be read.
+    #[error(transparent)]
+    Kinds(#[from] LoadError),
+}
+
+impl RuntimeConfig {
+    /// Reads `key=bool` of a command line; a key alone is true.
+    ///
+    /// # Errors
+    /// [`RuntimeConfigError`] for the first that cannot be.
+    pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, RuntimeConfigError> {
+        let mut config = Self::default();
+        let mut count = 0;
+        for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
+            let wrong = || RuntimeConfigError::Value { key: key.to_owned(), value: value.to_owned() };
+            config.add(key.trim(), parse_bool(value.trim()).ok_or_else(wrong)?)?;
+            count += 1;
+        }
+        if count == 1 && config.sets.get("api/all") == Some(&false) {
+            return Err(RuntimeConfigError::Nothing);
+        }
+        let kinds = Kinds::all()?;
+        config.check(&kinds)?;
+        Ok(config)
+    }
+
+    fn add(&mut self, key: &str, on: bool) -> Result<(), RuntimeConfigError> {
+        if let Some(set) = SETS.into_iter().find(|set| *set == key) {
+            self.sets.insert(set, on);
+            return Ok(());
+        }
+        match key.split('/').collect::<Vec<_>>().as_slice() {
+            [version] | ["api", version] if version.starts_with('v') => {
+                self.versions.insert(GroupVersion::new("", *version), on);
+            }
+            [group, version] if !version.is_empty() => {
+                self.versions.insert(GroupVersion::new(*group, *version), on);
+            }
+            [group, version, resource] if !resource.is_empty() => {
+                let group = if *group == "api" { "" } else { group };
+                self.resources.insert((GroupVersion::new(group, *version), (*resource).to_owned()), on);
+            }
+            _ => return Err(RuntimeConfigError::Key(key.to_owned())),
+        }
+        Ok(())
+    }
+
+    fn check(&self, kinds: &Kinds) -> Result<(), RuntimeConfigError> {
+        let named = || self.versions.keys().chain(self.resources.keys().map(|(gv, _)| gv));
+        let known = |gv: &&GroupVersion| kinds.priorities().iter().any(|g| g.group_version.group == gv.group);
+        let mut unknown: Vec<&str> = named().filter(|gv| !known(gv)).map(|gv| gv.group.as_str()).collect();
+        unknown.dedup();
+        if !unknown.is_empty() {
+            return Err(RuntimeConfigError::Group(unknown.join(",")));
+        }
+        match named().find(|gv| kinds.priority(gv).is_none()) {
+            Some(gv) => Err(RuntimeConfigError::Version(gv.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a kind is served.
+    #[must_use]
+    pub fn serves(&self, info: &KindInfo) -> bool {
+        let gv = info.group_version();
+        let sets = self.sets_of(&gv.version);
+        let version = self.versions.get(&gv).copied().or(sets);
+        let resource = self.resources.get(&(gv, info.resource.clone())).copied();
+        resource.or(version).unwrap_or(!info.off_by_default)
+    }
+
+    /// What the narrowest word for many says of a version.
+    fn sets_of(&self, version: &str) -> Option<bool> {
+        let stage = match version {
+            v if v.contains("alpha") => "api/alpha",
+            v if v.contains("beta") => "api/beta",
+            _ => "api/ga",
+        };
+        self.sets.get(stage).or_else(|| self.sets.get("api/all")).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(settings: &[&str]) -> Vec<String> {
+        let config = RuntimeConfig::parse(settings.iter().copied()).unwrap();
+        let kinds = Kinds::all().unwrap();
+        kinds
+            .iter()
+            .filter(|k| config.serves(k))
+            .map(|k| format!("{}/{}", k.group_version(), k.resource))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_off_by_default_is_served_when_it_is_asked_for() {
+        let usual = served(&[]);
+        assert_eq!(usual.len(), Kinds::builtin().unwrap().iter().count());
+        let addresses = "networking.k8s.io/v1beta1/ipaddresses".to_owned();
+        let ranges = "networking.k8s.io/v1beta1/servicecidrs".to_owned();
+        assert!(!usual.contains(&addresses));
+        assert!(served(&["networking.k8s.io/v1beta1=true"]).contains(&ranges));
+        let one = served(&["networking.k8s.io/v1beta1/ipaddresses=true"]);
+        assert!(one.contains(&addresses) && !one.contains(&ranges));
+        let but_one = served(&["api/beta", "networking.k8s.io/v1beta1/ipaddresses=false"]);
+        assert!(!but_one.contains(&addresses) && but_one.contains(&ranges));
+        assert_eq!(served(&["api/all=true"]).len(), Kinds::all().unwrap().iter().count());
+        assert!(served(&["api/all=false", "v1=true"]).iter().all(|name| name.starts_with("v1/")));
+        assert!(!served(&["batch/v1=false"]).iter().any(|name| name.starts_with("batch/")));
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_refused_in_upstreams_words() {
+        let rows = [
+            ("nothing.example.org/v1=true", "unknown api groups nothing.example.org"),
+            ("apps/v9=true", "group version apps/v9 that has not been registered"),
+            ("apps=true", "runtime-config invalid key apps"),
+            ("apps/v1=maybe", "invalid value of apps/v1: maybe: must be true or false"),
+            ("api/all=false", "invalid key with only api/all=false"),
+        ];
+        for (setting, want) in rows {
+            assert_eq!(RuntimeConfig::parse([setting]).unwrap_err().to_string(), want, "{setting}");
+        }
+    }
+
+    #[test]
+    fn a_copied_version_has_types_of_its_own_and_is_stored_as_the_other() {
+        let kinds = Kinds::all().unwrap();
+        let gvr =
+            portico_machinery::GroupVersionResource::new("resource.k8s.io", "v1beta2", "resourceclaims");
+        let claims = kinds.by_resource(&gvr).unwrap();
+        assert_eq!(&*claims.schema.root().name, "io.k8s.api.resource.v1beta2.ResourceClaim");
+        assert_eq!((claims.storage_version.as_str(), claims.off_by_default), ("v1", true));
+        assert!(claims.list_schema.is_some());
+    }
+}

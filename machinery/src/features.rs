@@ -1,0 +1,218 @@
+//! Feature gates: upstream's names, what is on, and what a command line may say of them.
+//!
+//! Most gates are of parts that are not here (the kubelet, the scheduler): they are known, so that a command line of
+//! kube-apiserver is understood, and change nothing.
+
+use std::collections::BTreeMap;
+
+/// Upstream's gates.
+const TABLE: &str = include_str!("features/gates.txt");
+const ALL_ALPHA: &str = "AllAlpha";
+const ALL_BETA: &str = "AllBeta";
+
+/// How settled a feature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Off unless asked for.
+    Alpha,
+    /// Mostly on.
+    Beta,
+    /// On for good.
+    Ga,
+    /// Going away.
+    Deprecated,
+}
+
+impl Stage {
+    /// As the metric spells it.
+    fn metric_word(self) -> &'static str {
+        match self {
+            Self::Alpha => "ALPHA",
+            Self::Beta => "BETA",
+            Self::Ga => "",
+            Self::Deprecated => "DEPRECATED",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gate {
+    stage: Stage,
+    on: bool,
+    locked: bool,
+}
+
+/// The gates of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureGates {
+    gates: BTreeMap<&'static str, Gate>,
+}
+
+/// What cannot be said of gates, in upstream's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FeatureError {
+    /// No such gate.
+    #[error("unrecognized feature gate: {0}")]
+    Unknown(String),
+    /// No `Name=value`.
+    #[error("missing bool value for {0}")]
+    Missing(String),
+    /// Neither true nor false.
+    #[error("invalid value of {name}={value}: must be true or false")]
+    NoBool {
+        /// The gate.
+        name: String,
+        /// What was said.
+        value: String,
+    },
+    /// A gate that has one value only.
+    #[error("cannot set feature gate {name} to {asked}, feature is locked to {locked}")]
+    Locked {
+        /// The gate.
+        name: String,
+        /// What was asked for.
+        asked: bool,
+        /// What it is.
+        locked: bool,
+    },
+}
+
+impl Default for FeatureGates {
+    fn default() -> Self {
+        Self { gates: table(TABLE) }
+    }
+}
+
+impl FeatureGates {
+    /// The gates after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
+    ///
+    /// # Errors
+    /// [`FeatureError`] for the first that cannot be.
+    pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
+        let mut said: BTreeMap<&str, bool> = BTreeMap::new();
+        for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
+            let missing = || FeatureError::Missing(setting.to_owned());
+            let (name, value) = setting.split_once('=').ok_or_else(missing)?;
+            let wrong = || FeatureError::NoBool { name: name.to_owned(), value: value.to_owned() };
+            said.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
+        }
+        let mut gates = Self::default();
+        for (all, stage) in [(ALL_ALPHA, Stage::Alpha), (ALL_BETA, Stage::Beta)] {
+            if let Some(on) = said.remove(all) {
+                gates
+                    .gates
+                    .values_mut()
+                    .filter(|gate| gate.stage == stage && !gate.locked)
+                    .for_each(|g| g.on = on);
+            }
+        }
+        for (name, on) in said {
+            gates.set(name, on)?;
+        }
+        Ok(gates)
+    }
+
+    fn set(&mut self, name: &str, asked: bool) -> Result<(), FeatureError> {
+        let gate = self.gates.get_mut(name).ok_or_else(|| FeatureError::Unknown(name.to_owned()))?;
+        if gate.locked && gate.on != asked {
+            return Err(FeatureError::Locked { name: name.to_owned(), asked, locked: gate.on });
+        }
+        gate.on = asked;
+        Ok(())
+    }
+
+    /// Whether a feature is on; one that upstream does not name never is.
+    #[must_use]
+    pub fn enabled(&self, name: &str) -> bool {
+        self.gates.get(name).is_some_and(|gate| gate.on)
+    }
+
+    /// All gates as rows of upstream's metric `kubernetes_feature_enabled`: name and stage, and 1 where it is on.
+    #[must_use]
+    pub fn rows(&self) -> Vec<([&'static str; 2], i64)> {
+        self.iter().map(|(name, stage, on)| ([name, stage.metric_word()], i64::from(on))).collect()
+    }
+
+    /// All gates by name: how settled each is, and whether it is on.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Stage, bool)> {
+        self.gates.iter().map(|(name, gate)| (*name, gate.stage, gate.on))
+    }
+}
+
+/// Go's reading of a truth value.
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+fn table(text: &'static str) -> BTreeMap<&'static str, Gate> {
+    let mut gates = BTreeMap::new();
+    let (mut stage, mut on) = (Stage::Alpha, false);
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let names = match line.split_once(": ") {
+            None => line,
+            Some((head, names)) => {
+                (stage, on) = heading(head);
+                names
+            }
+        };
+        for word in names.split_whitespace() {
+            let name = word.trim_end_matches('!');
+            gates.insert(name, Gate { stage, on, locked: name != word });
+        }
+    }
+    gates
+}
+
+fn heading(text: &str) -> (Stage, bool) {
+    let stage = match text.split(' ').next() {
+        Some("beta") => Stage::Beta,
+        Some("ga") => Stage::Ga,
+        Some("deprecated") => Stage::Deprecated,
+        _ => Stage::Alpha,
+    };
+    (stage, text.ends_with("on"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_have_their_defaults_and_take_what_is_said() {
+        let gates = FeatureGates::default();
+        assert!(gates.enabled("WatchList") && gates.enabled("RetryGenerateName"));
+        assert!(!gates.enabled("StorageVersionAPI") && !gates.enabled("Nothing"));
+        assert!(gates.iter().count() > 180);
+        let gates = FeatureGates::parse(["StorageVersionAPI=true", " WatchList=false "]).unwrap();
+        assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("WatchList"));
+    }
+
+    #[test]
+    fn all_of_a_stage_go_together_but_for_those_named() {
+        let gates = FeatureGates::parse(["AllAlpha=true", "HPAScaleToZero=false"]).unwrap();
+        assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("HPAScaleToZero"));
+        let gates = FeatureGates::parse(["AllBeta=false"]).unwrap();
+        assert!(!gates.enabled("WatchList") && gates.enabled("SidecarContainers"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_upstreams_words() {
+        let rows = [
+            ("Foo=true", "unrecognized feature gate: Foo"),
+            ("WatchList", "missing bool value for WatchList"),
+            ("WatchList=maybe", "invalid value of WatchList=maybe: must be true or false"),
+            (
+                "SidecarContainers=false",
+                "cannot set feature gate SidecarContainers to false, feature is locked to true",
+            ),
+        ];
+        for (setting, want) in rows {
+            assert_eq!(FeatureGates::parse([setting]).unwrap_err().to_string(), want);
+        }
+        assert!(FeatureGates::parse(["SidecarContainers=true", ""]).is_ok());
+    }
+}
