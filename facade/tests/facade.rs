@@ -8,6 +8,7 @@ mod facade {
     pub mod control;
     mod fail_static;
     mod local;
+    mod policy;
     mod proxied;
     pub mod rig;
     mod serving;

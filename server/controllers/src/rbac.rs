@@ -1,5 +1,6 @@
 //! Roles and bindings: what they say is followed for whoever decides, and the first of them are made at the start.
 
+pub mod aggregation;
 pub mod bootstrap;
 pub mod policy;
 

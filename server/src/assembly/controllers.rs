@@ -9,6 +9,7 @@ use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::per_namespace::PerNamespace;
+use portico_controllers::rbac::aggregation;
 use portico_controllers::system_objects::authentication::{AuthenticationInfo, RequestHeader};
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service};
 use portico_kit::certs::FileError;
@@ -116,6 +117,9 @@ fn governed(
         let namespaces = NamespaceDeletion::new(elsewhere, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
+    }
+    if is_wanted(aggregation::NAME) {
+        tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
     }
     let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {

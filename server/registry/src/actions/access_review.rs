@@ -10,6 +10,8 @@ use portico_machinery::{Attributes, Object, Status};
 use serde::Serialize;
 
 use super::{Acting, Action, Asked, Outcome};
+use crate::managed_fields::{self, manager_name};
+use crate::registry::Part;
 use crate::system;
 
 /// Whose access is reviewed, and where.
@@ -47,6 +49,11 @@ impl Action for AccessReview {
                 let kind = GroupKind { group: asked.served.resource.group.clone(), kind: String::new() };
                 return Err(Box::new(Status::invalid(&kind, "", &errors)));
             }
+            let (served, options) = (asked.served, asked.options);
+            let manager = manager_name(&options.field_manager, &asked.context.user_agent);
+            let versions = asked.inner.versions(served, Part::Main);
+            let now = asked.inner.moment().now;
+            managed_fields::track(&versions, &Object::default(), &mut review, &manager, now);
             let spec = review.at(&["spec"]);
             let user = match self {
                 Self::Own => asked.context.user.clone(),

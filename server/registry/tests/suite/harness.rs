@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use portico_auth::Authorizer;
 use portico_auth::authz::AlwaysAllow;
 use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
@@ -59,8 +60,13 @@ impl Reply {
 }
 
 impl Door {
-    /// A new database with the namespace `default`.
+    /// A new database with the namespace `default`, where everybody may do everything.
     pub async fn open() -> Self {
+        Self::open_with(Arc::new(AlwaysAllow)).await
+    }
+
+    /// The same where this one decides.
+    pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
         let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
         let kinds = Kinds::builtin().unwrap();
         let settings = portico_store::Settings::new(dir.path().join("test.db"));
@@ -70,7 +76,7 @@ impl Door {
         let settings =
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
-        let registry = Registry::new(Arc::new(store), &kinds, Arc::new(AlwaysAllow), settings, clock);
+        let registry = Registry::new(Arc::new(store), &kinds, authorizer, settings, clock);
         let door = Self { registry, _tasks: tasks, _dir: dir };
         door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
         door
@@ -164,4 +170,12 @@ pub fn api_service(version: &str, group: &str, extra: &str) -> String {
     format!(
         r#"{{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{{"name":"{version}.{group}"}},"spec":{{"group":"{group}","version":"{version}","groupPriorityMinimum":1000,"versionPriority":10{extra}}}}}"#
     )
+}
+
+/// A subject of a binding.
+pub fn subject(kind: &str, name: &str) -> portico_machinery::Node {
+    let mut subject = Object::default();
+    subject.set(&["kind"], kind);
+    subject.set(&["name"], name);
+    subject.into_node()
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test expects may fail it")]
 
+mod access;
 mod apiservices;
 mod deletions;
 mod harness;

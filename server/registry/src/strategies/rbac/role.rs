@@ -1,5 +1,6 @@
 //! Role and ClusterRole: rules that are about resources or about paths, and what a ClusterRole gathers.
 
+use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, Object};
 
 use crate::escalation::Grants;
@@ -59,9 +60,8 @@ fn validate_selectors(selectors: &Cursor<'_>, errors: &mut Errors) {
         errors.push(selectors.required(why));
     }
     for selector in selectors.items() {
-        let before = errors.len();
         label_selector(&selector, errors);
-        if errors.len() > before {
+        if LabelSelector::of_object(&selector).is_err() {
             // Upstream prints what the selector could not be made into.
             errors.push(selector.invalid_as("null", "invalid label selector."));
         }

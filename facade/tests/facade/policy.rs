@@ -1,0 +1,66 @@
+//! Roles and bindings as they come with the configuration: what they allow, and from when on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
+use portico_proto::convert::{Entry, Payload, PayloadKind};
+use portico_proto::objects::DoResponse;
+
+use super::control::Scripted;
+use super::rig::{Rig, served};
+
+fn says(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
+    let payload = fact.map(|fact| Payload::Rbac(Arc::new(fact)));
+    Entry { kind: PayloadKind::Rbac, key: key.to_owned(), revision, payload }
+}
+
+fn metrics_role() -> Entry {
+    let list = |word: &str| vec![word.to_owned()];
+    let rule = Rule { verbs: list("get"), non_resource_urls: list("/metrics"), ..Rule::default() };
+    says("clusterroles/metrics", 1, Some(Fact::Rules(vec![rule])))
+}
+
+fn binding_of_alice(revision: i64) -> Entry {
+    let role = RoleRef { cluster: true, name: "metrics".to_owned() };
+    let binding = Binding { role, subjects: vec![Subject::User("alice".to_owned())] };
+    says("clusterrolebindings/alice", revision, Some(Fact::Binding(binding)))
+}
+
+#[tokio::test]
+async fn a_binding_counts_as_soon_as_it_is_in_force_and_no_longer() {
+    let rig = Rig::start(vec![metrics_role()]).await.configured().await;
+    let alice = rig.client.with_token("alice");
+    let refused = alice.get("/metrics").await;
+    assert_eq!(refused.code, 403);
+    assert!(refused.text.contains(r#"User \"alice\" cannot get path \"/metrics\""#), "{}", refused.text);
+    rig.control.change(vec![binding_of_alice(2)]).await;
+    assert_eq!(alice.get("/metrics").await.code, 200);
+    rig.control.change(vec![says("clusterrolebindings/alice", 3, None)]).await;
+    assert_eq!(alice.get("/metrics").await.code, 403);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_role_that_is_not_there() {
+    let rig = Rig::start(vec![binding_of_alice(1)]).await.configured().await;
+    let refused = rig.client.with_token("alice").get("/metrics").await;
+    let words = r#"RBAC: clusterrole.rbac.authorization.k8s.io \"metrics\" not found"#;
+    assert!(refused.text.contains(words), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn whoever_writes_a_binding_is_answered_when_it_is_in_force() {
+    let control = Scripted::new(vec![served("rbac.authorization.k8s.io", "v1"), metrics_role()]);
+    let rig = Rig::with(control, |_| {}).await.configured().await;
+    let written = DoResponse { code: 201, revision: 2, configures: true, ..DoResponse::default() };
+    rig.control.answer(written);
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    let write = rig.client.send(Method::POST, path, &[], "{}");
+    tokio::pin!(write);
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut write).await;
+    assert!(early.is_err(), "the binding is not in force");
+    let (answer, _) = tokio::join!(write, rig.control.change(vec![binding_of_alice(2)]));
+    assert_eq!(answer.code, 201);
+    assert_eq!(rig.client.with_token("alice").get("/metrics").await.code, 200);
+}

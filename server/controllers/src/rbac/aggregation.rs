@@ -1,0 +1,155 @@
+//! `clusterrole-aggregation-controller`: fills the rules of ClusterRoles that gather those of others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::rbac::{Resource, Rule};
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{Object, Reason, Status};
+use portico_registry::{Change, ChangeStream, Context, Part, Registry, Stored, UpdateOptions};
+use tokio::time::timeout;
+
+/// kube-controller-manager's name for it.
+pub const NAME: &str = "clusterrole-aggregation-controller";
+/// Changes looked at together, at most.
+const BATCH: usize = 512;
+/// A write that was refused is tried again after so long, if nothing happens before.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The ClusterRoles, by name.
+type Roles = BTreeMap<String, Stored>;
+
+/// Keeps the rules of gathering roles until `tasks` is cancelled.
+pub async fn run(registry: Registry, tasks: TaskSet) {
+    tasks.token().run_until_cancelled(keep(&registry)).await;
+}
+
+async fn keep(registry: &Registry) {
+    let mut backoff = Backoff::new(Policy::RECONNECT);
+    loop {
+        match registry.follow(&Resource::ClusterRoles.group_resource()).await {
+            Ok(followed) => {
+                backoff.reset();
+                let roles = by_name(followed.initial);
+                gather(registry, roles, followed.changes).await;
+            }
+            Err(status) => tracing::warn!(%status, "ClusterRoles cannot be followed"),
+        }
+        tokio::time::sleep(backoff.next_wait()).await;
+    }
+}
+
+/// Ends when the store closes.
+async fn gather(registry: &Registry, mut roles: Roles, changes: ChangeStream) {
+    let mut batches = changes.ready_chunks(BATCH);
+    loop {
+        for (role, rules) in wanted(&roles) {
+            if let Err(status) = write(registry, role, rules).await {
+                tracing::warn!(%status, role = role.name(), "gathered rules were not written");
+            }
+        }
+        match timeout(PERIOD, batches.next()).await {
+            Ok(None) => return,
+            Ok(Some(batch)) => batch.into_iter().for_each(|change| take(&mut roles, change)),
+            Err(_) => {}
+        }
+    }
+}
+
+fn take(roles: &mut Roles, change: Change) {
+    match change {
+        Change::Put(stored) => drop(roles.insert(stored.name().to_owned(), stored)),
+        Change::Deleted(stored) => drop(roles.remove(stored.name())),
+        Change::Relisted(all, _) => *roles = by_name(all),
+    }
+}
+
+fn by_name(all: Vec<Stored>) -> Roles {
+    all.into_iter().map(|stored| (stored.name().to_owned(), stored)).collect()
+}
+
+/// The roles whose rules are not what they gather, and the rules that they should have.
+fn wanted(roles: &Roles) -> Vec<(&Stored, Vec<Rule>)> {
+    let gathering = roles.values().filter(|role| gathers(role.object()));
+    let objects: Vec<&Object> = roles.values().map(Stored::object).collect();
+    gathering.filter_map(|role| Some((role, decide(role.object(), &objects)?))).collect()
+}
+
+fn gathers(role: &Object) -> bool {
+    role.at(&["aggregationRule"]).is_present()
+}
+
+/// The rules that a role should have; nothing when it has them. `all` is sorted by name. Pure.
+fn decide(role: &Object, all: &[&Object]) -> Option<Vec<Rule>> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for selector in role.at(&["aggregationRule", "clusterRoleSelectors"]).items() {
+        // What cannot be read selects nothing; validation lets no such selector in.
+        let Ok(Some(selector)) = LabelSelector::of_object(&selector) else { continue };
+        let selected =
+            |other: &&&Object| other.name() != role.name() && selector.matches(|label| other.label(label));
+        for other in all.iter().filter(selected) {
+            for rule in Rule::read_all(&other.at(&["rules"])) {
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
+            }
+        }
+    }
+    (rules != Rule::read_all(&role.at(&["rules"]))).then_some(rules)
+}
+
+async fn write(registry: &Registry, role: &Stored, rules: Vec<Rule>) -> Result<(), Box<Status>> {
+    let mut object = role.object().clone();
+    object.set(&["rules"], rules);
+    let resource = Resource::ClusterRoles.group_resource();
+    let options = UpdateOptions::default();
+    match registry.update(&Context::system(NAME), &resource, Part::Main, object, &options).await {
+        // Somebody was faster; that change is on its way here.
+        Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => Ok(()),
+        written => written.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(json: &str) -> Object {
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn verbs(rules: &[Rule]) -> Vec<&str> {
+        rules.iter().map(|rule| rule.verbs[0].as_str()).collect()
+    }
+
+    #[test]
+    fn a_role_gathers_each_rule_once_by_name_and_never_its_own() {
+        let sum = role(
+            r#"{"metadata":{"name":"b","labels":{"x":"1"}},"rules":[{"verbs":["old"]}],
+                "aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"x":"1"}},{"matchLabels":{"y":"1"}}]}}"#,
+        );
+        let first = role(r#"{"metadata":{"name":"a","labels":{"y":"1"}},"rules":[{"verbs":["get"]}]}"#);
+        let second = role(
+            r#"{"metadata":{"name":"c","labels":{"x":"1"}},"rules":[{"verbs":["list"]},{"verbs":["get"]}]}"#,
+        );
+        let other = role(r#"{"metadata":{"name":"d"},"rules":[{"verbs":["delete"]}]}"#);
+        let all = [&first, &sum, &second, &other];
+        let rules = decide(&sum, &all).unwrap();
+        assert_eq!(verbs(&rules), ["list", "get"]);
+        let mut settled = sum.clone();
+        settled.set(&["rules"], rules);
+        assert_eq!(decide(&settled, &all), None);
+    }
+
+    #[test]
+    fn a_role_that_nobody_adds_to_is_emptied() {
+        let sum = role(
+            r#"{"metadata":{"name":"b"},"rules":[{"verbs":["old"]}],
+                "aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"x":"1"}}]}}"#,
+        );
+        assert_eq!(decide(&sum, &[&sum]), Some(Vec::new()));
+    }
+}

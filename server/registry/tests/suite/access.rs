@@ -1,0 +1,104 @@
+//! Nobody gives away what they do not hold, and who may is not asked further.
+
+use std::sync::Arc;
+
+use portico_auth::Authorizer;
+use portico_auth::authz::{Mode, Rbac, of_modes};
+use portico_machinery::rbac::{Fact, Resource};
+use portico_machinery::{Object, Reason, UserInfo};
+use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
+
+use crate::harness::{self, Door};
+
+const ROLE: &str = r#"{"kind":"Role","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"NAME","namespace":"default"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":VERBS}]}"#;
+const BINDING: &str = r#"{"kind":"RoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"b","namespace":"default"},"roleRef":{"kind":"Role","name":"NAME"},"subjects":[{"kind":"User","name":"zoe"}]}"#;
+
+fn role(name: &str, verbs: &str) -> Object {
+    Object::from_json(ROLE.replace("NAME", name).replace("VERBS", verbs).as_bytes()).unwrap()
+}
+
+fn binding(role: &str) -> Object {
+    Object::from_json(BINDING.replace("NAME", role).as_bytes()).unwrap()
+}
+
+/// Alice holds `get pods` in `default` and may bind the role `gift`.
+async fn door() -> (Door, Context) {
+    let rbac = Arc::new(Rbac::default());
+    let gift = r#"[{"apiGroups":["rbac.authorization.k8s.io"],"resources":["roles"],"resourceNames":["gift"],"verbs":["bind"]},
+        {"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]"#;
+    let held = Object::from_json(format!(r#"{{"rules":{gift}}}"#).as_bytes()).unwrap();
+    let mut bound = binding("held");
+    bound.set(&["subjects"], vec![harness::subject("User", "alice")]);
+    let facts = [
+        ("roles/default/held", Fact::read(Resource::Roles, &held)),
+        ("rolebindings/default/b", Fact::read(Resource::RoleBindings, &bound)),
+    ];
+    rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
+    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &rbac);
+    let alice = Context { user: UserInfo::new("alice", ["dev"]), user_agent: "suite".to_owned() };
+    (Door::open_with(authorizer).await, alice)
+}
+
+async fn create(
+    registry: &Registry,
+    who: &Context,
+    resource: Resource,
+    object: Object,
+) -> Result<(), (Reason, String)> {
+    let created = registry.create(who, &resource.group_resource(), object, &CreateOptions::default()).await;
+    created.map(drop).map_err(|status| (status.reason(), status.message.clone()))
+}
+
+#[tokio::test]
+async fn a_role_may_hold_what_its_writer_holds() {
+    let (door, alice) = door().await;
+    assert_eq!(create(&door.registry, &alice, Resource::Roles, role("small", r#"["get"]"#)).await, Ok(()));
+    let (reason, message) =
+        create(&door.registry, &alice, Resource::Roles, role("large", r#"["get","list"]"#))
+            .await
+            .unwrap_err();
+    assert_eq!(reason, Reason::Forbidden);
+    assert_eq!(
+        message,
+        "roles.rbac.authorization.k8s.io \"large\" is forbidden: user \"alice\" (groups=[\"dev\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
+    );
+    let none = create(&door.registry, &alice, Resource::Roles, role("none", "[]")).await.unwrap_err();
+    assert_eq!(none.0, Reason::Invalid, "no rights are needed for a rule without verbs");
+}
+
+#[tokio::test]
+async fn a_role_grows_only_by_what_its_writer_holds_but_loses_finalizers_freely() {
+    let (door, alice) = door().await;
+    let admin = Context::system("suite");
+    let mut large = role("large", r#"["get","list"]"#);
+    large.set(&["metadata", "finalizers"], ["example.com/hold"]);
+    create(&door.registry, &admin, Resource::Roles, large).await.unwrap();
+    let resource = Resource::Roles.group_resource();
+    let update = |object| {
+        let (registry, resource, alice) = (door.registry.clone(), resource.clone(), alice.clone());
+        async move { registry.update(&alice, &resource, Part::Main, object, &UpdateOptions::default()).await }
+    };
+    let mut object = door.registry.get(&resource, "default", "large").await.unwrap().object().clone();
+    object.set(&["metadata", "labels", "a"], "b");
+    assert_eq!(update(object).await.unwrap_err().reason(), Reason::Forbidden);
+    let mut object = door.registry.get(&resource, "default", "large").await.unwrap().object().clone();
+    object.remove(&["metadata", "finalizers"]);
+    assert!(update(object).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_binding_needs_the_roles_rights_or_the_verb_bind() {
+    let (door, alice) = door().await;
+    let admin = Context::system("suite");
+    for name in ["gift", "large"] {
+        create(&door.registry, &admin, Resource::Roles, role(name, r#"["delete"]"#)).await.unwrap();
+    }
+    let bind = |name: &str| create(&door.registry, &alice, Resource::RoleBindings, binding(name));
+    assert_eq!(bind("large").await.unwrap_err().0, Reason::Forbidden);
+    let (reason, message) = bind("nowhere").await.unwrap_err();
+    assert_eq!(
+        (reason, message.as_str()),
+        (Reason::NotFound, "rolebindings.rbac.authorization.k8s.io \"nowhere\" not found")
+    );
+    assert_eq!(bind("gift").await, Ok(()));
+}
