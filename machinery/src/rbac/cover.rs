@@ -109,21 +109,19 @@ fn resource_covered(held: &[String], wanted: &str) -> bool {
 
 /// Joins the verbs of rights to the same resource; those to paths stay as they are.
 fn compact(rights: Vec<Rule>) -> Vec<Rule> {
-    let mut resources: BTreeMap<(Vec<String>, Vec<String>, Vec<String>), Rule> = BTreeMap::new();
-    let mut others = Vec::new();
-    for right in rights {
+    // By what a right is to: the right without its verbs.
+    let mut joined: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
+    let mut compacted = Vec::new();
+    for mut right in rights {
         if right.resources.is_empty() {
-            others.push(right);
+            compacted.push(right);
             continue;
         }
-        let thing = (right.api_groups.clone(), right.resources.clone(), right.resource_names.clone());
-        match resources.get_mut(&thing) {
-            Some(known) => known.verbs.extend(right.verbs),
-            None => drop(resources.insert(thing, right)),
-        }
+        let verbs = std::mem::take(&mut right.verbs);
+        joined.entry(right).or_default().extend(verbs);
     }
-    others.extend(resources.into_values());
-    others
+    compacted.extend(joined.into_iter().map(|(thing, verbs)| Rule { verbs, ..thing }));
+    compacted
 }
 
 /// `{APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "list"]}`.
