@@ -186,3 +186,15 @@ pub const FIELD_SETS: &[&str] = &[
     r#"{"x:y":{},"f:":{"f:a":null},"v:[1,{}]":{},"k:{}":{".":{}}}"#,
     r#"{"f:a":{"f:b":{"f:c":{"f:d":{"f:e":{}}}}}}"#,
 ];
+
+/// Parts of signed tokens; nobody has signed these.
+pub const TOKENS: &[&str] = &[
+    "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJpIiwiYXVkIjpbImEiXSwiZXhwIjo5OTk5OTk5OTk5fQ.c2ln",
+    "eyJhbGciOiJub25lIn0.eyJpc3MiOiJpIn0.",
+    "eyJpc3MiOiJpIiwiYXVkIjoiYSIsImt1YmVybmV0ZXMuaW8iOnsibmFtZXNwYWNlIjoibiJ9fQ",
+    "eyJpc3MiOiJrdWJlcm5ldGVzL3NlcnZpY2VhY2NvdW50In0",
+    "eyJleHAiOjFlMzA4LCJuYmYiOi0xZTMwOCwiaXNzIjoiaSJ9",
+    "W10.W10.W10",
+    "..",
+    "abcdef.0123456789abcdef",
+];

@@ -73,6 +73,7 @@ targets! {
     accept_headers on ACCEPT,
     authorization_headers on AUTHORIZATION,
     token_files on TOKEN_FILES,
+    service_account_tokens on TOKENS,
     impersonation_headers on IMPERSONATION,
     forwarded_identities on IMPERSONATION,
     json_patches on JSON_PATCHES,

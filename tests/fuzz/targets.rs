@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use portico_auth::authn::{Authority, TokenFile, without_token};
+use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, without_token};
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
+use portico_auth::jwt::{Claims, SigningKey};
 use portico_auth::{Credentials, Outcome, Union};
 use portico_kinds::Kinds;
 use portico_kit::tls::{CertPair, Roots};
@@ -62,6 +63,32 @@ pub fn accept_headers() -> impl Fn(&[u8]) {
         let _ = MediaType::parse(&header);
         let _ =
             negotiate(&header, Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[Form::Table] });
+    }
+}
+
+pub fn service_account_tokens() -> impl Fn(&[u8]) {
+    let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+    let claims = Claims { iss: "i".into(), aud: vec!["a".into()], sub: "s".into(), ..Claims::default() };
+    let real = key.sign(&claims).unwrap();
+    let keys = TokenKeys {
+        issuers: vec!["i".into()],
+        audiences: vec!["a".into()],
+        keys: vec![key.public().clone()],
+    };
+    assert!(keys.read(&real, &[], 0).unwrap().is_some());
+    move |input| {
+        let (input, parts) = (text(input), real.split('.').collect::<Vec<_>>());
+        let spliced = [
+            input.to_string(),
+            format!("{input}.{}.{}", parts[1], parts[2]),
+            format!("{}.{input}.{}", parts[0], parts[2]),
+            format!("{}.{}.{input}", parts[0], parts[1]),
+            format!("{real}{input}"),
+        ];
+        for token in spliced.iter().filter(|token| **token != real) {
+            assert!(!matches!(keys.read(token, &[], 0), Ok(Some(_))), "nobody has signed {token:?}");
+        }
+        let _ = bootstrap_token(&input);
     }
 }
 

@@ -14,4 +14,5 @@ mod kubectl;
 mod load;
 mod malformed;
 mod proxying;
+mod service_accounts;
 mod split;

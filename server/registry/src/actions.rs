@@ -6,7 +6,6 @@
 mod access_review;
 mod rules_review;
 mod self_review;
-mod self_subject_review;
 mod token_request;
 mod token_review;
 
@@ -73,7 +72,6 @@ pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'sta
         ("authorization.k8s.io", "selfsubjectrulesreviews", "") => Some(&rules_review::RulesReview),
         ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_review::SelfReview),
         ("", "serviceaccounts", "token") => Some(&token_request::TokenRequest),
-        ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_subject_review::SelfSubjectReview),
         ("authentication.k8s.io", "tokenreviews", "") => Some(&token_review::TokenReview),
         _ => None,
     }

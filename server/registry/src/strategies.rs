@@ -18,8 +18,8 @@ mod lease;
 mod namespace;
 mod networking;
 mod node;
-mod rbac;
 mod policy;
+mod rbac;
 mod scheduling;
 mod secret;
 mod service;
@@ -37,8 +37,8 @@ use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
 
 use crate::Result;
 use crate::escalation::Grants;
-use crate::options::DeleteOptions;
 use crate::involved::Involved;
+use crate::options::DeleteOptions;
 use crate::registry::Part;
 
 /// Field errors, collected in upstream's order.

@@ -10,20 +10,19 @@ pub(super) struct SelfReview;
 impl Action for SelfReview {
     fn create<'a>(&'a self, asked: Asked<'a>) -> Acting<'a> {
         Box::pin(async move {
-            let UserInfo { name, uid, groups, extra } = &asked.context.user;
             let mut review = Object::new(&asked.served.info.gvk);
             review.set(&["metadata", "creationTimestamp"], time::rfc3339(asked.inner.moment().now));
-            review.set(&["status", "userInfo", "username"], name);
-            if !uid.is_empty() {
-                review.set(&["status", "userInfo", "uid"], uid);
-            }
-            if !groups.is_empty() {
-                review.set(&["status", "userInfo", "groups"], groups);
-            }
-            if !extra.is_empty() {
-                review.set(&["status", "userInfo", "extra"], extra);
-            }
+            write_user(&mut review, ["status", "userInfo"], &asked.context.user);
             Ok(Outcome::Made(review))
         })
     }
+}
+
+/// Writes a user as authentication.k8s.io shows one; what is empty is left to be left out.
+pub(super) fn write_user(object: &mut Object, [outer, inner]: [&str; 2], user: &UserInfo) {
+    let UserInfo { name, uid, groups, extra } = user;
+    object.set(&[outer, inner, "username"], name);
+    object.set(&[outer, inner, "uid"], uid);
+    object.set(&[outer, inner, "groups"], groups);
+    object.set(&[outer, inner, "extra"], extra);
 }

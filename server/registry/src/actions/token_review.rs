@@ -2,7 +2,7 @@
 
 use portico_machinery::{Object, Status};
 
-use super::self_subject_review::write_user;
+use super::self_review::write_user;
 use super::{Acting, Action, Asked, Outcome};
 use crate::Result;
 
@@ -32,7 +32,7 @@ fn answer(review: &mut Object, found: Result<crate::identity::Reviewed, String>)
     match found {
         Ok(found) => {
             review.set(&["status", "authenticated"], true);
-            write_user(review, &["status", "user"], &found.user);
+            write_user(review, ["status", "user"], &found.user);
             review.set(&["status", "audiences"], found.audiences);
         }
         Err(why) => review.set(&["status", "error"], why),

@@ -3,7 +3,7 @@
 //! Version 3 keeps defaults and wraps references; version 2 drops defaults and refers directly.
 
 use indexmap::IndexMap;
-use portico_schema::model::{Emit, ListType, MapType, Union};
+use portico_schema::model::{ListType, MapType, Union};
 use portico_schema::{Field, FieldType, Type, TypeSet};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
