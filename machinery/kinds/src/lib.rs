@@ -33,3 +33,6 @@ mod recorded_tests;
 
 #[cfg(test)]
 mod expiration_tests;
+
+#[cfg(test)]
+mod upstream_tests;
