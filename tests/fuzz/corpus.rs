@@ -162,6 +162,17 @@ pub const URLS: &[&str] = &[
     "HTTPS://A",
 ];
 
+pub const PROTOBUF: &[&str] = &[
+    "k8s\0\n\x0d\n\x02v1\x12\x07Service\x12.\n\x0b\n\x01aZ\x06\n\x01b\x12\x01c\x12\x1f\n\x0c\n\x01h\x18P\"\x05\x08\x01\x1a\x01x\x12\x06\n\x01k\x12\x01v*\x071.2.3.4\x1a\0\"\0",
+    "k8s\0\n\x0d\n\x02v1\x12\x07Service\x12\x08\n\x06B\x04\x08d\x10\0\x1a\0\"\0",
+    "k8s\0\n\x04\n\0\x12\0\x12\0\x1a\0\"\0",
+    "k8s\0\n\x04\n\0\x12\0\x12\n\x12\x08\x1a\x01A:\x03\n\x01v\x1a\0\"\0",
+    "k8s\0",
+    "k8s\0\x0b\x0b\x0b\x0c\x0c\x0c",
+    "k8s",
+    "k8s\0\n\x0d\n\x02v1\x12\x07Service\x12\x02\x12\x7f\x1a\0\"\0",
+];
+
 pub const DURATIONS: &[&str] = &[
     "1s",
     "1h30m",

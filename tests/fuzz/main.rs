@@ -83,6 +83,7 @@ targets! {
     field_sets on FIELD_SETS,
     json_bodies on JSON,
     yaml_bodies on YAML,
+    protobuf_bodies on PROTOBUF,
     pem on PEM,
     kubeconfigs on KUBECONFIGS,
     backend_urls on URLS,

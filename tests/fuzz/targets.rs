@@ -61,8 +61,7 @@ pub fn accept_headers() -> impl Fn(&[u8]) {
             assert!((0.0..=1.0).contains(&media.q), "{media:?}");
         }
         let _ = MediaType::parse(&header);
-        let _ =
-            negotiate(&header, Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[Form::Table] });
+        let _ = negotiate(&header, Offer { encodings: &Encoding::ALL, forms: &[Form::Table] });
     }
 }
 
@@ -234,6 +233,23 @@ pub fn applied_configurations() -> impl Fn(&[u8]) {
             schema.retype(&merged, &gvk),
             schema.compare_raw(&object, &merged),
         );
+    }
+}
+
+/// As the services of the other bodies, and definitions, whose schemas nest.
+pub fn protobuf_bodies() -> impl Fn(&[u8]) {
+    let kinds = Kinds::builtin().unwrap();
+    let of = |name: &str| kinds.iter().find(|kind| kind.gvk.kind == name).unwrap().clone();
+    let kinds = [of("Service"), of("CustomResourceDefinition")];
+    move |body| {
+        for kind in &kinds {
+            let (schema, gvk) = (&kind.schema, &kind.gvk);
+            decodes(schema, gvk, body, Format::Protobuf);
+            let Ok(decoded) = schema.decode(body, Format::Protobuf, gvk) else { continue };
+            let sealed = schema.to_sealed_protobuf(&decoded.object);
+            let again = schema.decode(&sealed, Format::Protobuf, gvk).expect("what we write, we read").object;
+            assert_eq!(schema.to_sealed_protobuf(&again), sealed);
+        }
     }
 }
 

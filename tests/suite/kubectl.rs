@@ -103,9 +103,41 @@ async fn kubectl_creates_applies_waits_and_deletes() {
     prints(&portico, &["create", "-f", config_map.to_str().unwrap()]);
     assert!(prints(&portico, &["get", "configmap", "c", "-o", "yaml"]).contains("a: b"));
     prints(&portico, &["delete", "configmap", "c"]);
+    kubectl_sends_protobuf(&portico);
     assert!(prints(&portico, &["delete", "-f", path]).contains("deleted"));
     let gone = run(&portico, &["get", "apiservice", "v1.applied.example.com"]);
     assert!(String::from_utf8_lossy(&gone.stderr).contains("NotFound"));
+}
+
+/// What `kubectl create` makes of its arguments it sends as protobuf.
+fn kubectl_sends_protobuf(portico: &Portico) {
+    for (args, read, want) in [
+        (
+            &["create", "namespace", "demo"][..],
+            &["get", "ns", "demo", "-o", "jsonpath={.status.phase}"][..],
+            "Active",
+        ),
+        (
+            &["create", "configmap", "c", "-n", "demo", "--from-literal=a=b"],
+            &["get", "configmap", "c", "-n", "demo", "-o", "jsonpath={.data.a}"],
+            "b",
+        ),
+        (
+            &["create", "secret", "generic", "s", "-n", "demo", "--from-literal=a=b"],
+            &["get", "secret", "s", "-n", "demo", "-o", "jsonpath={.data.a}"],
+            "Yg==",
+        ),
+        (
+            &["create", "service", "clusterip", "s", "-n", "demo", "--tcp=80:http"],
+            &["get", "service", "s", "-n", "demo", "-o", "jsonpath={.spec.ports[0].targetPort}"],
+            "http",
+        ),
+    ] {
+        prints(portico, args);
+        assert_eq!(prints(portico, read), want, "{args:?}");
+    }
+    let again = run(portico, &["create", "namespace", "demo"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("(AlreadyExists)"), "{again:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

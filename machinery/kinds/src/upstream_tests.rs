@@ -40,7 +40,12 @@ fn upstreams_own_documents_are_the_same_in_json_and_protobuf() {
         let of_json = info.schema.decode(&json, Format::Json, &info.gvk).unwrap();
         assert!(of_json.strict.is_empty(), "{}: {:?}", info.gvk.kind, of_json.strict);
         let of_protobuf = info.schema.decode(&protobuf, Format::Protobuf, &info.gvk).unwrap().object;
-        assert_eq!(canonical(info, of_protobuf), canonical(info, of_json.object.clone()), "{}", info.gvk.kind);
+        assert_eq!(
+            canonical(info, of_protobuf),
+            canonical(info, of_json.object.clone()),
+            "{}",
+            info.gvk.kind
+        );
         let mut object = of_json.object;
         info.schema.normalise(&mut object);
         let written = info.schema.to_sealed_protobuf(&object);

@@ -135,8 +135,7 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
         (FieldType::Time, Value::String(text)) => timestamp(w, number, time::parse(text), 0),
         (FieldType::MicroTime, Value::String(text)) => {
             let at = time::parse(text);
-            let nanos =
-                at.map_or(0, |at| at.subsec_microsecond() * 1000 + at.subsec_millisecond() * 1_000_000);
+            let nanos = at.map_or(0, |at| at.subsec_microsecond() * 1000);
             timestamp(w, number, at, nanos.into());
         }
         (FieldType::Quantity, Value::String(text)) => quantity(w, number, text),
