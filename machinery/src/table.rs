@@ -34,6 +34,13 @@ pub enum Cell {
     Bool(bool),
     /// The age of something created then; rendered as a duration at the time of the request.
     Age(Option<String>),
+    /// Text and how long ago something happened: `3 (65m ago)`.
+    Ago {
+        /// The text in front.
+        text: String,
+        /// When it happened.
+        at: String,
+    },
 }
 
 impl Cell {
@@ -49,6 +56,9 @@ impl Cell {
             Self::Text(text) => serde_json::to_vec(text),
             Self::Integer(n) => serde_json::to_vec(n),
             Self::Bool(b) => serde_json::to_vec(b),
+            Self::Ago { text, at } => {
+                serde_json::to_vec(&format!("{text} ({} ago)", time::age(Some(at), now)))
+            }
             Self::Age(created) => serde_json::to_vec(&time::age(created.as_deref(), now)),
         };
         // Scalars always encode.

@@ -8,6 +8,8 @@ mod rules_review;
 mod self_review;
 mod token_request;
 mod token_review;
+mod binding;
+mod eviction;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -73,6 +75,8 @@ pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'sta
         ("authentication.k8s.io", "selfsubjectreviews", "") => Some(&self_review::SelfReview),
         ("", "serviceaccounts", "token") => Some(&token_request::TokenRequest),
         ("authentication.k8s.io", "tokenreviews", "") => Some(&token_review::TokenReview),
+        ("", "bindings", "") | ("", "pods", "binding") => Some(&binding::Binding),
+        ("", "pods", "eviction") => Some(&eviction::Eviction),
         _ => None,
     }
 }

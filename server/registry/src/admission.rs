@@ -2,6 +2,8 @@
 //!
 //! And the kinds' own plugins, asked once a write is valid.
 
+mod plugins;
+
 use portico_machinery::status::Cause;
 use portico_machinery::{GroupResource, Object, Status};
 

@@ -53,6 +53,7 @@ impl Inner {
             let versions = self.versions(served, Part::Main);
             managed_fields::track(&versions, &Object::default(), &mut object, manager, moment.now);
         }
+        self.shape(served, &mut object, None).await?;
         served.strategy.claim(&mut object, &context.user);
         let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
             self.create_generated(context, served, object, options, moment).await

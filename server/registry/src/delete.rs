@@ -1,4 +1,6 @@
-//! Delete (rule 6.7): preconditions, finalizers, propagation; removal or a mark.
+//! Delete (rule 6.7): preconditions, finalizers, propagation, grace; removal or a mark.
+
+mod grace;
 
 use std::sync::Arc;
 
@@ -13,13 +15,15 @@ use crate::served::Served;
 use crate::stored::{self, Stored};
 use crate::strategies::{Moment, OwnDelete};
 use crate::{draft, failure, system};
+use grace::Grace;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
 /// What a delete comes to.
 enum Outcome {
-    Remove,
+    /// It goes; graceful kinds leave marked.
+    Remove(Option<Object>),
     Mark(Object),
     Keep,
 }
@@ -59,8 +63,14 @@ impl Inner {
             Outcome::Keep => {
                 return Ok(Some(Deleted { stored: Stored::new(current.clone()), removed: false }));
             }
-            Outcome::Remove => {
+            Outcome::Remove(None) => {
                 (self.removal(served, current, current.value.clone()).await?, true, current.clone())
+            }
+            Outcome::Remove(Some(mut object)) => {
+                served.stored_info().schema.normalise(&mut object);
+                let value = draft::encode(served, &mut object)?;
+                let last = Record { key, revision: current.revision, value: value.clone() };
+                (self.removal(served, current, value).await?, true, Arc::new(last))
             }
             Outcome::Mark(mut object) => {
                 served.stored_info().schema.normalise(&mut object);
@@ -117,8 +127,11 @@ fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Mo
         OwnDelete::Keep => return Outcome::Keep,
         OwnDelete::Generic => {}
     }
+    if served.info.deletion.graceful {
+        return gracefully(served, new, &old, options, moment);
+    }
     if finalizers.is_empty() {
-        return Outcome::Remove;
+        return Outcome::Remove(None);
     }
     if old.deletion_timestamp().is_none() {
         new.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));
@@ -126,6 +139,32 @@ fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Mo
         system::bump_generation(&mut new);
     }
     if new == old { Outcome::Keep } else { Outcome::Mark(new) }
+}
+
+/// What becomes of an object whose kind waits; `new` has the finalizers that it should have.
+fn gracefully(
+    served: &Served,
+    mut new: Object,
+    old: &Object,
+    options: &DeleteOptions,
+    moment: Moment,
+) -> Outcome {
+    let held = !new.finalizers().is_empty();
+    match grace::decide(old, options.grace_period_seconds, moment.now, |wanted| {
+        served.strategy.grace_period(old, wanted)
+    }) {
+        Grace::Over if held => Outcome::Mark(new),
+        Grace::Over => Outcome::Remove(None),
+        Grace::Pending => Outcome::Keep,
+        Grace::Period { seconds, until, first } => {
+            new.set(&["metadata", "deletionTimestamp"], time::rfc3339(until));
+            new.set(&["metadata", "deletionGracePeriodSeconds"], seconds);
+            if first {
+                system::bump_generation(&mut new);
+            }
+            if seconds > 0 || held { Outcome::Mark(new) } else { Outcome::Remove(Some(new)) }
+        }
+    }
 }
 
 /// The finalizers that an object being deleted should have.

@@ -28,6 +28,7 @@ mod involved;
 mod list;
 mod log;
 mod managed_fields;
+mod modify;
 mod options;
 mod patch;
 mod pod_spec;

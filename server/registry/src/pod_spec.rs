@@ -23,16 +23,14 @@ use portico_machinery::field::Path;
 use portico_machinery::{Cursor, Object, names};
 
 use crate::strategies::Errors;
-use crate::validation::{checks, validate_annotations, validate_labels, values};
+use crate::validation::{checks, tolerations, validate_annotations, validate_labels, values};
 
-pub(crate) use annotations::validate_pod_annotations;
-pub(crate) use defaults::{default_spec, round_to_milli};
-pub(crate) use images::pull_policy;
-pub(crate) use resources::{
-    container_resource_name, container_resources, is_standard_container_resource, resource_name,
-};
-pub(crate) use volumes::validate_claim_spec;
-pub(crate) use warnings::{claim_spec_warnings, pod_warnings};
+pub(crate) use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
+pub(crate) use containers::is_sidecar;
+pub(crate) use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations};
+pub(crate) use resources::{container_resource_name, total};
+pub(crate) use volumes::claims::validate_claim_spec;
+pub(crate) use warnings::pod_warnings;
 
 /// Whose spec is judged: some rules are for pods alone, some for templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ pub(crate) enum Of {
 
 /// Sets what absent fields of a template (`metadata` and `spec`) hold, behind the data's own defaults.
 pub(crate) fn default_template(template: &mut Object) {
-    defaults::drop_old_annotations(template);
+    drop_old_annotations(template);
     template.edit(&["spec"], default_spec);
 }
 
@@ -65,7 +63,7 @@ pub(crate) fn validate_template(template: &Cursor<'_>, errors: &mut Errors) {
     let spec = template.field("spec");
     validate_pod_annotations(&metadata.field("annotations"), &spec, &annotations, errors);
     validate_spec(&spec, Of::Template, errors);
-    annotations::validate_profiles_agree(&metadata.field("annotations"), &spec, errors);
+    validate_profiles_agree(&metadata.field("annotations"), &spec, errors);
     let ephemeral = spec.field("ephemeralContainers");
     if !ephemeral.is_empty() {
         errors.push(ephemeral.forbidden("ephemeral containers not allowed in pod template"));
@@ -116,7 +114,7 @@ fn names(spec: &Cursor<'_>, errors: &mut Errors) {
     checks::between(&spec.field("activeDeadlineSeconds"), 1, i64::from(i32::MAX), deadline, errors);
     checks::optional(&spec.field("hostname"), values::label, errors);
     checks::optional(&spec.field("subdomain"), values::label, errors);
-    scheduling::tolerations(&spec.field("tolerations"), errors);
+    tolerations::tolerations(&spec.field("tolerations"), errors);
     network::host_aliases(&spec.field("hostAliases"), errors);
     checks::optional(&spec.field("priorityClassName"), names::dns1123_subdomain, errors);
     if spec.field("runtimeClassName").is_present() {

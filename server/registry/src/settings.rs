@@ -25,6 +25,8 @@ pub struct Settings {
     pub bookmark_period: Duration,
     /// How long a read waits for a revision that the store has not reached.
     pub future_revision_wait: Duration,
+    /// Admission plugins that are off, by upstream's names (`--disable-admission-plugins`).
+    pub disabled_admission_plugins: Vec<String>,
     /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
     /// the default one first.
     pub service_ranges: Vec<IpNet>,
@@ -50,6 +52,7 @@ impl Default for Settings {
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
             identity: None,
+            disabled_admission_plugins: Vec::new(),
         }
     }
 }

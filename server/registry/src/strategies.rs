@@ -160,6 +160,11 @@ pub(crate) trait Strategy: Send + Sync {
         None
     }
 
+    /// Seconds that a graceful kind's object is given to end, from what the caller wants.
+    fn grace_period(&self, _object: &Object, wanted: Option<i64>) -> i64 {
+        wanted.unwrap_or(0)
+    }
+
     /// A refusal before anything of a delete is looked at.
     fn check_delete(&self, _resource: &GroupResource, _name: &str) -> Option<Status> {
         None
@@ -192,6 +197,11 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// An annotation that upstream holds in a field of its own, so that rows of tables do not carry it.
     fn annotation_for_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why an object of which these selectable fields are known is done for good: reason and message of its row.
+    fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
         None
     }
 

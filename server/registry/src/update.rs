@@ -149,6 +149,9 @@ impl Inner {
             let versions = self.versions(served, place.part);
             managed_fields::track(&versions, old, &mut new, manager, moment.now);
         }
+        if place.part == Part::Main {
+            self.shape(served, &mut new, Some(old)).await?;
+        }
         let entries = new.remove(&MANAGED_FIELDS);
         let beginning = Beginning {
             inner: self,
@@ -308,7 +311,7 @@ fn warnings_of(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> V
 /// Canonical form and the generation, which compares canonical forms.
 fn finish(served: &Served, part: Part<'_>, new: &mut Object, old: &Object) {
     served.stored_info().schema.normalise(new);
-    if part == Part::Main && served.info.generation.changes(new, old) {
+    if part != Part::Subresource("status") && served.info.generation.changes(new, old) {
         new.set(&["metadata", "generation"], old.generation() + 1);
         served.stored_info().schema.normalise(new);
     }

@@ -84,7 +84,15 @@ impl Renderer<'_> {
             }
             cell.render(self.now, out);
         }
-        out.extend_from_slice(b"],\"object\":");
+        out.push(b']');
+        let field = |name: &str| record.value.field(name).unwrap_or_default().to_owned();
+        if let Some((reason, message)) = self.served.strategy.completion(&field) {
+            let condition = format!(
+                ",\"conditions\":[{{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"{reason}\",\"message\":\"{message}\"}}]"
+            );
+            out.extend_from_slice(condition.as_bytes());
+        }
+        out.extend_from_slice(b",\"object\":");
         match self.include {
             Include::None => out.extend_from_slice(b"null"),
             Include::Metadata => out.extend_from_slice(&self.row_metadata(record, self.table_version())),

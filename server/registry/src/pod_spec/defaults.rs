@@ -15,7 +15,7 @@ const OLD_ANNOTATIONS: [&str; 4] = [
 ];
 
 /// Removes annotations that once held init containers.
-pub(super) fn drop_old_annotations(object: &mut Object) {
+pub(crate) fn drop_old_annotations(object: &mut Object) {
     for key in OLD_ANNOTATIONS {
         object.remove(&["metadata", "annotations", key]);
     }

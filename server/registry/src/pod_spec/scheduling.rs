@@ -154,45 +154,6 @@ fn spread_keys(constraint: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Tolerations of taints.
-pub(crate) fn tolerations(tolerations: &Cursor<'_>, errors: &mut Errors) {
-    for toleration in tolerations.items() {
-        let [key, operator, value, effect] =
-            ["key", "operator", "value", "effect"].map(|field| toleration.field(field));
-        if !key.str().is_empty() {
-            checks::follows(&key, names::qualified_name, errors);
-        }
-        if key.str().is_empty() && operator.str() != "Exists" {
-            errors.push(operator.invalid_text(
-                "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
-            ));
-        }
-        if toleration.field("tolerationSeconds").is_present() && effect.str() != "NoExecute" {
-            errors.push(effect.invalid_text("effect must be 'NoExecute' when `tolerationSeconds` is set"));
-        }
-        match operator.str() {
-            "" | "Equal" => {
-                let complaints = names::label_value(value.str());
-                if !complaints.is_empty() {
-                    errors.push(Error::invalid(&operator.path(), value.str(), &complaints.join(";")));
-                }
-            }
-            "Exists" => {
-                if !value.str().is_empty() {
-                    let printed = toleration.printed();
-                    let text = "value must be empty when `operator` is 'Exists'";
-                    errors.push(Error::invalid_printed(&operator.path(), &printed, text));
-                }
-            }
-            "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
-            _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
-        }
-        if !matches!(effect.str(), "" | "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
-            errors.push(effect.not_supported(&["NoSchedule", "PreferNoSchedule", "NoExecute"]));
-        }
-    }
-}
-
 /// Scheduling gates.
 pub(super) fn gates(gates: &Cursor<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();

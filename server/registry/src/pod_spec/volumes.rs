@@ -1,6 +1,6 @@
 //! Volumes of a pod: exactly one source each, and what each source must say.
 
-mod claims;
+pub(super) mod claims;
 mod files;
 mod network;
 
@@ -12,8 +12,6 @@ use portico_machinery::field::Error;
 use super::Of;
 use crate::strategies::Errors;
 use crate::validation::{checks, paths, values};
-
-pub(crate) use claims::validate_claim_spec;
 
 /// Sources in the order in which upstream looks at them, with the name that its errors use.
 const SOURCES: [(&str, &str); 30] = [

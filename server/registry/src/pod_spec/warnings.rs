@@ -7,31 +7,12 @@ use portico_machinery::{Cursor, names};
 
 use super::annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
 use super::{Of, all_containers};
-use crate::validation::values;
+use crate::validation::{node_labels, values};
 
 const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";
 const PREFER_AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// Labels of nodes that got other names.
-const OLD_LABELS: [(&str, &str); 7] = [
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
-    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
-];
 /// Sources of volumes that do nothing any more.
 const OLD_SOURCES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -72,15 +53,11 @@ pub(super) fn of(holder: &Cursor<'_>, of: Of) -> Vec<String> {
     warnings
 }
 
-fn old_label(key: &str) -> Option<&'static str> {
-    OLD_LABELS.iter().find(|(known, _)| *known == key).map(|(_, text)| *text)
-}
-
 fn node_labels(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     let mut keys: Vec<_> = spec.field("nodeSelector").entries().collect();
     keys.sort_unstable_by_key(|(key, _)| *key);
     for (key, at) in keys {
-        warnings.extend(old_label(key).map(|text| format!("{}: {text}", at.path())));
+        warnings.extend(node_labels::deprecation(key).map(|text| format!("{}: {text}", at.path())));
     }
 }
 
@@ -106,7 +83,10 @@ fn affinity(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
 pub(crate) fn node_term(term: &Cursor<'_>, judge_values: bool, warnings: &mut Vec<String>) {
     for requirement in term.field("matchExpressions").items() {
         let key = requirement.field("key");
-        warnings.extend(old_label(key.str()).map(|text| format!("{}: {} is {text}", key.path(), key.str())));
+        warnings.extend(
+            node_labels::deprecation(key.str())
+                .map(|text| format!("{}: {} is {text}", key.path(), key.str())),
+        );
         for value in requirement.field("values").items().filter(|_| judge_values) {
             for text in names::label_value(value.str()) {
                 warnings.push(format!("{}: {} is invalid, {text}", value.path(), value.str()));
@@ -117,7 +97,9 @@ pub(crate) fn node_term(term: &Cursor<'_>, judge_values: bool, warnings: &mut Ve
 
 fn topology_key(at: &Cursor<'_>, warnings: &mut Vec<String>) {
     let key = at.field("topologyKey");
-    warnings.extend(old_label(key.str()).map(|text| format!("{}: {} is {text}", key.path(), key.str())));
+    warnings.extend(
+        node_labels::deprecation(key.str()).map(|text| format!("{}: {} is {text}", key.path(), key.str())),
+    );
 }
 
 fn null_selector(at: &Cursor<'_>, warnings: &mut Vec<String>) {
@@ -144,8 +126,8 @@ fn annotations(annotations: &Cursor<'_>, spec: &Cursor<'_>, warnings: &mut Vec<S
     let mut say = |key: &str, text: &str| {
         warnings.push(format!("{}: {text}", annotations.path().key(key)));
     };
-    if has(PREFER_AVOID) {
-        say(PREFER_AVOID, "deprecated since v1.22; use Taints and Tolerations instead");
+    if let Some(text) = node_labels::deprecation(PREFER_AVOID).filter(|_| has(PREFER_AVOID)) {
+        say(PREFER_AVOID, text);
     }
     if has(CRITICAL) {
         say(CRITICAL, "non-functional in v1.16+; use the \"priorityClassName\" field instead");

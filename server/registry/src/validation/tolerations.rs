@@ -1,5 +1,6 @@
 //! Tolerations, as pods and runtime classes have them.
 
+use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
 use super::checks;
@@ -20,17 +21,26 @@ fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
         ["key", "operator", "value", "effect"].map(|field| toleration.field(field));
     checks::optional(&key, names::qualified_name, errors);
     if key.str().is_empty() && operator.str() != "Exists" {
-        errors.push(operator.invalid(EMPTY_KEY));
+        errors.push(operator.invalid_text(EMPTY_KEY));
     }
     if toleration.field("tolerationSeconds").is_present() && effect.str() != "NoExecute" {
-        errors.push(effect.invalid("effect must be 'NoExecute' when `tolerationSeconds` is set"));
+        errors.push(effect.invalid_text("effect must be 'NoExecute' when `tolerationSeconds` is set"));
     }
     match operator.str() {
-        "Equal" | "" => checks::follows(&value, names::label_value, errors),
+        "Equal" | "" => {
+            // Upstream complains about the value at the operator.
+            let complaints = names::label_value(value.str());
+            if !complaints.is_empty() {
+                errors.push(Error::invalid(&operator.path(), value.str(), &complaints.join(";")));
+            }
+        }
         "Exists" if !value.str().is_empty() => {
-            errors.push(operator.invalid("value must be empty when `operator` is 'Exists'"));
+            let text = "value must be empty when `operator` is 'Exists'";
+            errors.push(Error::invalid_printed(&operator.path(), &toleration.printed(), text));
         }
         "Exists" => {}
+        // Known, but off by default.
+        "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
         _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }
     if !effect.str().is_empty() {

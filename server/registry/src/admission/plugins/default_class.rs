@@ -1,0 +1,77 @@
+//! DefaultStorageClass and DefaultIngressClass: who names no class gets the default one.
+
+use portico_machinery::Object;
+
+use super::{Admitting, Change, Plugin};
+use crate::registry::Inner;
+
+/// A plugin of this kind.
+pub(super) struct DefaultClass {
+    name: &'static str,
+    /// Whose class is set.
+    of: (&'static str, &'static str),
+    field: &'static str,
+    /// Where the class stood before there was a field.
+    old: &'static str,
+    classes: (&'static str, &'static str),
+    /// Annotations of the default class.
+    marks: &'static [&'static str],
+}
+
+/// For claims.
+pub(super) const STORAGE: DefaultClass = DefaultClass {
+    name: "DefaultStorageClass",
+    of: ("", "persistentvolumeclaims"),
+    field: "storageClassName",
+    old: "volume.beta.kubernetes.io/storage-class",
+    classes: ("storage.k8s.io", "storageclasses"),
+    marks: &[
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+    ],
+};
+
+/// For ingresses.
+pub(super) const INGRESS: DefaultClass = DefaultClass {
+    name: "DefaultIngressClass",
+    of: ("networking.k8s.io", "ingresses"),
+    field: "ingressClassName",
+    old: "kubernetes.io/ingress.class",
+    classes: ("networking.k8s.io", "ingressclasses"),
+    marks: &["ingressclass.kubernetes.io/is-default-class"],
+};
+
+impl Plugin for DefaultClass {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn handles(&self, group: &str, resource: &str) -> bool {
+        (group, resource) == self.of
+    }
+
+    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let path = ["spec", self.field];
+            let says = change.new.at(&path).is_present() || change.new.annotation(self.old).is_some();
+            if change.old.is_some() || says {
+                return Ok(());
+            }
+            let classes = inner.all(self.classes.0, self.classes.1).await?;
+            if let Some(class) = marked(&classes, self.marks) {
+                change.new.set(&path, class.name());
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The newest object that an annotation marks as the default; of equally old ones the first by name.
+fn marked<'a>(objects: &'a [Object], annotations: &[&str]) -> Option<&'a Object> {
+    let is_marked = |object: &&Object| annotations.iter().any(|key| object.annotation(key) == Some("true"));
+    let newest = |object: &&Object| {
+        let created = object.creation_timestamp().unwrap_or_default().to_owned();
+        (std::cmp::Reverse(created), object.name().to_owned())
+    };
+    objects.iter().filter(is_marked).min_by_key(newest)
+}

@@ -1,0 +1,36 @@
+//! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
+
+use super::{Admitting, Change, Plugin};
+use crate::registry::Inner;
+
+pub(super) struct StorageObjectInUseProtection;
+
+impl Plugin for StorageObjectInUseProtection {
+    fn name(&self) -> &'static str {
+        "StorageObjectInUseProtection"
+    }
+
+    fn handles(&self, group: &str, resource: &str) -> bool {
+        finalizer(group, resource).is_some()
+    }
+
+    fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let resource = &change.served.resource;
+            let finalizer = finalizer(&resource.group, &resource.resource).filter(|_| change.old.is_none());
+            if let Some(finalizer) = finalizer.filter(|name| !change.new.finalizers().contains(name)) {
+                change.new.push(&["metadata", "finalizers"], finalizer);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn finalizer(group: &str, resource: &str) -> Option<&'static str> {
+    Some(match (group, resource) {
+        ("", "persistentvolumes") => "kubernetes.io/pv-protection",
+        ("", "persistentvolumeclaims") => "kubernetes.io/pvc-protection",
+        ("storage.k8s.io", "volumeattributesclasses") => "kubernetes.io/vac-protection",
+        _ => return None,
+    })
+}

@@ -1,0 +1,36 @@
+//! TaintNodesByCondition: a new node takes no pods before it is ready.
+
+use portico_machinery::Object;
+
+use super::{Admitting, Change, Plugin};
+use crate::registry::Inner;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+pub(super) struct TaintNodesByCondition;
+
+impl Plugin for TaintNodesByCondition {
+    fn name(&self) -> &'static str {
+        "TaintNodesByCondition"
+    }
+
+    fn handles(&self, group: &str, resource: &str) -> bool {
+        (group, resource) == ("", "nodes")
+    }
+
+    fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let path = ["spec", "taints"];
+            let there = change.new.at(&path).items().any(|taint| {
+                taint.field("key").str() == NOT_READY && taint.field("effect").str() == "NoSchedule"
+            });
+            if change.old.is_none() && !there {
+                let mut taint = Object::default();
+                taint.set(&["key"], NOT_READY);
+                taint.set(&["effect"], "NoSchedule");
+                change.new.push_node(&path, taint.into_node());
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! Priority: a pod's number comes from its class; there is one default class at most.
+
+use portico_machinery::Object;
+
+use super::{Admitting, Change, Plugin};
+use crate::Result;
+use crate::registry::Inner;
+
+const GROUP: &str = "scheduling.k8s.io";
+const CLASSES: &str = "priorityclasses";
+const PREEMPT: &str = "PreemptLowerPriority";
+
+pub(super) struct Priority;
+
+impl Plugin for Priority {
+    fn name(&self) -> &'static str {
+        "Priority"
+    }
+
+    fn handles(&self, group: &str, resource: &str) -> bool {
+        matches!((group, resource), ("", "pods") | (GROUP, CLASSES))
+    }
+
+    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            match (change.served.resource.resource.as_str(), change.old) {
+                (CLASSES, _) => only_default(inner, &change).await,
+                (_, None) => create(inner, change).await,
+                (_, Some(old)) => {
+                    for field in ["priority", "preemptionPolicy"] {
+                        if !change.new.at(&["spec", field]).is_present() {
+                            change.new.copy_from(old, &["spec", field]);
+                        }
+                    }
+                    Ok(())
+                }
+            }
+        })
+    }
+}
+
+async fn create(inner: &Inner, change: Change<'_>) -> Result<()> {
+    let name = change.new.str_at("spec.priorityClassName").to_owned();
+    let class = if name.is_empty() {
+        let classes = inner.all(GROUP, CLASSES).await?;
+        let defaults = classes.into_iter().filter(|class| class.at(&["globalDefault"]).bool());
+        defaults.min_by_key(|class| class.at(&["value"]).i64().unwrap_or(0))
+    } else {
+        let found = inner.object_of(GROUP, CLASSES, "", &name).await?;
+        if found.is_none() {
+            return Err(change.forbidden(&format!("no PriorityClass with name {name} was found")));
+        }
+        found
+    };
+    let (mut priority, mut policy) = (0, PREEMPT.to_owned());
+    if let Some(class) = &class {
+        change.new.set(&["spec", "priorityClassName"], class.name());
+        priority = class.at(&["value"]).i64().unwrap_or(0);
+        if let Some(own) = class.at(&["preemptionPolicy"]).opt_str().filter(|own| !own.is_empty()) {
+            own.clone_into(&mut policy);
+        }
+    }
+    agrees(&change, priority, &policy)?;
+    change.new.set(&["spec", "priority"], priority);
+    change.new.set(&["spec", "preemptionPolicy"], policy);
+    Ok(())
+}
+
+/// What the client says must be what is computed.
+fn agrees(change: &Change<'_>, priority: i64, policy: &str) -> Result<()> {
+    if let Some(sent) = change.new.at(&["spec", "priority"]).i64().filter(|sent| *sent != priority) {
+        return Err(change.forbidden(&format!(
+            "the integer value of priority ({sent}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+        )));
+    }
+    let sent = change.new.at(&["spec", "preemptionPolicy"]).opt_str();
+    if let Some(sent) = sent.filter(|sent| *sent != policy) {
+        return Err(change.forbidden(&format!(
+            "the string value of PreemptionPolicy ({sent}) must not be provided in pod spec; priority admission controller computed {policy} from the given PriorityClass name"
+        )));
+    }
+    Ok(())
+}
+
+async fn only_default(inner: &Inner, change: &Change<'_>) -> Result<()> {
+    if !change.new.at(&["globalDefault"]).bool() {
+        return Ok(());
+    }
+    let classes = inner.all(GROUP, CLASSES).await?;
+    let other = |class: &&Object| class.at(&["globalDefault"]).bool() && class.name() != change.new.name();
+    match classes.iter().find(other) {
+        Some(other) => Err(change.forbidden(&format!(
+            "PriorityClass {} is already marked as default. Only one default can exist",
+            other.name()
+        ))),
+        None => Ok(()),
+    }
+}

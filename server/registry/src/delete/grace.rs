@@ -1,0 +1,76 @@
+//! Graceful deletion: how long an object is given to end, and how a later delete may shorten that.
+
+use jiff::{SignedDuration, Timestamp};
+use portico_machinery::{Object, time};
+
+/// What a delete of a graceful kind's object comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Grace {
+    /// Its time is up already: it goes as soon as nothing holds it.
+    Over,
+    /// It is ending, and this delete changes nothing.
+    Pending,
+    /// It gets this long.
+    Period {
+        /// How long.
+        seconds: i64,
+        /// When that ends.
+        until: Timestamp,
+        /// Whether this is the first delete.
+        first: bool,
+    },
+}
+
+/// Decides; `period` is what the kind makes of the seconds that the caller wants.
+pub(super) fn decide(
+    object: &Object,
+    wanted: Option<i64>,
+    now: Timestamp,
+    period: impl FnOnce(Option<i64>) -> i64,
+) -> Grace {
+    let Some(deadline) = object.deletion_timestamp() else {
+        let seconds = period(wanted);
+        return Grace::Period { seconds, until: later(now, seconds), first: true };
+    };
+    let current = object.at(&["metadata", "deletionGracePeriodSeconds"]).i64().unwrap_or(0);
+    match wanted {
+        _ if current == 0 => Grace::Over,
+        Some(wanted) if wanted < current => {
+            let deadline = time::parse(deadline).unwrap_or(now);
+            match later(later(deadline, -current), wanted) {
+                // What is past is not extended, and not left in the past.
+                past if past < now && wanted != 0 => Grace::Period { seconds: 1, until: now, first: false },
+                past if past < now => Grace::Period { seconds: wanted, until: now, first: false },
+                until => Grace::Period { seconds: wanted, until, first: false },
+            }
+        }
+        _ => Grace::Pending,
+    }
+}
+
+fn later(at: Timestamp, seconds: i64) -> Timestamp {
+    at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grace_is_given_once_and_only_shortened() {
+        let now: Timestamp = "2026-01-01T00:00:10Z".parse().unwrap();
+        let mut pod = Object::default();
+        let first = decide(&pod, None, now, |_| 30);
+        assert_eq!(first, Grace::Period { seconds: 30, until: later(now, 30), first: true });
+        pod.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:30Z");
+        pod.set(&["metadata", "deletionGracePeriodSeconds"], 30);
+        assert_eq!(decide(&pod, None, now, |_| 30), Grace::Pending);
+        assert_eq!(decide(&pod, Some(60), now, |_| 60), Grace::Pending);
+        let shorter = decide(&pod, Some(20), now, |_| 20);
+        assert_eq!(shorter, Grace::Period { seconds: 20, until: later(now, 10), first: false });
+        let past = decide(&pod, Some(5), now, |_| 5);
+        assert_eq!(past, Grace::Period { seconds: 1, until: now, first: false });
+        pod.set(&["metadata", "deletionGracePeriodSeconds"], 0);
+        assert_eq!(decide(&pod, None, now, |_| 30), Grace::Over);
+    }
+}

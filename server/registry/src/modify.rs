@@ -1,0 +1,41 @@
+//! Changes of a stored object by the server itself, outside the rules of an update: bindings, budgets, usage.
+
+use portico_machinery::{Object, Status};
+use portico_store::{Txn, TxnError};
+
+use crate::Result;
+use crate::registry::Inner;
+use crate::served::Served;
+use crate::{draft, failure};
+
+impl Inner {
+    /// Puts what `change` makes of an object in its place; tried again when somebody was faster.
+    pub(crate) async fn modify(
+        &self,
+        served: &Served,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        change: impl Fn(&mut Object) -> Result<()> + Send,
+    ) -> Result<Object> {
+        loop {
+            let current = self.recent.stored(self.get(served, namespace, name).await?);
+            let mut object = current.object().clone();
+            change(&mut object)?;
+            served.stored_info().schema.normalise(&mut object);
+            if dry_run || object == *current.object() {
+                return Ok(object);
+            }
+            let value = draft::encode(served, &mut object)?;
+            let (key, revision) = (current.record().key.clone(), current.record().revision);
+            match self.commit(Txn::update(key, revision, value)).await {
+                Ok(_) => return Ok(object),
+                Err(TxnError::Conflict { .. }) => {}
+                Err(TxnError::NotFound { .. }) => {
+                    return Err(Box::new(Status::not_found(&served.resource, name)));
+                }
+                Err(error) => return Err(failure::of_txn(error, &served.resource, name)),
+            }
+        }
+    }
+}
