@@ -8,7 +8,7 @@ use portico_tests::{Backend, Portico};
 use crate::proxying::routed;
 
 /// Whether the tool can be run; says so when it cannot.
-fn there_is(tool: &str) -> bool {
+pub(crate) fn there_is(tool: &str) -> bool {
     let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
         portico_tests::skipped(&format!("no {tool} on the PATH"));
@@ -28,7 +28,7 @@ fn run(portico: &Portico, args: &[&str]) -> Output {
 }
 
 /// What it prints; it must succeed.
-fn prints(portico: &Portico, args: &[&str]) -> String {
+pub(crate) fn prints(portico: &Portico, args: &[&str]) -> String {
     let output = run(portico, args);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "kubectl {args:?}: {out}{err}");

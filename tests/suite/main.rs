@@ -11,6 +11,7 @@ mod durability;
 mod endpoints;
 mod http_api;
 mod kubectl;
+mod kubectl_workloads;
 mod load;
 mod malformed;
 mod proxying;

@@ -19,7 +19,7 @@ impl Selection {
     pub(crate) fn new(served: &Served, labels: &LabelSelector, fields: &FieldSelector) -> Result<Self> {
         let offered = &served.info.selectable;
         if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
-            return Err(Box::new(unknown_field(offered, &term.field)));
+            return Err(Box::new(unknown_field(served, &term.field)));
         }
         let fields = fields.renamed(|field| served.strategy.stored_field(field).into_owned());
         Ok(Self { labels: labels.clone(), fields })
@@ -44,11 +44,12 @@ impl Selection {
     }
 }
 
-fn unknown_field(offered: &[String], field: &str) -> Status {
+fn unknown_field(served: &Served, field: &str) -> Status {
+    let offered = &served.info.selectable;
     let plain = offered.iter().all(|f| matches!(f.as_str(), "metadata.name" | "metadata.namespace"));
     Status::bad_request(if plain && offered.len() == 2 {
         format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
     } else {
-        format!("field label not supported: {field}")
+        served.strategy.unknown_field(field)
     })
 }

@@ -190,6 +190,11 @@ pub(crate) trait Strategy: Send + Sync {
         Cow::Borrowed(field)
     }
 
+    /// What is said of a field that cannot be selected by, where others than the name and namespace can.
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
     /// The cell of a column whose data names a function of the registry.
     fn cell(&self, _function: &str, _object: &Object) -> Cell {
         Cell::Null

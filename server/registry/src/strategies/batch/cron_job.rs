@@ -128,7 +128,7 @@ fn validate_time_zone(zone: &Cursor<'_>, errors: &mut Errors) {
         let text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         errors.push(zone.invalid(text));
     }
-    if !schedule::is_time_zone(name) {
+    if name != "Local" && !schedule::is_time_zone(name) {
         errors.push(zone.invalid(&unknown));
     }
 }

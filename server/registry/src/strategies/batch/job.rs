@@ -31,17 +31,16 @@ impl Strategy for Job {
     }
 
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        let shared = !new.at(&TEMPLATE_LABELS).is_empty();
         if !new.at(&["spec", "manualSelector"]).bool() {
             generate_selector(new);
         }
-        default_labels(new);
+        if shared {
+            default_labels(new);
+        }
     }
 
-    fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: Moment) {
-        default_labels(new);
-    }
-
-    fn prepare_status(&self, new: &mut Object, _old: &Object) {
+    fn canonicalize(&self, new: &mut Object) {
         default_labels(new);
     }
 
@@ -84,6 +83,10 @@ impl Strategy for Job {
         }
     }
 
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label {field:?} not supported for Job")
+    }
+
     fn cell(&self, function: &str, object: &Object) -> Cell {
         match function {
             "job-status" => Cell::text(status_cell(object)),
@@ -116,13 +119,11 @@ fn default_spec(spec: &mut Object) {
         }
         spec.set(&["parallelism"], 1);
     }
-    let backoff = if is_there(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
-    let replacement = if is_there(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
-    for (field, number) in [("backoffLimit", backoff)] {
-        if !is_there(spec, field) {
-            spec.set(&[field], number);
-        }
+    if !is_there(spec, "backoffLimit") {
+        let limit = if is_there(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
+        spec.set(&["backoffLimit"], limit);
     }
+    let replacement = if is_there(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     for (field, word) in [("completionMode", "NonIndexed"), ("podReplacementPolicy", replacement)] {
         if !is_there(spec, field) {
             spec.set(&[field], word);

@@ -49,7 +49,7 @@ fn without_time_zone(text: &str) -> Result<&str, String> {
         return Ok(text);
     };
     let Some((zone, rest)) = rest.split_once(' ') else {
-        return Err("invalid schedule format: runtime error: slice bounds out of range".to_owned());
+        return Err("invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned());
     };
     if !matches!(zone, "" | "UTC" | "Local") && !is_time_zone(zone) {
         return Err(format!("provided bad location {zone}: unknown time zone {zone}"));

@@ -216,11 +216,11 @@ impl<'a> Judge<'a, '_> {
                 "cannot set non-null failedIndexes when backoffLimitPerIndex is null",
             );
         }
-        if self.changed("failedIndexes") || self.changed("completedIndexes") {
-            if let Some(index) = indexes::overlap(&completed, &failed) {
-                let text = format!("failedIndexes and completedIndexes overlap at index: {index}");
-                self.invalid("failedIndexes", &text);
-            }
+        if (self.changed("failedIndexes") || self.changed("completedIndexes"))
+            && let Some(index) = indexes::overlap(&completed, &failed)
+        {
+            let text = format!("failedIndexes and completedIndexes overlap at index: {index}");
+            self.invalid("failedIndexes", &text);
         }
     }
 
