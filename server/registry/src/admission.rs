@@ -16,12 +16,19 @@ use crate::strategies::Write;
 impl Inner {
     /// A write of a new object by whoever asks.
     pub(crate) fn written_by<'a>(&'a self, context: &'a Context, new: &'a Object) -> Write<'a> {
-        Write { user: &context.user, authorizer: &*self.authorizer, part: Part::Main, new, old: None }
+        Write {
+            user: &context.user,
+            verb: "create",
+            authorizer: &*self.authorizer,
+            part: Part::Main,
+            new,
+            old: None,
+        }
     }
 
     /// The kind's own admission plugins, once a write is valid.
     pub(crate) fn admit(&self, served: &Served, write: &Write<'_>) -> Result<()> {
-        let errors = if write.part == Part::Main { served.strategy.permit(write) } else { Vec::new() };
+        let errors = served.strategy.permit(write);
         if !errors.is_empty() {
             let kind = served.stored_info().group_kind();
             return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));

@@ -20,6 +20,7 @@ mod networking;
 mod node;
 mod policy;
 mod rbac;
+mod resource;
 mod scheduling;
 mod secret;
 mod service;
@@ -56,6 +57,8 @@ pub(crate) struct Moment {
 pub(crate) struct Write<'a> {
     /// Who writes.
     pub(crate) user: &'a UserInfo,
+    /// `create`, `update` or `patch`.
+    pub(crate) verb: &'static str,
     /// Who knows what they may do.
     pub(crate) authorizer: &'a dyn Authorizer,
     /// The object or the subresource.
@@ -260,6 +263,10 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("networking.k8s.io", "networkpolicies") => &networking::NetworkPolicy,
         ("networking.k8s.io", "servicecidrs") => &networking::ServiceCidr,
         ("node.k8s.io", "runtimeclasses") => &node::RuntimeClass,
+        ("resource.k8s.io", "deviceclasses") => &resource::DeviceClass,
+        ("resource.k8s.io", "resourceclaims") => &resource::ResourceClaim,
+        ("resource.k8s.io", "resourceclaimtemplates") => &resource::ResourceClaimTemplate,
+        ("resource.k8s.io", "resourceslices") => &resource::ResourceSlice,
         ("scheduling.k8s.io", "priorityclasses") => &scheduling::PriorityClass,
         ("storage.k8s.io", "csidrivers") => &storage::CsiDriver,
         ("storage.k8s.io", "csinodes") => &storage::CsiNode,

@@ -176,7 +176,8 @@ impl Inner {
             served.strategy.count_changes(&mut new, old);
         }
         validate(served, place.part, &new, old)?;
-        let write = Write { part: place.part, old: Some(old), ..self.written_by(context, &new) };
+        let write =
+            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         self.admit(served, &write)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
         warnings.extend(warnings_of(served, place.part, &new, old));

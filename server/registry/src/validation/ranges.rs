@@ -29,6 +29,18 @@ pub(crate) fn canonical_cidr(at: &Cursor<'_>, errors: &mut Errors) -> Option<IpN
     Some(range)
 }
 
+/// An address with the length of its network's prefix, in its one canonical spelling.
+pub(crate) fn interface_address(at: &Cursor<'_>, errors: &mut Errors) {
+    match at.str().parse::<IpNet>() {
+        Err(_) => errors
+            .push(at.invalid("must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)")),
+        Ok(address) if address.to_string() != at.str() => {
+            errors.push(at.invalid(&format!("must be in canonical form ({:?})", address.to_string())));
+        }
+        Ok(_) => {}
+    }
+}
+
 /// The range in a text, or upstream's first complaint.
 pub(crate) fn parse(text: &str) -> Result<IpNet, &'static str> {
     let range: IpNet = text.parse().map_err(|_| NOT_A_RANGE)?;
