@@ -150,7 +150,10 @@ fn paths_that_hand_requests_on_are_described_as_upstream_does() {
     let exec = "/api/v1/namespaces/{namespace}/pods/{name}/exec";
     let want = ["command", "container", "name", "namespace", "stderr", "stdin", "stdout", "tty"];
     assert_eq!(names(&["paths", exec, "parameters"]), want);
-    assert_eq!(document.at(&["paths", exec, "post", "operationId"]).str(), "connectCoreV1PostNamespacedPodExec");
+    assert_eq!(
+        document.at(&["paths", exec, "post", "operationId"]).str(),
+        "connectCoreV1PostNamespacedPodExec"
+    );
     assert_eq!(document.at(&["paths", exec, "get", "x-kubernetes-action"]).str(), "connect");
     let proxy = "/api/v1/namespaces/{namespace}/services/{name}/proxy/{path}";
     assert_eq!(names(&["paths", proxy, "parameters"]), ["name", "namespace", "path", "path"]);

@@ -9,16 +9,24 @@ use portico_proto::convert::{Entry, Payload, PayloadKind};
 /// The kind and the key of an entry.
 pub(crate) type Key = (PayloadKind, String);
 
+/// What stands under a key. An object that was written without saying anything new is news all the same: whoever wrote
+/// it waits until its revision is known everywhere.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Posted {
+    payload: Payload,
+    revision: i64,
+}
+
 /// One facade's view of the board.
 pub(crate) struct BoardReader {
-    reader: Reader<Key, Payload>,
+    reader: Reader<Key, Posted>,
     revision: Arc<Mutex<i64>>,
 }
 
 /// Where other rooms post. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
-    posted: Ledger<Key, Payload>,
+    posted: Ledger<Key, Posted>,
     /// Everything posted that is about objects is of this revision or older. Held while posting and while looking.
     revision: Arc<Mutex<i64>>,
 }
@@ -37,7 +45,8 @@ impl Board {
     ) {
         let mut newest = self.revision.lock();
         let changes = changes.into_iter();
-        self.posted.set(changes.map(|(kind, key, payload)| ((kind, key), payload.map(Arc::new))));
+        let posted = |payload| Arc::new(Posted { payload, revision });
+        self.posted.set(changes.map(|(kind, key, payload)| ((kind, key), payload.map(posted))));
         *newest = revision.max(*newest);
     }
 
@@ -54,19 +63,38 @@ impl BoardReader {
     }
 
     /// What changed since the last look, and the revision of objects that it shows.
-    pub(crate) fn look(&mut self) -> (i64, Vec<(Key, Option<Arc<Payload>>)>) {
+    pub(crate) fn look(&mut self) -> (i64, Vec<(Key, Option<Arc<Posted>>)>) {
         let newest = self.revision.lock();
         (*newest, self.reader.look())
     }
 
     /// Everything, and the revision of objects that it shows.
-    pub(crate) fn look_at_all(&mut self) -> (i64, Vec<(Key, Arc<Payload>)>) {
+    pub(crate) fn look_at_all(&mut self) -> (i64, Vec<(Key, Arc<Posted>)>) {
         let newest = self.revision.lock();
         (*newest, self.reader.look_at_all())
     }
 }
 
 /// What stands under a key, as an entry at this revision.
-pub(crate) fn entry((kind, key): Key, payload: Option<&Payload>, revision: i64) -> Entry {
-    Entry { kind, key, revision, payload: payload.cloned() }
+pub(crate) fn entry((kind, key): Key, posted: Option<&Posted>, revision: i64) -> Entry {
+    Entry { kind, key, revision, payload: posted.map(|posted| posted.payload.clone()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_says_nothing_new_moves_the_revision_all_the_same() {
+        let board = Board::default();
+        let mut reader = board.subscribe();
+        let said = || [(PayloadKind::Setting, "a".to_owned(), Some(Payload::Setting("b".into())))];
+        for revision in [3, 4] {
+            board.post_at(revision, said());
+            let (shown, changes) = reader.look();
+            assert_eq!((shown, changes.len()), (revision, 1));
+        }
+        board.post_at(4, said());
+        assert!(reader.look().1.is_empty());
+    }
 }
