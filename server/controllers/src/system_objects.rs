@@ -4,6 +4,7 @@
 
 pub mod authentication;
 pub mod kubernetes_service;
+pub mod token_tracking;
 
 use std::sync::Arc;
 

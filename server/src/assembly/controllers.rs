@@ -11,7 +11,7 @@ use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
 use portico_controllers::system_objects::authentication::{AuthenticationInfo, RequestHeader};
-use portico_controllers::system_objects::{SystemObjects, kubernetes_service};
+use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
 use portico_kit::certs::FileError;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::metrics;
@@ -25,10 +25,11 @@ use super::hooks::reached;
 use crate::settings::ServerSettings;
 
 /// Upstream's hooks of what is kept here: they pass once everything is being kept.
-const HOOKS: [&str; 3] = [
+const HOOKS: [&str; 4] = [
     "start-cluster-authentication-info-controller",
     "bootstrap-controller",
     "start-kubernetes-service-cidr-controller",
+    "start-legacy-token-tracking-controller",
 ];
 
 /// Tells where the facade is reached.
@@ -59,7 +60,8 @@ pub(super) fn start(
     let (address, told) = watch::channel(settings.advertise_address);
     let range = &settings.service_cluster_ip_range;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
-    let mut kept = vec![authentication(settings)?.object()];
+    let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let mut kept = vec![authentication(settings)?.object(), token_tracking::object(today)];
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
         kept.extend(kubernetes_service::objects(&ranges, first, told));
     }

@@ -1,0 +1,54 @@
+//! The ConfigMap that tells since when the use of legacy tokens leaves a date on their Secrets:
+//! `kube-system/kube-apiserver-legacy-service-account-token-tracking`. Cleaners believe no Secret unused before that.
+
+use jiff::civil::Date;
+use portico_machinery::{GroupResource, GroupVersion, Object};
+
+use super::SystemObject;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
+/// The object that is kept; `today` is UTC's.
+#[must_use]
+pub fn object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject {
+    let resource = GroupResource::new("", "configmaps");
+    SystemObject::new(resource, NAMESPACE, NAME, move |current| since(current, today()))
+}
+
+/// A day that has come stands; another, or none, becomes today.
+fn since(current: Option<&Object>, today: Date) -> Option<Object> {
+    let said = current.and_then(|object| object.at(&["data"]).entry_str("since")?.parse::<Date>().ok());
+    if said.is_some_and(|since| since <= today) {
+        return None;
+    }
+    let mut told = current.cloned().unwrap_or_else(|| {
+        let mut new = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
+        new.set(&["metadata", "namespace"], NAMESPACE);
+        new.set(&["metadata", "name"], NAME);
+        new
+    });
+    told.set(&["data", "since"], today.to_string());
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    #[test]
+    fn the_first_day_stands_and_a_day_to_come_or_none_becomes_today() {
+        let today = date(2026, 11, 22);
+        let day = |object: &Object| object.at(&["data", "since"]).str().to_owned();
+        let mut object = since(None, today).unwrap();
+        assert_eq!(day(&object), "2026-11-22");
+        assert_eq!(since(Some(&object), today), None);
+        assert_eq!(since(Some(&object), date(2027, 1, 1)), None);
+        for wrong in ["2026-11-23", "yesterday"] {
+            object.set(&["data", "since"], wrong);
+            assert_eq!(day(&since(Some(&object), today).unwrap()), "2026-11-22");
+        }
+    }
+}
