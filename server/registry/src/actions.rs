@@ -4,12 +4,12 @@
 //! file of its own; the table below is all that generic code knows of them.
 
 mod access_review;
+mod binding;
+mod eviction;
 mod rules_review;
 mod self_review;
 mod token_request;
 mod token_review;
-mod binding;
-mod eviction;
 
 use std::future::Future;
 use std::pin::Pin;

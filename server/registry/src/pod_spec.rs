@@ -27,8 +27,8 @@ use crate::validation::{checks, tolerations, validate_annotations, validate_labe
 
 pub(crate) use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
 pub(crate) use containers::is_sidecar;
-pub(crate) use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations};
-pub(crate) use resources::{container_resource_name, total};
+pub(crate) use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
+pub(crate) use resources::{container_resource_name, is_extended, resource_name, total};
 pub(crate) use volumes::claims::validate_claim_spec;
 pub(crate) use warnings::pod_warnings;
 

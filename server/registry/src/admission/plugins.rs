@@ -84,7 +84,13 @@ impl Inner {
     }
 
     /// An object of another kind, if it is there.
-    async fn object_of(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Result<Option<Object>> {
+    async fn object_of(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
         let served = self.served(&GroupResource::new(group, resource))?;
         let record = self.read(&served, namespace, name).await?;
         Ok(record.map(|record| crate::stored::decode(&record)))

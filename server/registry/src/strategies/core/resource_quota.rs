@@ -1,0 +1,192 @@
+//! ResourceQuota: what may be counted, in which scopes, and how far it is used up.
+
+use std::collections::BTreeSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object};
+
+use crate::pod_spec::{is_extended, resource_name, round_to_milli};
+use crate::strategies::{Errors, Moment, Strategy};
+use crate::validation::checks;
+
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "services.nodeports",
+    "services.loadbalancers",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+];
+const COMPUTE: [&str; 7] =
+    ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+
+pub(super) struct ResourceQuota;
+
+impl Strategy for ResourceQuota {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        round_to_milli(object, &["spec", "hard"]);
+        for list in ["hard", "used"] {
+            round_to_milli(object, &["status", list]);
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        amounts(&spec.field("hard"), errors);
+        scopes(&spec, errors);
+        scope_selector(&spec, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        let scopes = |object: &Object| -> BTreeSet<String> {
+            object.at(&["spec", "scopes"]).items().map(|scope| scope.str().to_owned()).collect()
+        };
+        if scopes(new) != scopes(old) {
+            let at = new.at(&["spec", "scopes"]);
+            let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
+            errors.push(Error::invalid_printed(&at.path(), &printed, checks::IMMUTABLE));
+        }
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        for list in ["hard", "used"] {
+            amounts(&new.at(&["status", list]), errors);
+        }
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let hard = new.at(&["spec", "hard"]);
+        let mut warnings = Vec::new();
+        for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
+            let (request, limit) = (format!("requests.{name}"), format!("limits.{name}"));
+            let Some(most) = hard.field(&limit).quantity() else { continue };
+            for key in [name, &request] {
+                if let Some(wanted) = hard.field(key).quantity().filter(|wanted| *wanted > most) {
+                    warnings.push(format!(
+                        "ResourceQuota {request} ({wanted}) should be less than {limit} ({most})"
+                    ));
+                }
+            }
+        }
+        warnings
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        let (hard, used) = (object.at(&["status", "hard"]), object.at(&["status", "used"]));
+        let mut words: Vec<String> = hard
+            .entries()
+            .filter(|(name, _)| {
+                (name.split('.').next() == Some("limits")) == (function == "resourcequota-limit")
+            })
+            .map(|(name, most)| format!("{name}: {}/{}", used.entry_str(name).unwrap_or("0"), most.str()))
+            .collect();
+        words.sort_unstable();
+        Cell::text(words.join(", "))
+    }
+}
+
+/// What may be limited, and by how much.
+fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
+    for (name, value) in list.entries() {
+        let path = value.path();
+        let by_count = name.starts_with("count/");
+        if !by_count && resource_name(name, &path, errors) && name == "storage" {
+            errors.push(Error::invalid(&path, name, "must be a standard resource for quota"));
+        }
+        let amount = value.quantity().unwrap_or_default();
+        if amount.is_negative() {
+            errors.push(Error::invalid(&path, amount.to_string(), checks::NOT_NEGATIVE));
+        }
+        if (by_count || COUNTED.contains(&name) || is_extended(name)) && !amount.is_whole() {
+            errors.push(Error::invalid(&path, amount.to_string(), "must be an integer"));
+        }
+    }
+}
+
+fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
+    let list = spec.field("scopes");
+    let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
+    judge_scopes(&known, spec, &list, errors);
+}
+
+fn judge_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
+    for scope in scopes {
+        if !SCOPES.contains(scope) {
+            errors.push(at.invalid("unsupported scope"));
+        }
+        for (resource, _) in spec.field("hard").entries() {
+            let judged =
+                COUNTED.contains(&resource) || COMPUTE.contains(&resource) || resource == "requests.storage";
+            if judged && !covers(scope, resource) {
+                errors.push(at.invalid("unsupported scope applied to resource"));
+            }
+        }
+    }
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            errors.push(at.invalid("conflicting scopes"));
+        }
+    }
+}
+
+fn covers(scope: &str, resource: &str) -> bool {
+    match scope {
+        "BestEffort" => resource == "pods",
+        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        known if SCOPES.contains(&known) => COMPUTE.contains(&resource),
+        _ => true,
+    }
+}
+
+/// Errors stand at the list, without an index.
+fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
+    let list = spec.field("scopeSelector").field("matchExpressions");
+    let path = list.path();
+    let mut scopes = Vec::new();
+    for expression in list.items() {
+        let [scope, operator] = ["scopeName", "operator"].map(|field| expression.field(field));
+        let values = expression.field("values");
+        if !SCOPES.contains(&scope.str()) {
+            errors.push(Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
+        }
+        let by_value = matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass");
+        if !by_value && SCOPES.contains(&scope.str()) && operator.str() != "Exists" {
+            errors.push(Error::invalid(&path.child("operator"), operator.str(), EXISTS_ONLY));
+        }
+        match operator.str() {
+            "In" | "NotIn" if values.is_empty() => {
+                let text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                errors.push(Error::required(&path.child("values"), text));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                errors.push(Error::invalid_printed(&path.child("values"), &values.printed(), text));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => {
+                errors.push(Error::invalid(&path.child("operator"), other, "not a valid selector operator"))
+            }
+        }
+        scopes.push(scope.str());
+    }
+    judge_scopes(&scopes, spec, &list, errors);
+}
+
+const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
