@@ -54,6 +54,17 @@ impl Door {
         Ok(Client { sender, name: self.name, tasks })
     }
 
+    /// A request with a JSON body.
+    pub(crate) fn json(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        let request = Request::builder().method(method).uri(path).header(HOST, self.name);
+        Ok(request.header(CONTENT_TYPE, "application/json").body(Full::new(body.into()))?)
+    }
+
     /// A GET.
     pub(crate) fn get(&self, path: &str) -> Result<Request<Full<Bytes>>, Failure> {
         Ok(Request::get(path).header(HOST, self.name).body(Full::default())?)

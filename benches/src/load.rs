@@ -1,5 +1,6 @@
 //! The load client: connections that are kept, each with one request under way, for a set time.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -48,7 +49,7 @@ impl Load {
         self.latencies.micros(0.99)
     }
 
-    /// Fails when not everything was answered with 200.
+    /// Fails when not everything was answered with 200 or 201.
     pub(crate) fn clean(self, what: &str) -> Result<Self, Failure> {
         match self.errors {
             0 if self.latencies.count() > 0 => Ok(self),
@@ -71,14 +72,33 @@ pub(crate) async fn get(
     connections: usize,
     time: Duration,
 ) -> Result<Load, Failure> {
+    let request = door.get(path)?;
+    drive(door, connections, time, move |_, _| Ok(request.clone())).await
+}
+
+/// Makes the next request of a connection: which connection, and how many it has sent before.
+pub(crate) trait Next:
+    Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static
+{
+}
+impl<F: Fn(usize, usize) -> Result<Request<Full<Bytes>>, Failure> + Send + Sync + 'static> Next for F {}
+
+/// Sends what `next` makes over this many connections for this long.
+pub(crate) async fn drive(
+    door: &Door,
+    connections: usize,
+    time: Duration,
+    next: impl Next,
+) -> Result<Load, Failure> {
+    let next = Arc::new(next);
     let tasks = TaskSet::new();
     let (send, mut receive) = mpsc::channel(connections);
     let begin = Instant::now() + WARM_UP;
     let end = begin + time;
-    for _ in 0..connections {
-        let (door, path, send) = (door.clone(), path.to_owned(), send.clone());
+    for at in 0..connections {
+        let (door, next, send) = (door.clone(), next.clone(), send.clone());
         tasks.spawn_until_cancelled("load", async move {
-            let outcome = connection(&door, &path, begin, end).await;
+            let outcome = connection(&door, at, &*next, begin, end).await;
             // The receiver went away when another connection failed.
             let _ = send.send(outcome).await;
         });
@@ -96,17 +116,22 @@ pub(crate) async fn get(
     };
     let outcome = tokio::time::timeout(WARM_UP + time + GRACE, collect).await;
     tasks.cancel();
-    outcome.map_err(|_| format!("{path}: the load did not end"))??;
+    outcome.map_err(|_| "the load did not end")??;
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
     let per_second = all.nanos.len() as f64 / time.as_secs_f64();
     Ok(Load { per_second, latencies: Latencies::new(all.nanos), errors: all.errors, answers: all.answers })
 }
 
-async fn connection(door: &Door, path: &str, begin: Instant, end: Instant) -> Result<Connection, Failure> {
+async fn connection(
+    door: &Door,
+    at: usize,
+    next: &impl Next,
+    begin: Instant,
+    end: Instant,
+) -> Result<Connection, Failure> {
     let (sender, connection) = door.open().await?;
-    let request = door.get(path)?;
     // One task polls both halves: no wake-ups between tasks that would count as latency.
-    match select(Box::pin(requests(sender, request, begin, end)), connection).await {
+    match select(Box::pin(requests(sender, at, next, begin, end)), connection).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right((Ok(()), requests)) => requests.await,
         Either::Right((Err(error), _)) => Err(error.into()),
@@ -115,7 +140,8 @@ async fn connection(door: &Door, path: &str, begin: Instant, end: Instant) -> Re
 
 async fn requests(
     mut sender: Sender,
-    request: Request<Full<Bytes>>,
+    at: usize,
+    next: &impl Next,
     begin: Instant,
     end: Instant,
 ) -> Result<Connection, Failure> {
@@ -123,8 +149,8 @@ async fn requests(
     let mut sent = Instant::now();
     while sent < end {
         sender.ready().await?;
-        let answer = sender.send_request(request.clone()).await?;
-        let ok = answer.status() == StatusCode::OK;
+        let answer = sender.send_request(next(at, seen.answers)?).await?;
+        let ok = matches!(answer.status(), StatusCode::OK | StatusCode::CREATED);
         drain(answer.into_body()).await?;
         let now = Instant::now();
         seen.answers += 1;

@@ -74,11 +74,17 @@ enum Bench {
     Split,
     /// Memory with 5,000 APIServices and 50 CAs.
     CaMemory,
+    /// GET, POST and PUT of ConfigMaps of 1 KiB.
+    Objects,
+    /// LIST of many ConfigMaps.
+    List,
+    /// Many watches of few changes.
+    Watch,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 8] = [
+const EACH: [Bench; 11] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -87,6 +93,9 @@ const EACH: [Bench; 8] = [
     Bench::DeadBackends,
     Bench::Split,
     Bench::CaMemory,
+    Bench::Objects,
+    Bench::List,
+    Bench::Watch,
 ];
 
 /// What every bench is given.
@@ -150,6 +159,9 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::DeadBackends => figures::dead_backends::measure(setting, report).await,
         Bench::Split => figures::split::measure(setting, report).await,
         Bench::CaMemory => figures::ca_memory::measure(setting, report).await,
+        Bench::Objects => figures::objects::measure(setting, report).await,
+        Bench::List => figures::list::measure(setting, report).await,
+        Bench::Watch => figures::watch::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

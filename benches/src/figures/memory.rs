@@ -9,7 +9,7 @@ use crate::statistics::median;
 use crate::{Failure, Setting};
 
 const NAME: &str = "memory";
-const IDLE_MIB: f64 = 25.0;
+const IDLE_MIB: f64 = 30.0;
 /// After the start, until what the start needed is given back.
 const SETTLE: Duration = Duration::from_secs(5);
 

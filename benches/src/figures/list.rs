@@ -1,0 +1,104 @@
+//! LISTs: 3,000 ConfigMaps of 1 KiB whole, plain and as gzip; 100,000 page by page, and what they take in memory.
+
+use std::time::Duration;
+
+use http::Method;
+use http::header::{ACCEPT_ENCODING, HeaderValue};
+
+use super::objects::{COLLECTION, config_map};
+use crate::https::Door;
+use crate::kube::{Kube, WHY_NOT};
+use crate::load::{Load, drive, get};
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::statistics::{median_of, median_ratio};
+use crate::{Failure, Setting};
+
+const NAME: &str = "list";
+const CLIENTS: usize = 4;
+const SOME: usize = 3_000;
+const MANY: usize = 100_000;
+const WRITERS: usize = 16;
+const GZIP_OF_KUBE: f64 = 3.0;
+const PLAIN_OF_KUBE: f64 = 4.0;
+const PAGE_MS: f64 = 10.0;
+const MANY_MIB: f64 = 250.0;
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    whole(setting, report).await?;
+    pages(setting, report).await
+}
+
+/// Creates `count` objects over as many connections as there are writers.
+async fn fill(door: &Door, count: usize) -> Result<(), Failure> {
+    let writers = (0..WRITERS).map(|writer| async move {
+        let mut client = door.client().await?;
+        for at in (writer..count).step_by(WRITERS) {
+            client.must(Method::POST, COLLECTION, config_map(&format!("object-{at:06}"), 'l')).await?;
+        }
+        Ok::<_, Failure>(())
+    });
+    futures::future::try_join_all(writers).await.map(drop)
+}
+
+async fn gzip(door: &Door, time: Duration) -> Result<Load, Failure> {
+    let maker = door.clone();
+    drive(door, CLIENTS, time, move |_, _| {
+        let mut request = maker.get(COLLECTION)?;
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        Ok(request)
+    })
+    .await
+}
+
+async fn whole(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
+    let mut doors = vec![("portico", portico.door(setting)?)];
+    match &kube {
+        Some(kube) => doors.push(("kube-apiserver", kube.door(setting)?)),
+        None => report.skip("LIST of kube-apiserver", WHY_NOT),
+    }
+    for (_, door) in &doors {
+        fill(door, SOME).await?;
+    }
+    let time = Duration::from_secs(setting.options.seconds);
+    let mut measured = vec![(Vec::new(), Vec::new()); doors.len()];
+    for round in 1..=setting.options.rounds {
+        for ((name, door), (plain, zipped)) in doors.iter().zip(&mut measured) {
+            plain.push(get(door, COLLECTION, CLIENTS, time).await?.clean("LIST")?);
+            zipped.push(gzip(door, time).await?.clean("LIST as gzip")?);
+            let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
+            note(&format!("round {round}: {name:<15} plain {:.0}/s gzip {:.0}/s", last(plain), last(zipped)));
+        }
+    }
+    let rate = |load: &Load| load.per_second;
+    for ((name, _), (plain, zipped)) in doors.iter().zip(&measured) {
+        for (form, loads) in [("plain", plain), ("gzip", zipped)] {
+            let figure = format!("{name}: LIST of {SOME} x 1 KiB, {CLIENTS} clients, {form}");
+            report.add(NAME, figure, median_of(loads, rate), "/s", Goal::None);
+        }
+    }
+    if let [(plain, zipped), (kube_plain, kube_zipped)] = measured.as_slice() {
+        let ratio = median_ratio(plain, kube_plain, rate);
+        report.add(NAME, "plain, of kube-apiserver", ratio, "x", Goal::AtLeast(PLAIN_OF_KUBE));
+        let ratio = median_ratio(zipped, kube_zipped, rate);
+        report.add(NAME, "gzip, of kube-apiserver", ratio, "x", Goal::AtLeast(GZIP_OF_KUBE));
+    }
+    Ok(())
+}
+
+async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let portico = Portico::start(setting).await?;
+    let door = portico.door(setting)?;
+    fill(&door, MANY).await?;
+    let time = Duration::from_secs(setting.options.seconds);
+    let mut rounds = Vec::new();
+    for _ in 0..setting.options.rounds {
+        rounds.push(get(&door, &format!("{COLLECTION}?limit=500"), 1, time).await?.clean("LIST limit=500")?);
+    }
+    let p99 = median_of(&rounds, Load::p99) / 1e3;
+    report.add(NAME, format!("{MANY} objects: LIST limit=500, p99"), p99, "ms", Goal::AtMost(PAGE_MS));
+    let resident = portico.process.resident()?;
+    report.add(NAME, format!("{MANY} objects: resident"), resident, "MiB", Goal::AtMost(MANY_MIB));
+    Ok(())
+}

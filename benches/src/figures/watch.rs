@@ -1,0 +1,179 @@
+//! Watches: from a creation's answer being asked for until every watcher has it; and what a watch takes in memory.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::Method;
+use http_body_util::BodyExt;
+use portico_kit::tasks::TaskSet;
+use tokio::sync::mpsc;
+
+use super::objects::{COLLECTION, config_map};
+use crate::https::{Client, Door};
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::statistics::{Latencies, median_of};
+use crate::{Failure, Setting};
+
+const NAME: &str = "watch";
+const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
+const MANY: Scene = Scene { watchers: 1_000, per_second: 20, goal_ms: 50.0 };
+const CONNECTION_KIB: f64 = 64.0;
+/// After the last creation, until the last event.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// So many watchers, each on a connection of its own, of so many creations a second.
+#[derive(Clone, Copy)]
+struct Scene {
+    watchers: usize,
+    per_second: u32,
+    goal_ms: f64,
+}
+
+struct Round {
+    p99_ms: f64,
+    p50_ms: f64,
+    lost: usize,
+    connection_kib: f64,
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    for scene in [FEW, MANY] {
+        let mut rounds = Vec::new();
+        for at in 1..=setting.options.rounds.min(3) {
+            let round = round(setting, scene).await?;
+            note(&format!("round {at}: {} watchers, p99 {:.1} ms", scene.watchers, round.p99_ms));
+            rounds.push(round);
+        }
+        say(report, scene, &rounds);
+    }
+    Ok(())
+}
+
+fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
+    let Scene { watchers, per_second, goal_ms } = scene;
+    let what = format!("{watchers} watchers, {per_second} creations/s");
+    let p50 = median_of(rounds, |round| round.p50_ms);
+    report.add(NAME, format!("{what}: p50 of an event"), p50, "ms", Goal::None);
+    let p99 = median_of(rounds, |round| round.p99_ms);
+    report.add(NAME, format!("{what}: p99 of an event"), p99, "ms", Goal::AtMost(goal_ms));
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
+    let lost = median_of(rounds, |round| round.lost as f64);
+    report.add(NAME, format!("{what}: events that never came"), lost, "", Goal::AtMost(0.0));
+    if watchers >= MANY.watchers {
+        let kib = median_of(rounds, |round| round.connection_kib);
+        let figure = "memory of a connection with a watch";
+        report.add(NAME, figure, kib, "KiB", Goal::AtMost(CONNECTION_KIB));
+    }
+}
+
+async fn round(setting: &Setting, scene: Scene) -> Result<Round, Failure> {
+    let portico = Portico::start(setting).await?;
+    let door = portico.door(setting)?;
+    let mut writer = door.client().await?;
+    let revision = revision(&mut writer).await?;
+    let before = portico.process.resident()?;
+    let tasks = TaskSet::new();
+    let (seen, mut events) = mpsc::unbounded_channel();
+    let path: Arc<str> =
+        format!("{COLLECTION}?watch=true&allowWatchBookmarks=false&resourceVersion={revision}").into();
+    for _ in 0..scene.watchers {
+        let stream = open(&door, &path).await?;
+        let seen = seen.clone();
+        tasks.spawn_until_cancelled("watcher", read(stream, seen));
+    }
+    let watching = portico.process.resident()?;
+    let count = scene.per_second * u32::try_from(setting.options.seconds)?;
+    let sent = create(&mut writer, scene.per_second, count).await?;
+    let wanted = sent.len() * scene.watchers;
+    let mut nanos = Vec::with_capacity(wanted);
+    let collect = async {
+        while nanos.len() < wanted {
+            let Some((name, at)) = events.recv().await else { break };
+            let sent: Option<&Instant> = sent.get::<usize>(name);
+            if let Some(sent) = sent {
+                nanos.push(u64::try_from(at.duration_since(*sent).as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
+    };
+    // What has not come by then is lost, and told.
+    let _late = tokio::time::timeout(GRACE, collect).await;
+    tasks.cancel();
+    let (lost, latencies) = (wanted - nanos.len(), Latencies::new(nanos));
+    #[expect(clippy::cast_precision_loss, reason = "a thousand watchers")]
+    let connection_kib = (watching - before) * 1024.0 / scene.watchers as f64;
+    let (p50_ms, p99_ms) = (latencies.micros(0.5) / 1e3, latencies.micros(0.99) / 1e3);
+    Ok(Round { p99_ms, p50_ms, lost, connection_kib })
+}
+
+async fn revision(client: &mut Client) -> Result<String, Failure> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: String,
+    }
+    let (_, body) = client.send(Method::GET, &format!("{COLLECTION}?limit=1"), "").await?;
+    Ok(serde_json::from_slice::<List>(&body)?.metadata.resource_version)
+}
+
+/// A watch whose head has arrived, and what keeps its connection going.
+struct Stream {
+    body: hyper::body::Incoming,
+    _connection: TaskSet,
+}
+
+async fn open(door: &Door, path: &str) -> Result<Stream, Failure> {
+    let (mut sender, connection) = door.open().await?;
+    let tasks = TaskSet::new();
+    tasks.spawn_until_cancelled("watch-connection", async move {
+        // Its end is seen by the body.
+        let _ = connection.await;
+    });
+    sender.ready().await?;
+    let answer = sender.send_request(door.get(path)?).await?;
+    if !answer.status().is_success() {
+        return Err(format!("watch: {}", answer.status()).into());
+    }
+    Ok(Stream { body: answer.into_body(), _connection: tasks })
+}
+
+/// Tells which object each event is about, and when it came.
+async fn read(mut stream: Stream, seen: mpsc::UnboundedSender<(usize, Instant)>) {
+    let mut text = Vec::new();
+    while let Some(Ok(frame)) = stream.body.frame().await {
+        let Some(data) = frame.data_ref() else { continue };
+        text.extend_from_slice(data);
+        let now = Instant::now();
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = text.drain(..=end).collect();
+            if let Some(name) = name_of(&line) {
+                // The round is over when nobody listens.
+                let _ = seen.send((name, now));
+            }
+        }
+    }
+}
+
+/// The number in the name `watched-N` of an event's object.
+fn name_of(line: &[u8]) -> Option<usize> {
+    const MARK: &str = "\"name\":\"watched-";
+    let text = std::str::from_utf8(line).ok()?;
+    let rest = &text[text.find(MARK)? + MARK.len()..];
+    rest[..rest.find('"')?].parse().ok()
+}
+
+/// Creates at a steady pace; when each request was sent.
+async fn create(writer: &mut Client, per_second: u32, count: u32) -> Result<Vec<Instant>, Failure> {
+    let mut pace = tokio::time::interval(Duration::from_secs(1) / per_second);
+    let mut sent = Vec::new();
+    for at in 0..count {
+        pace.tick().await;
+        sent.push(Instant::now());
+        writer.must(Method::POST, COLLECTION, config_map(&format!("watched-{at}"), 'w')).await?;
+    }
+    Ok(sent)
+}
