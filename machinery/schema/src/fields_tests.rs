@@ -177,6 +177,13 @@ proptest! {
         prop_assert_eq!(a.intersection(&b), a.difference(&a.difference(&b)));
         prop_assert_eq!(a.difference(&b).union(&a.intersection(&b)), a.clone());
         prop_assert_eq!(a.union(&b).difference(&b), a.difference(&b));
+        let (mut parted, mut below, mut joined) = (a.clone(), a.clone(), a.clone());
+        parted.subtract(&b);
+        below.subtract_below(&b);
+        joined.extend(b.clone());
+        prop_assert_eq!(parted, a.difference(&b));
+        prop_assert_eq!(below, a.recursive_difference(&b));
+        prop_assert_eq!(joined, a.union(&b));
         prop_assert!(a.recursive_difference(&b).difference(&a.difference(&b)).is_empty());
         let mut members = 0;
         a.visit(&mut |_| members += 1);

@@ -1,9 +1,5 @@
 //! `metadata.managedFields`: read into who owns what and since when, and written back.
 
-mod view;
-
-pub use view::Shared;
-
 use std::collections::BTreeMap;
 
 use portico_machinery::Object;

@@ -1,7 +1,6 @@
 //! Entries are read and written as upstream has them, and only valid ones.
 
 use super::*;
-use crate::fields::PathElement;
 
 fn object(entries: &str) -> Object {
     Object::from_json(format!(r#"{{"metadata":{{"name":"x","managedFields":{entries}}}}}"#).as_bytes())
@@ -130,34 +129,4 @@ fn appliers_are_never_merged_and_lonely_versions_stay() {
     let mut managed = managed(&given);
     managed.cap_updaters(10, "ancient-changes");
     assert_eq!(managed.owners.len(), 31);
-}
-
-#[test]
-fn a_view_shows_who_owns_its_field_and_gives_it_back_without_a_time() {
-    let replicas = || vec![PathElement::field("replicas")];
-    let shared = Shared {
-        path: replicas(),
-        version: "apps/v1".into(),
-        view_path: replicas(),
-        view_version: "autoscaling/v1".into(),
-    };
-    let parent = managed(&[
-        "test Apply apps/v1 - 2026-01-01T00:00:01Z replicas,selector",
-        "other Update apps/v1 - 2026-01-01T00:00:01Z paused",
-    ]);
-    let shown = parent.shown(&shared);
-    assert_eq!(rows(&shown), ["test Apply autoscaling/v1 - 2026-01-01T00:00:01Z replicas"]);
-    assert_eq!(parent.clone().written_back(&shown, &shared), parent);
-    for operation in ["Apply", "Update"] {
-        let view = format!("test {operation} autoscaling/v1 scale 2026-01-01T00:00:09Z replicas");
-        let mut want = vec![
-            format!("test {operation} apps/v1 scale - replicas"),
-            "other Update apps/v1 - 2026-01-01T00:00:01Z paused".to_owned(),
-            "test Apply apps/v1 - 2026-01-01T00:00:01Z selector".to_owned(),
-        ];
-        let mut got = rows(&parent.clone().written_back(&managed(&[view.as_str()]), &shared));
-        got.sort();
-        want.sort();
-        assert_eq!(got, want);
-    }
 }

@@ -32,6 +32,31 @@ fn below<'t>(shape: Option<Shape<'t>>, element: &PathElement) -> (Option<TypeRef
     }
 }
 
+/// Whether apply makes one of a value of this shape; nothing where there is nothing to say.
+fn is_atomic(shape: Shape<'_>) -> Option<bool> {
+    match shape {
+        Shape::Map(map) => Some(map.atomic),
+        Shape::List(list) => Some(matches!(list.relation, Relation::Atomic)),
+        Shape::Untyped => Some(true),
+        Shape::Scalar(_) | Shape::Deduced => None,
+    }
+}
+
+/// Whether nobody owns anything inside of what is atomic: then there is nothing to reconcile.
+pub(super) fn fits(types: &TypeSet, root: Map<'_>, set: &Set) -> bool {
+    fits_below(types, Shape::Map(root), set)
+}
+
+fn fits_below(types: &TypeSet, shape: Shape<'_>, set: &Set) -> bool {
+    set.nodes().iter().filter(|node| !node.children.is_empty()).all(|node| {
+        let ty = below(Some(shape), &node.element).0;
+        ty.map(|ty| ty.shape(types)).is_none_or(|shape| match is_atomic(shape) {
+            Some(false) => fits_below(types, shape, &node.children),
+            atomic => atomic.is_none(),
+        })
+    })
+}
+
 /// The set as the type is now: who owned something inside what is atomic now owns the whole of it.
 pub(super) fn reconciled(types: &TypeSet, root: Map<'_>, set: &Set) -> Set {
     reconcile(types, Shape::Map(root), set)
@@ -46,12 +71,7 @@ fn reconcile(types: &TypeSet, shape: Shape<'_>, set: &Set) -> Set {
         if node.children.is_empty() {
             return kept();
         }
-        let atomic = match shape {
-            Shape::Map(map) => map.atomic,
-            Shape::List(list) => matches!(list.relation, Relation::Atomic),
-            Shape::Untyped => true,
-            Shape::Scalar(_) | Shape::Deduced => return kept(),
-        };
+        let Some(atomic) = is_atomic(shape) else { return kept() };
         let (member, children) = if atomic {
             (true, Set::default())
         } else {

@@ -31,8 +31,16 @@ impl Comparison {
 
     /// The same with each of the sets put through a filter.
     #[must_use]
-    pub fn filtered(&self, filter: impl Fn(&Set) -> Set) -> Self {
-        Self { removed: filter(&self.removed), modified: filter(&self.modified), added: filter(&self.added) }
+    pub fn filtered(self, filter: impl Fn(Set) -> Set) -> Self {
+        Self { removed: filter(self.removed), modified: filter(self.modified), added: filter(self.added) }
+    }
+
+    /// What is new or has another value.
+    #[must_use]
+    pub fn changed(&self) -> Set {
+        let mut changed = self.modified.clone();
+        changed.extend(self.added.clone());
+        changed
     }
 }
 

@@ -69,11 +69,13 @@ impl Filter {
 
     /// What passes.
     #[must_use]
-    pub fn of(&self, set: &Set) -> Set {
+    pub fn of(&self, mut set: Set) -> Set {
         match self {
-            Self::Drop(gone) if gone.is_empty() => set.clone(),
-            Self::Drop(gone) => set.recursive_difference(gone),
-            Self::Keep(paths) => kept(set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+            Self::Drop(gone) => {
+                set.subtract_below(gone);
+                set
+            }
+            Self::Keep(paths) => kept(&set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
         }
     }
 }
@@ -141,7 +143,9 @@ impl<'a> At<'a> {
 /// Brings all sets to the types as they are now.
 fn reconcile<K>(versions: &dyn Versions, owners: &mut Owners<K>) {
     for owned in owners.values_mut() {
-        if let Some(schema) = versions.schema(&owned.version) {
+        if let Some(schema) = versions.schema(&owned.version)
+            && !along::fits(schema.types(), schema.shape(), &owned.set)
+        {
             owned.set = along::reconciled(schema.types(), schema.shape(), &owned.set);
         }
     }
@@ -175,8 +179,10 @@ fn take<K: Ord + Clone>(
             known.as_ref()
         };
         let Some(comparison) = comparison else { return false };
-        let conflict = owned.set.intersection(&comparison.modified.union(&comparison.added));
-        owned.set = owned.set.difference(&conflict).difference(&comparison.removed);
+        let mut conflict = owned.set.intersection(&comparison.modified);
+        conflict.extend(owned.set.intersection(&comparison.added));
+        owned.set.subtract(&conflict);
+        owned.set.subtract(&comparison.removed);
         if !conflict.is_empty() {
             conflicts.push((manager.clone(), conflict));
         }
@@ -219,7 +225,7 @@ pub fn apply<K: Ord + Clone>(
     let at = At::new(versions, version)?;
     reconcile(versions, owners);
     let merged = at.schema.merge_applied(live, config)?;
-    let set = versions.filter(version).of(&at.schema.fields_of(config));
+    let set = versions.filter(version).of(at.schema.fields_of(config));
     let last = owners.insert(manager.clone(), Owned { set, version: version.into(), applied: true });
     let new = match last.filter(|last| !last.set.is_empty()) {
         Some(last) => prune(&at, merged, owners, &last),

@@ -198,6 +198,44 @@ impl Set {
         )
     }
 
+    /// Adds what belongs to the other.
+    pub fn extend(&mut self, other: Self) {
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
+        for Node { element, member, children } in other.nodes {
+            let node = self.node_mut(element);
+            node.member |= member;
+            node.children.extend(children);
+        }
+    }
+
+    /// As [`Self::difference`], in place: what costs is the other set, not this one.
+    pub fn subtract(&mut self, other: &Self) {
+        for gone in &other.nodes {
+            let Ok(at) = self.find(&gone.element) else { continue };
+            let node = &mut self.nodes[at];
+            node.member &= !gone.member;
+            node.children.subtract(&gone.children);
+            if node.is_empty() {
+                self.nodes.remove(at);
+            }
+        }
+    }
+
+    /// As [`Self::recursive_difference`], in place.
+    pub fn subtract_below(&mut self, other: &Self) {
+        for gone in &other.nodes {
+            let Ok(at) = self.find(&gone.element) else { continue };
+            let node = &mut self.nodes[at];
+            node.children.subtract_below(&gone.children);
+            if gone.member || node.is_empty() {
+                self.nodes.remove(at);
+            }
+        }
+    }
+
     /// Visits each field, those of a level before those below it.
     pub fn visit<'s>(&'s self, visit: &mut impl FnMut(&[&'s PathElement])) {
         self.visit_below(&mut Vec::new(), visit);

@@ -46,7 +46,7 @@ fn try_track(
     let from_live = !versions.subresource().is_empty() || managed::says_nothing_else(new, live);
     let changed = {
         let (live, new) = (in_version(served, live), in_version(served, new));
-        owned_changes(&served.info.schema.compare(&live, &new)?, versions.filter(&served.api_version))
+        owned_changes(served.info.schema.compare(&live, &new)?, versions.filter(&served.api_version))
     };
     if from_live && changed.is_empty() {
         new.copy_from(live, &FIELD);
@@ -69,8 +69,12 @@ fn try_track(
 }
 
 /// What differs but for what nobody owns.
-pub(super) fn owned_changes(comparison: &Comparison, filter: &Filter) -> Comparison {
-    comparison.filtered(|set| filter.of(set).difference(&UNOWNED))
+pub(super) fn owned_changes(comparison: Comparison, filter: &Filter) -> Comparison {
+    comparison.filtered(|set| {
+        let mut set = filter.of(set);
+        set.subtract(&UNOWNED);
+        set
+    })
 }
 
 /// Gives what was added or modified to whoever updated.
@@ -81,7 +85,7 @@ pub(super) fn credit(
     manager: &str,
     now: Timestamp,
 ) {
-    let set = changed.modified.union(&changed.added);
+    let set = changed.changed();
     if !set.is_empty() {
         let version: Box<str> = versions.served().api_version.as_str().into();
         let manager = Manager {
@@ -92,7 +96,7 @@ pub(super) fn credit(
         };
         managed.times.insert(manager.clone(), time::rfc3339(now).into());
         match managed.owners.get_mut(&manager) {
-            Some(owned) => owned.set = owned.set.union(&set),
+            Some(owned) => owned.set.extend(set),
             None => {
                 managed.owners.insert(manager, Owned { set, version, applied: false });
             }
