@@ -18,6 +18,7 @@ use crate::Result;
 use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
+use crate::connections;
 use crate::forms::{self, Include, Renderer};
 use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
@@ -62,6 +63,11 @@ async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
     let place = Place { part, namespace, name };
     let query = Query::parse(&call.query);
     let request = Request { inner, call, served, query, namespace, place };
+    let target = &call.target;
+    if let Some(connection) = connections::of(&target.group, &target.resource, &target.subresource) {
+        let parameter = |key: &str| request.query.first(key).map(str::to_owned);
+        return inner.connect(connection, &request.served, place, parameter).await;
+    }
     match action {
         Action::Get => request.get().await,
         Action::List => request.list().await,

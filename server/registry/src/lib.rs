@@ -11,6 +11,7 @@ mod answer;
 mod apply;
 mod call;
 pub mod condition;
+mod connections;
 mod create;
 mod delete;
 mod delete_collection;

@@ -7,6 +7,7 @@ use portico_machinery::{GroupVersionResource, Status};
 use crate::Result;
 use crate::actions;
 use crate::call::{Call, Target};
+use crate::connections;
 use crate::registry::{Inner, Part};
 use crate::served::Served;
 
@@ -70,6 +71,7 @@ fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, 
     let Some(subresource) = found else { return Err(Box::new(Status::no_route())) };
     // A subresource of another kind is an action or a view, or it is not there yet.
     let built = subresource.kind == served.info.gvk
+        || connections::of(&target.group, &target.resource, &target.subresource).is_some()
         || actions::of(&target.group, &target.resource, &target.subresource).is_some()
         || served.view(Part::Subresource(&target.subresource)).is_some();
     let verbs: &[String] = if built { &subresource.verbs } else { &[] };

@@ -312,8 +312,7 @@ fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
     let ports: Vec<Cursor<'_>> = container.field("ports").items().collect();
     for (at, port) in ports.iter().enumerate() {
         let host_ip = port.field("hostIP").str();
-        let host = port.field("hostPort").i64().unwrap_or(0);
-        if !host_ip.is_empty() && host == 0 {
+        if !host_ip.is_empty() && port.field("hostPort").i64().unwrap_or(0) == 0 {
             warnings.push(format!("{}: hostIP set without hostPort: {}", port.path(), port.printed()));
         }
         for other in &ports[..at] {
@@ -321,20 +320,17 @@ fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
             if !same("containerPort") || !same("protocol") {
                 continue;
             }
-            let word = if same("hostIP") && same("hostPort") {
-                "duplicate port definition with"
-            } else if !same("hostPort") && host != 0 && other.field("hostPort").i64().unwrap_or(0) != 0 {
-                continue;
-            } else if same("hostPort")
-                && !same("hostIP")
-                && !host_ip.is_empty()
-                && !other.field("hostIP").str().is_empty()
-            {
-                continue;
-            } else if same("hostPort") {
-                "dangerously ambiguous port definition with"
-            } else {
-                "overlapping port definition with"
+            let set = |at: &Cursor<'_>| {
+                [at.field("hostPort").i64().unwrap_or(0) != 0, !at.field("hostIP").str().is_empty()]
+            };
+            let [[port_here, ip_here], [port_there, ip_there]] = [set(port), set(other)];
+            let apart = (!same("hostPort") && port_here && port_there)
+                || (same("hostPort") && !same("hostIP") && ip_here && ip_there);
+            let word = match (same("hostPort"), same("hostIP")) {
+                _ if apart => continue,
+                (true, true) => "duplicate port definition with",
+                (true, false) => "dangerously ambiguous port definition with",
+                (false, _) => "overlapping port definition with",
             };
             warnings.push(format!("{}: {word} {}", port.path(), other.path()));
         }

@@ -64,9 +64,7 @@ pub(crate) fn validate_claim_spec(spec: &Cursor<'_>, errors: &mut Errors) {
     label_selector(&spec.field("selector"), errors);
     access_modes(&modes, errors);
     storage_request(spec, errors);
-    for field in ["storageClassName"] {
-        checks::optional(&spec.field(field), names::dns1123_subdomain, errors);
-    }
+    checks::optional(&spec.field("storageClassName"), names::dns1123_subdomain, errors);
     checks::one_of(&spec.field("volumeMode"), &["Block", "Filesystem"], errors);
     checks::optional(&spec.field("volumeAttributesClassName"), names::dns1123_subdomain, errors);
     sources(spec, errors);
