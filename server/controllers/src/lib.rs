@@ -6,12 +6,14 @@
 pub mod auto_register;
 pub mod availability;
 pub mod expiry;
+pub mod flow_config;
 pub mod garbage;
 pub mod identity;
 pub mod informers;
 pub mod log;
 pub mod namespace;
 pub mod per_namespace;
+pub mod priority_classes;
 pub mod rbac;
 pub mod system_namespaces;
 pub mod system_objects;

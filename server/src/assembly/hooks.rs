@@ -6,8 +6,10 @@ use std::sync::Arc;
 use portico_auth::authz::Rbac;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
+use portico_controllers::flow_config;
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::informers::Informers;
+use portico_controllers::priority_classes;
 use portico_controllers::rbac;
 use portico_controllers::rbac::policy::{Changes, PolicyFeed};
 use portico_controllers::system_namespaces::SystemNamespaces;
@@ -137,6 +139,18 @@ impl Rooms {
         let r = registry.clone();
         hooks.add_post_start("rbac/bootstrap-roles", move |cx: HookContext| async move {
             cx.stop.run_until_cancelled(rbac::bootstrap::reconcile(&r)).await.unwrap_or(Ok(()))
+        })?;
+        let r = registry.clone();
+        hooks.add_post_start(
+            "scheduling/bootstrap-system-priority-classes",
+            move |cx: HookContext| async move {
+                cx.stop.run_until_cancelled(priority_classes::ensure(&r)).await.unwrap_or(Ok(()))
+            },
+        )?;
+        let r = registry.clone();
+        hooks.add_post_start("priority-and-fairness-config-producer", move |cx: HookContext| async move {
+            cx.tasks.spawn("flow-config", flow_config::run(r, cx.tasks.clone()));
+            Ok(())
         })?;
         let (r, lease) = (registry.clone(), IdentityLease::new(identity()));
         hooks.add_post_start(

@@ -1,0 +1,193 @@
+//! Keeps the objects of flow control that are always there (hook `priority-and-fairness-config-producer`).
+//!
+//! Mandatory ones are what they are; suggested ones belong to whoever turns their annotation to false; what carries the
+//! annotation and is no longer among them goes.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::{
+    Context, CreateOptions, DeleteOptions, FlowObject, ListOptions, Part, Registry, UpdateOptions,
+    flow_objects,
+};
+
+/// The group of both kinds.
+const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+/// Whether the server keeps the spec.
+const ANNOTATION: &str = "apf.kubernetes.io/autoupdate-spec";
+/// Upstream's field manager.
+const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
+/// How often all of them are looked at.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// What an object needs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// It is right, or not ours to say.
+    Leave,
+    /// It is missing.
+    Create(Object),
+    /// It should be this.
+    Update(Object),
+}
+
+/// Decides about one of the built-in objects, pure.
+#[must_use]
+pub fn step(builtin: &FlowObject, current: Option<&Object>) -> Step {
+    let Some(current) = current else { return Step::Create(builtin.object.clone()) };
+    let annotated = current.annotation(ANNOTATION).and_then(|text| text.parse::<bool>().ok());
+    // Who has changed a suggested object before the annotation was there has made it theirs.
+    let keeps = builtin.mandatory || annotated.unwrap_or(current.generation() == 1);
+    let mut wanted = current.clone();
+    if builtin.mandatory || annotated.is_none() {
+        wanted.set(&["metadata", "annotations", ANNOTATION], keeps.to_string());
+    }
+    if keeps {
+        let exempt = current.get(&["spec", "exempt"]);
+        wanted.copy_from(&builtin.object, &["spec"]);
+        if let Some(exempt) = exempt.filter(|_| builtin.is("PriorityLevelConfiguration", "exempt")) {
+            wanted.put(&["spec", "exempt"], exempt);
+        }
+    }
+    if wanted == *current { Step::Leave } else { Step::Update(wanted) }
+}
+
+/// Whether an object was once built in and is no longer, pure.
+#[must_use]
+pub fn is_left_over(object: &Object) -> bool {
+    let ours = object.annotation(ANNOTATION).and_then(|text| text.parse().ok()) == Some(true);
+    ours && !flow_objects().iter().any(|builtin| builtin.is(object.kind(), object.name()))
+}
+
+/// Brings all of them into the store once.
+///
+/// # Errors
+/// The first refusal.
+pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
+    let mut present = Vec::new();
+    for resource in [levels(), schemas()] {
+        let listed = registry.list(&resource, "", &ListOptions::default()).await?;
+        present.extend(listed.items.into_iter().map(|stored| (resource.clone(), stored)));
+    }
+    let find = |builtin: &FlowObject| {
+        let mut objects = present.iter().map(|(_, stored)| stored.object());
+        objects.find(|object| builtin.is(object.kind(), object.name()))
+    };
+    let steps: Vec<Step> = flow_objects().iter().map(|builtin| step(builtin, find(builtin))).collect();
+    // All at once: they share a commit.
+    let done = join_all(steps.into_iter().map(|step| carry_out(registry, step))).await;
+    done.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
+    for (resource, stored) in present.iter().filter(|(_, stored)| is_left_over(stored.object())) {
+        match registry.delete(resource, "", stored.name(), &DeleteOptions::default()).await {
+            Err(status) if status.reason() != Reason::NotFound => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Keeps them until `tasks` is cancelled.
+pub async fn run(registry: Registry, tasks: TaskSet) {
+    let keep = async {
+        let mut backoff = Backoff::new(Policy::RECONNECT);
+        loop {
+            let wait = match reconcile(&registry).await {
+                Ok(()) => {
+                    backoff.reset();
+                    PERIOD
+                }
+                Err(status) => {
+                    tracing::warn!(%status, "the objects of flow control are not complete");
+                    backoff.next_wait()
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    };
+    tasks.token().run_until_cancelled(keep).await;
+}
+
+async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
+    let context = Context::system(MANAGER);
+    let resource_of = |object: &Object| if object.kind() == "FlowSchema" { schemas() } else { levels() };
+    match step {
+        Step::Leave => Ok(()),
+        Step::Create(object) => {
+            let resource = resource_of(&object);
+            match registry.create(&context, &resource, object, &CreateOptions::default()).await {
+                Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
+                other => other.map(drop),
+            }
+        }
+        Step::Update(object) => {
+            let resource = resource_of(&object);
+            registry
+                .update(&context, &resource, Part::Main, object, &UpdateOptions::default())
+                .await
+                .map(drop)
+        }
+    }
+}
+
+fn levels() -> GroupResource {
+    GroupResource::new(GROUP, "prioritylevelconfigurations")
+}
+
+fn schemas() -> GroupResource {
+    GroupResource::new(GROUP, "flowschemas")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builtin(kind: &str, name: &str) -> &'static FlowObject {
+        flow_objects().iter().find(|builtin| builtin.is(kind, name)).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_is_made_and_what_is_right_is_left() {
+        let catch_all = builtin("FlowSchema", "catch-all");
+        assert_eq!(step(catch_all, None), Step::Create(catch_all.object.clone()));
+        assert_eq!(step(catch_all, Some(&catch_all.object)), Step::Leave);
+    }
+
+    #[test]
+    fn a_suggested_object_belongs_to_whoever_says_so() {
+        let low = builtin("PriorityLevelConfiguration", "workload-low");
+        let mut edited = low.object.clone();
+        edited.set(&["spec", "limited", "nominalConcurrencyShares"], 1);
+        assert_eq!(step(low, Some(&edited)), Step::Update(low.object.clone()));
+        edited.set(&["metadata", "annotations", ANNOTATION], "false");
+        assert_eq!(step(low, Some(&edited)), Step::Leave);
+        edited.remove(&["metadata", "annotations"]);
+        edited.set(&["metadata", "generation"], 2);
+        let Step::Update(theirs) = step(low, Some(&edited)) else { panic!("it is told whose it is") };
+        assert_eq!(theirs.annotation(ANNOTATION), Some("false"));
+        assert_eq!(theirs.at(&["spec", "limited", "nominalConcurrencyShares"]).i64(), Some(1));
+    }
+
+    #[test]
+    fn a_mandatory_object_is_put_right_but_for_the_shares_of_the_exempt() {
+        let exempt = builtin("PriorityLevelConfiguration", "exempt");
+        let mut edited = exempt.object.clone();
+        edited.set(&["metadata", "annotations", ANNOTATION], "false");
+        edited.set(&["spec", "exempt", "lendablePercent"], 50);
+        let Step::Update(wanted) = step(exempt, Some(&edited)) else { panic!("the annotation is put right") };
+        assert_eq!(wanted.annotation(ANNOTATION), Some("true"));
+        assert_eq!(wanted.at(&["spec", "exempt", "lendablePercent"]).i64(), Some(50));
+    }
+
+    #[test]
+    fn only_our_own_left_overs_go() {
+        let mut object = builtin("FlowSchema", "probes").object.clone();
+        assert!(!is_left_over(&object));
+        object.set(&["metadata", "name"], "once");
+        assert!(is_left_over(&object));
+        object.remove(&["metadata", "annotations"]);
+        assert!(!is_left_over(&object));
+    }
+}

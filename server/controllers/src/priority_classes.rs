@@ -1,0 +1,67 @@
+//! The two priority classes of the system, made at the start (hook `scheduling/bootstrap-system-priority-classes`).
+//! Nobody may delete or change them, so that making them once is enough.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, Registry};
+
+/// Upstream's limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Name, value and description.
+const CLASSES: [(&str, i64, &str); 2] = [
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
+];
+
+/// Makes what is missing; tries for half a minute.
+///
+/// # Errors
+/// The last refusal.
+pub async fn ensure(registry: &Registry) -> Result<(), String> {
+    let mut backoff = Backoff::new(Policy::RECONNECT);
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let made = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;
+        let Some(status) = made.into_iter().find_map(Result::err) else { return Ok(()) };
+        if tokio::time::Instant::now() >= until {
+            return Err(format!("unable to add default system priority classes: {status}"));
+        }
+        tracing::warn!(%status, "the system's priority classes are not there yet");
+        tokio::time::sleep(backoff.next_wait()).await;
+    }
+}
+
+async fn create(
+    registry: &Registry,
+    (name, value, description): (&str, i64, &str),
+) -> Result<(), Box<Status>> {
+    let resource = GroupResource::new("scheduling.k8s.io", "priorityclasses");
+    if registry.get(&resource, "", name).await.is_ok() {
+        return Ok(());
+    }
+    let mut object = Object::new(&GroupVersionKind {
+        group: "scheduling.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "PriorityClass".to_owned(),
+    });
+    object.set(&["metadata", "name"], name);
+    object.set(&["value"], value);
+    object.set(&["description"], description);
+    let context = Context::system("system:apiserver");
+    match registry.create(&context, &resource, object, &CreateOptions::default()).await {
+        Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
+}
