@@ -208,7 +208,7 @@ fn read_protobuf(
 }
 
 /// Any JSON, in a place of an object that is already so deep.
-pub(crate) fn any(text: &str, depth: usize) -> Result<Value, SyntaxError> {
+pub(crate) fn any_json(text: &str, depth: usize) -> Result<Value, SyntaxError> {
     let mut reader = Reader::below(text, depth);
     let value = reader.any()?;
     reader.end()?;

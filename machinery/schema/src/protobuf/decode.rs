@@ -345,7 +345,7 @@ fn raw(bytes: &[u8], depth: usize) -> Result<Value> {
     if json.is_empty() {
         return Ok(Value::Null);
     }
-    decode::any(&String::from_utf8_lossy(json), depth).map_err(misfit)
+    decode::any_json(&String::from_utf8_lossy(json), depth).map_err(misfit)
 }
 
 /// Whether a scalar is what its type starts with.

@@ -9,6 +9,7 @@ mod harness;
 mod lists;
 mod namespaces;
 mod ownership;
+mod protobuf;
 mod routes;
 mod services;
 mod watches;
