@@ -113,15 +113,8 @@ impl Inner {
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Option<Written>> {
-        let beginning = Beginning {
-            inner: self,
-            served,
-            user: &context.user,
-            verb: "create",
-            part: Part::Main,
-            old: None,
-            dry_run: options.dry_run,
-        };
+        let beginning =
+            Beginning { inner: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
         let further = served.begin(beginning, &mut object).await?;
         prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.

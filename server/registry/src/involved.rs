@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use portico_machinery::{Object, UserInfo};
+use portico_machinery::Object;
 use portico_store::{Key, Operation, TxnError};
 
 use crate::Result;
@@ -21,10 +21,6 @@ pub(crate) struct Beginning<'a> {
     pub(crate) inner: &'a Inner,
     /// The kind.
     pub(crate) served: &'a Served,
-    /// Who writes.
-    pub(crate) user: &'a UserInfo,
-    /// `create`, `update` or `patch`.
-    pub(crate) verb: &'static str,
     /// The object or the subresource.
     pub(crate) part: Part<'a>,
     /// What is there; nothing for a create.

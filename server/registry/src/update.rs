@@ -153,15 +153,8 @@ impl Inner {
             self.shape(served, &mut new, Some(old)).await?;
         }
         let entries = new.remove(&MANAGED_FIELDS);
-        let beginning = Beginning {
-            inner: self,
-            served,
-            user: &context.user,
-            verb: terms.verb(),
-            part: place.part,
-            old: Some(old),
-            dry_run: terms.dry_run,
-        };
+        let beginning =
+            Beginning { inner: self, served, part: place.part, old: Some(old), dry_run: terms.dry_run };
         let further = served.begin(beginning, &mut new).await?;
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, moment);

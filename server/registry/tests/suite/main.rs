@@ -4,6 +4,7 @@
 
 mod access;
 mod apiservices;
+mod defaults_of_others;
 mod deletions;
 mod harness;
 mod lists;

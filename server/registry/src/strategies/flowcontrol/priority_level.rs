@@ -4,7 +4,6 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
 use crate::strategies::{Errors, Moment, Strategy};
-use crate::validation::checks;
 
 const SHARES: i64 = 30;
 const QUEUES_MAX: i64 = 10_000_000;

@@ -7,10 +7,14 @@ use std::net::IpAddr;
 
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
-use portico_machinery::{Cursor, Object, names};
+use portico_machinery::{Cursor, GroupResource, Object, names};
+use portico_store::Operation;
 
+use super::ingress_class::is_default;
+use crate::involved::{Beginning, Involved, Pending};
 use crate::strategies::{Errors, Strategy};
 use crate::validation::{checks, values};
+use crate::{Result, stored};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const NOT_AN_ADDRESS: &str = "must be a DNS name, not an IP address";
@@ -20,6 +24,10 @@ const HOSTS_SHOWN: usize = 3;
 pub(in crate::strategies) struct Ingress;
 
 impl Strategy for Ingress {
+    fn involved(&self) -> Option<&dyn Involved> {
+        Some(self)
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let class = new.at(&["spec", "ingressClassName"]);
         let annotated = new.annotation(CLASS_ANNOTATION);
@@ -76,6 +84,33 @@ impl Strategy for Ingress {
             _ => "80, 443".to_owned(),
         })
     }
+}
+
+impl Involved for Ingress {
+    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
+        Box::pin(default_class(write, new))
+    }
+}
+
+/// Upstream's admission plugin DefaultIngressClass: a new ingress that names no class gets the one that is marked; of
+/// several the newest.
+async fn default_class(write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
+    let named =
+        new.at(&["spec", "ingressClassName"]).is_present() || new.annotation(CLASS_ANNOTATION).is_some();
+    if write.old.is_some() || named {
+        return Ok(Vec::new());
+    }
+    let classes = write.inner.served(&GroupResource::new("networking.k8s.io", "ingressclasses"))?;
+    let snapshot = write.inner.snapshot(&classes).await?;
+    let marked = snapshot.iter().map(|record| stored::decode(record)).filter(is_default);
+    let newest = marked.min_by_key(|class| {
+        let created = class.str_at("metadata.creationTimestamp").to_owned();
+        (std::cmp::Reverse(created), class.name().to_owned())
+    });
+    if let Some(class) = newest {
+        new.set(&["spec", "ingressClassName"], class.name());
+    }
+    Ok(Vec::new())
 }
 
 /// Rules that an old object breaks already bind its new state no more.

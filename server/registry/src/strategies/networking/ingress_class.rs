@@ -42,7 +42,7 @@ impl Strategy for IngressClass {
 
     fn cell(&self, function: &str, object: &Object) -> Cell {
         if function == "ingressclass-name" {
-            let marked = object.annotation(DEFAULT_MARK) == Some("true");
+            let marked = is_default(object);
             return Cell::text(format!("{}{}", object.name(), if marked { " (default)" } else { "" }));
         }
         let reference = object.at(&["spec", "parameters"]);
@@ -55,6 +55,11 @@ impl Strategy for IngressClass {
             group => format!("{kind}.{group}/{name}"),
         })
     }
+}
+
+/// Whether a class is marked as the default one.
+pub(super) fn is_default(class: &Object) -> bool {
+    class.annotation(DEFAULT_MARK) == Some("true")
 }
 
 fn controller(at: &Cursor<'_>, errors: &mut Errors) {

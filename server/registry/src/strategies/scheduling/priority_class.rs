@@ -3,9 +3,12 @@
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, Object, Status};
+use portico_store::Operation;
 
+use crate::involved::{Beginning, Involved, Pending};
 use crate::strategies::{Errors, Strategy};
 use crate::validation::checks;
+use crate::{Result, stored};
 
 const USER_MAX: i64 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
@@ -17,6 +20,10 @@ const SYSTEM: [(&str, i64); 2] =
 pub(in crate::strategies) struct PriorityClass;
 
 impl Strategy for PriorityClass {
+    fn involved(&self) -> Option<&dyn Involved> {
+        Some(self)
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let value = new.at(&["value"]);
         if new.name().starts_with(SYSTEM_PREFIX) {
@@ -50,6 +57,29 @@ impl Strategy for PriorityClass {
     fn cell(&self, _function: &str, object: &Object) -> Cell {
         Cell::Bool(object.at(&["globalDefault"]).bool())
     }
+}
+
+impl Involved for PriorityClass {
+    fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {
+        Box::pin(only_default(write, new))
+    }
+}
+
+/// Upstream's admission plugin Priority: one class at most is the default of pods that name none.
+async fn only_default(write: Beginning<'_>, new: &Object) -> Result<Vec<Operation>> {
+    if !new.at(&["globalDefault"]).bool() {
+        return Ok(Vec::new());
+    }
+    let snapshot = write.inner.snapshot(write.served).await?;
+    let mut others = snapshot.iter().filter(|record| record.key.name() != new.name());
+    let Some(other) = others.find(|record| stored::decode(record).at(&["globalDefault"]).bool()) else {
+        return Ok(Vec::new());
+    };
+    let why = format!(
+        "PriorityClass {} is already marked as default. Only one default can exist",
+        other.key.name()
+    );
+    Err(Box::new(Status::forbidden(&write.served.resource, new.name(), &why)))
 }
 
 fn unknown_system_class(new: &Object) -> Option<String> {
