@@ -28,9 +28,11 @@ use crate::validation::{checks, tolerations, validate_annotations, validate_labe
 pub(crate) use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
 pub(crate) use containers::is_sidecar;
 pub(crate) use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
-pub(crate) use resources::{container_resource_name, is_extended, resource_name, total};
-pub(crate) use volumes::claims::validate_claim_spec;
-pub(crate) use warnings::pod_warnings;
+pub(crate) use resources::{COUNTED, container_resource_name, is_counted, resource_name, total};
+pub(crate) use volumes::claims::{access_modes, validate_claim_spec};
+pub(crate) use volumes::host_path;
+pub(crate) use volumes::network::source as volume_source;
+pub(crate) use warnings::{claim_spec_warnings, fractional_bytes, pod_warnings};
 
 /// Whose spec is judged: some rules are for pods alone, some for templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

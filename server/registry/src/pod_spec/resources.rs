@@ -54,6 +54,24 @@ pub(crate) fn is_extended(name: &str) -> bool {
     !native && !name.starts_with("requests.") && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
+/// Names without a domain whose amounts are whole numbers.
+pub(crate) const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "services.nodeports",
+    "services.loadbalancers",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+];
+
+/// Whether the amounts of a resource are whole numbers.
+pub(crate) fn is_counted(name: &str) -> bool {
+    COUNTED.contains(&name) || is_extended(name)
+}
+
 /// The name of a resource anywhere: qualified, or standard.
 pub(crate) fn resource_name(name: &str, path: &Path, errors: &mut Errors) -> bool {
     let complaints = names::qualified_name(name);

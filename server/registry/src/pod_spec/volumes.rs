@@ -2,7 +2,7 @@
 
 pub(super) mod claims;
 mod files;
-mod network;
+pub(super) mod network;
 
 use std::collections::HashSet;
 

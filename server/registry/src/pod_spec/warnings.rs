@@ -170,7 +170,7 @@ pub(crate) fn claim_spec_warnings(spec: &Cursor<'_>) -> Vec<String> {
     let resources = spec.field("resources");
     let mut warnings = Vec::new();
     for list in ["requests", "limits"] {
-        fraction(&resources.field(list), "storage", &mut warnings);
+        fractional_bytes(&resources.field(list), "storage", &mut warnings);
     }
     warnings
 }
@@ -264,7 +264,8 @@ fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn fraction(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
+/// A number of bytes that is no whole one.
+pub(crate) fn fractional_bytes(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
     let at = list.key(name);
     if let Some(quantity) = at.quantity().filter(|quantity| !quantity.is_whole()) {
         let said = quantity.to_string();
@@ -275,7 +276,7 @@ fn fraction(list: &Cursor<'_>, name: &str, warnings: &mut Vec<String>) {
 
 fn fractions(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
-        fraction(&spec.field("overhead"), name, warnings);
+        fractional_bytes(&spec.field("overhead"), name, warnings);
     }
 }
 
@@ -284,7 +285,7 @@ fn containers(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
         let resources = container.field("resources");
         for name in ["memory", "ephemeral-storage"] {
             for list in ["limits", "requests"] {
-                fraction(&resources.field(list), name, warnings);
+                fractional_bytes(&resources.field(list), name, warnings);
             }
         }
         hidden_variables(&container, warnings);

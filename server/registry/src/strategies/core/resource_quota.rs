@@ -6,7 +6,7 @@ use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object};
 
-use crate::pod_spec::{is_extended, resource_name, round_to_milli};
+use crate::pod_spec::{COUNTED, is_counted, resource_name, round_to_milli};
 use crate::strategies::{Errors, Moment, Strategy};
 use crate::validation::checks;
 
@@ -18,17 +18,6 @@ const SCOPES: [&str; 7] = [
     "PriorityClass",
     "CrossNamespacePodAffinity",
     "VolumeAttributesClass",
-];
-const COUNTED: [&str; 9] = [
-    "pods",
-    "resourcequotas",
-    "services",
-    "services.nodeports",
-    "services.loadbalancers",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
 ];
 const COMPUTE: [&str; 7] =
     ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
@@ -114,7 +103,7 @@ fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
         if amount.is_negative() {
             errors.push(Error::invalid(&path, amount.to_string(), checks::NOT_NEGATIVE));
         }
-        if (by_count || COUNTED.contains(&name) || is_extended(name)) && !amount.is_whole() {
+        if (by_count || is_counted(name)) && !amount.is_whole() {
             errors.push(Error::invalid(&path, amount.to_string(), "must be an integer"));
         }
     }
