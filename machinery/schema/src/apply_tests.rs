@@ -345,154 +345,156 @@ fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
     (live, owners.iter().map(|(manager, owned)| (manager.clone(), printed(&owned.set))).collect())
 }
 
+/// Writes one after another, what the object is then, and who owns what of it.
+type History = (&'static [&'static str], &'static str, &'static [(&'static str, &'static str)]);
+
+/// The published histories.
+const HISTORIES: &[History] = &[
+    // Leaves.
+    (
+        &[
+            r#"apply d v1 {"numeric":1,"string":"s"}"#,
+            r#"apply d v1 {"numeric":2,"string":"n","bool":false}"#,
+        ],
+        r#"{"numeric":2,"string":"n","bool":false}"#,
+        &[("d", ".bool .numeric .string")],
+    ),
+    (
+        &[r#"apply d v1 {"numeric":1,"string":"s","bool":true}"#, r#"apply d v1 {"string":"n"}"#],
+        r#"{"string":"n"}"#,
+        &[("d", ".string")],
+    ),
+    (
+        &[
+            r#"apply d v1 {"numeric":1,"string":"s"}"#,
+            r#"update c v1 {"numeric":1,"string":"c","bool":true}"#,
+            r#"apply d v1 {"numeric":2,"string":"u"}"#,
+            r#"! c.string"#,
+            r#"force d v1 {"numeric":2,"string":"u"}"#,
+        ],
+        r#"{"numeric":2,"string":"u","bool":true}"#,
+        &[("c", ".bool"), ("d", ".numeric .string")],
+    ),
+    (
+        &[
+            r#"apply d v1 {"numeric":1,"string":"s","bool":false}"#,
+            r#"update c v1 {"numeric":1,"string":"c","bool":true}"#,
+            r#"apply d v1 {}"#,
+        ],
+        r#"{"string":"c","bool":true}"#,
+        &[("c", ".bool .string")],
+    ),
+    // Sets.
+    (
+        &[r#"apply d v1 {"setStr":["a","c"]}"#, r#"apply d v1 {"setStr":["a","b","c","d"]}"#],
+        r#"{"setStr":["a","b","c","d"]}"#,
+        &[("d", r#".setStr[="a"] .setStr[="b"] .setStr[="c"] .setStr[="d"]"#)],
+    ),
+    (
+        &[
+            r#"apply d v1 {"setStr":["a","b"]}"#,
+            r#"update c v2 {"setStr":["a","b","c"]}"#,
+            r#"apply d v1 {"setStr":["a"]}"#,
+        ],
+        r#"{"setStr":["a","c"]}"#,
+        &[("c", r#".setStr[="c"]"#), ("d", r#".setStr[="a"]"#)],
+    ),
+    (
+        &[r#"update u v1 {"setNumeric":[1,1,3,4]}"#],
+        r#"{"setNumeric":[1,1,3,4]}"#,
+        &[("u", ".setNumeric .setNumeric[=1] .setNumeric[=3] .setNumeric[=4]")],
+    ),
+    (
+        &[
+            r#"update u v1 {"setNumeric":[1,1,3,4]}"#,
+            r#"apply a v1 {"setNumeric":[1]}"#,
+            "! u.setNumeric[=1]",
+            r#"force a v1 {"setNumeric":[1]}"#,
+        ],
+        r#"{"setNumeric":[1,3,4]}"#,
+        &[("a", ".setNumeric[=1]"), ("u", ".setNumeric .setNumeric[=3] .setNumeric[=4]")],
+    ),
+    (
+        &[r#"update one v1 {"setNumeric":[1,3]}"#, r#"update two v1 {"setNumeric":[1,1,3]}"#],
+        r#"{"setNumeric":[1,1,3]}"#,
+        &[("one", ".setNumeric .setNumeric[=3]"), ("two", ".setNumeric[=1]")],
+    ),
+    // Lists by key.
+    (
+        &[
+            r#"apply one v1 {"named":[{"name":"a"},{"name":"b"},{"name":"c"}]}"#,
+            r#"apply two v2 {"named":[{"name":"c"},{"name":"d"}]}"#,
+            r#"apply one v1 {"named":[{"name":"a"}]}"#,
+        ],
+        r#"{"named":[{"name":"a"},{"name":"c"},{"name":"d"}]}"#,
+        &[
+            ("one", r#".named[name="a"] .named[name="a"].name"#),
+            ("two", r#".named[name="c"] .named[name="c"].name .named[name="d"] .named[name="d"].name"#),
+        ],
+    ),
+    (
+        &[
+            r#"apply one v1 {"named":[{"name":"a","value":0}]}"#,
+            r#"apply two v2 {"named":[{"name":"a","value":1}]}"#,
+            r#"! one.named[name="a"].value"#,
+            r#"apply two v2 {"named":[{"name":"a","value":0}]}"#,
+        ],
+        r#"{"named":[{"name":"a","value":0}]}"#,
+        &[
+            ("one", r#".named[name="a"] .named[name="a"].name .named[name="a"].value"#),
+            ("two", r#".named[name="a"] .named[name="a"].name .named[name="a"].value"#),
+        ],
+    ),
+    (
+        &[
+            r#"apply d v1 {"named":[{"name":"a","lists":["b","c"]}]}"#,
+            r#"apply d v1 {"named":[{"name":"a","lists":["a","c"]}]}"#,
+        ],
+        r#"{"named":[{"name":"a","lists":["a","c"]}]}"#,
+        &[(
+            "d",
+            r#".named[name="a"] .named[name="a"].lists[="a"] .named[name="a"].lists[="c"] .named[name="a"].name"#,
+        )],
+    ),
+    // Structs and maps.
+    (&[r#"apply d v1 {"struct":{"name":"a","value":1}}"#, r#"apply d v1 {}"#], r#"{}"#, &[]),
+    (
+        &[
+            r#"apply d v1 {"struct":{"name":"a"}}"#,
+            r#"update c v1 {"struct":{"name":"a","value":1}}"#,
+            r#"apply d v1 {}"#,
+        ],
+        r#"{"struct":{"value":1}}"#,
+        &[("c", ".struct.value")],
+    ),
+    (
+        &[
+            r#"apply d v1 {"struct":{"name":"a"}}"#,
+            r#"update c v1 {"struct":{"name":"b","value":1}}"#,
+            r#"apply d v1 {"struct":null}"#,
+        ],
+        r#"{"struct":{"name":"b","value":1}}"#,
+        &[("c", ".struct.name .struct.value"), ("d", ".struct")],
+    ),
+    (
+        &[r#"apply d v1 {"maps":{"a":{"b":{"c":null}}}}"#, r#"apply d v1 {"maps":{"a":{"d":{"c":null}}}}"#],
+        r#"{"maps":{"a":{"d":{"c":null}}}}"#,
+        &[("d", ".maps.a .maps.a.d .maps.a.d.c")],
+    ),
+    (
+        &[
+            r#"apply one v1 {"any":{"a":1,"b":{"c":2}}}"#,
+            r#"apply two v1 {"any":{"b":{"d":3}}}"#,
+            r#"apply one v1 {"any":{"a":1}}"#,
+        ],
+        r#"{"any":{"a":1,"b":{"d":3}}}"#,
+        &[("one", ".any.a"), ("two", ".any.b .any.b.d")],
+    ),
+];
+
 #[test]
 fn histories_end_as_published() {
-    let rows: Vec<(&[&str], &str, &[(&str, &str)])> = vec![
-        // Leaves.
-        (
-            &[
-                r#"apply d v1 {"numeric":1,"string":"s"}"#,
-                r#"apply d v1 {"numeric":2,"string":"n","bool":false}"#,
-            ],
-            r#"{"numeric":2,"string":"n","bool":false}"#,
-            &[("d", ".bool .numeric .string")],
-        ),
-        (
-            &[r#"apply d v1 {"numeric":1,"string":"s","bool":true}"#, r#"apply d v1 {"string":"n"}"#],
-            r#"{"string":"n"}"#,
-            &[("d", ".string")],
-        ),
-        (
-            &[
-                r#"apply d v1 {"numeric":1,"string":"s"}"#,
-                r#"update c v1 {"numeric":1,"string":"c","bool":true}"#,
-                r#"apply d v1 {"numeric":2,"string":"u"}"#,
-                r#"! c.string"#,
-                r#"force d v1 {"numeric":2,"string":"u"}"#,
-            ],
-            r#"{"numeric":2,"string":"u","bool":true}"#,
-            &[("c", ".bool"), ("d", ".numeric .string")],
-        ),
-        (
-            &[
-                r#"apply d v1 {"numeric":1,"string":"s","bool":false}"#,
-                r#"update c v1 {"numeric":1,"string":"c","bool":true}"#,
-                r#"apply d v1 {}"#,
-            ],
-            r#"{"string":"c","bool":true}"#,
-            &[("c", ".bool .string")],
-        ),
-        // Sets.
-        (
-            &[r#"apply d v1 {"setStr":["a","c"]}"#, r#"apply d v1 {"setStr":["a","b","c","d"]}"#],
-            r#"{"setStr":["a","b","c","d"]}"#,
-            &[("d", r#".setStr[="a"] .setStr[="b"] .setStr[="c"] .setStr[="d"]"#)],
-        ),
-        (
-            &[
-                r#"apply d v1 {"setStr":["a","b"]}"#,
-                r#"update c v2 {"setStr":["a","b","c"]}"#,
-                r#"apply d v1 {"setStr":["a"]}"#,
-            ],
-            r#"{"setStr":["a","c"]}"#,
-            &[("c", r#".setStr[="c"]"#), ("d", r#".setStr[="a"]"#)],
-        ),
-        (
-            &[r#"update u v1 {"setNumeric":[1,1,3,4]}"#],
-            r#"{"setNumeric":[1,1,3,4]}"#,
-            &[("u", ".setNumeric .setNumeric[=1] .setNumeric[=3] .setNumeric[=4]")],
-        ),
-        (
-            &[
-                r#"update u v1 {"setNumeric":[1,1,3,4]}"#,
-                r#"apply a v1 {"setNumeric":[1]}"#,
-                "! u.setNumeric[=1]",
-                r#"force a v1 {"setNumeric":[1]}"#,
-            ],
-            r#"{"setNumeric":[1,3,4]}"#,
-            &[("a", ".setNumeric[=1]"), ("u", ".setNumeric .setNumeric[=3] .setNumeric[=4]")],
-        ),
-        (
-            &[r#"update one v1 {"setNumeric":[1,3]}"#, r#"update two v1 {"setNumeric":[1,1,3]}"#],
-            r#"{"setNumeric":[1,1,3]}"#,
-            &[("one", ".setNumeric .setNumeric[=3]"), ("two", ".setNumeric[=1]")],
-        ),
-        // Lists by key.
-        (
-            &[
-                r#"apply one v1 {"named":[{"name":"a"},{"name":"b"},{"name":"c"}]}"#,
-                r#"apply two v2 {"named":[{"name":"c"},{"name":"d"}]}"#,
-                r#"apply one v1 {"named":[{"name":"a"}]}"#,
-            ],
-            r#"{"named":[{"name":"a"},{"name":"c"},{"name":"d"}]}"#,
-            &[
-                ("one", r#".named[name="a"] .named[name="a"].name"#),
-                ("two", r#".named[name="c"] .named[name="c"].name .named[name="d"] .named[name="d"].name"#),
-            ],
-        ),
-        (
-            &[
-                r#"apply one v1 {"named":[{"name":"a","value":0}]}"#,
-                r#"apply two v2 {"named":[{"name":"a","value":1}]}"#,
-                r#"! one.named[name="a"].value"#,
-                r#"apply two v2 {"named":[{"name":"a","value":0}]}"#,
-            ],
-            r#"{"named":[{"name":"a","value":0}]}"#,
-            &[
-                ("one", r#".named[name="a"] .named[name="a"].name .named[name="a"].value"#),
-                ("two", r#".named[name="a"] .named[name="a"].name .named[name="a"].value"#),
-            ],
-        ),
-        (
-            &[
-                r#"apply d v1 {"named":[{"name":"a","lists":["b","c"]}]}"#,
-                r#"apply d v1 {"named":[{"name":"a","lists":["a","c"]}]}"#,
-            ],
-            r#"{"named":[{"name":"a","lists":["a","c"]}]}"#,
-            &[(
-                "d",
-                r#".named[name="a"] .named[name="a"].lists[="a"] .named[name="a"].lists[="c"] .named[name="a"].name"#,
-            )],
-        ),
-        // Structs and maps.
-        (&[r#"apply d v1 {"struct":{"name":"a","value":1}}"#, r#"apply d v1 {}"#], r#"{}"#, &[]),
-        (
-            &[
-                r#"apply d v1 {"struct":{"name":"a"}}"#,
-                r#"update c v1 {"struct":{"name":"a","value":1}}"#,
-                r#"apply d v1 {}"#,
-            ],
-            r#"{"struct":{"value":1}}"#,
-            &[("c", ".struct.value")],
-        ),
-        (
-            &[
-                r#"apply d v1 {"struct":{"name":"a"}}"#,
-                r#"update c v1 {"struct":{"name":"b","value":1}}"#,
-                r#"apply d v1 {"struct":null}"#,
-            ],
-            r#"{"struct":{"name":"b","value":1}}"#,
-            &[("c", ".struct.name .struct.value"), ("d", ".struct")],
-        ),
-        (
-            &[
-                r#"apply d v1 {"maps":{"a":{"b":{"c":null}}}}"#,
-                r#"apply d v1 {"maps":{"a":{"d":{"c":null}}}}"#,
-            ],
-            r#"{"maps":{"a":{"d":{"c":null}}}}"#,
-            &[("d", ".maps.a .maps.a.d .maps.a.d.c")],
-        ),
-        (
-            &[
-                r#"apply one v1 {"any":{"a":1,"b":{"c":2}}}"#,
-                r#"apply two v1 {"any":{"b":{"d":3}}}"#,
-                r#"apply one v1 {"any":{"a":1}}"#,
-            ],
-            r#"{"any":{"a":1,"b":{"d":3}}}"#,
-            &[("one", ".any.a"), ("two", ".any.b .any.b.d")],
-        ),
-    ];
-    for (history, want, owners) in rows {
+    for (history, want, owners) in HISTORIES {
         let (live, got) = play(history);
         assert_eq!(live, object(want), "{history:?}");
         let owners: BTreeMap<String, String> =

@@ -6,13 +6,13 @@
 mod apply;
 mod conflict;
 mod last_applied;
-mod manager;
+mod writer_name;
 mod update;
 mod versions;
 mod view;
 
 pub(crate) use apply::{Applying, apply};
-pub(crate) use manager::manager_name;
+pub(crate) use writer_name::manager_name;
 pub(crate) use update::{Tracked, track};
 pub(crate) use versions::KindVersions;
 pub(crate) use view::Shared;
