@@ -6,16 +6,16 @@
 mod apply;
 mod conflict;
 mod last_applied;
-mod writer_name;
 mod update;
 mod versions;
 mod view;
+mod writer_name;
 
 pub(crate) use apply::{Applying, apply};
-pub(crate) use writer_name::manager_name;
 pub(crate) use update::{Tracked, track};
 pub(crate) use versions::KindVersions;
 pub(crate) use view::Shared;
+pub(crate) use writer_name::manager_name;
 
 use std::sync::LazyLock;
 

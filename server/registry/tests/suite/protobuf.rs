@@ -38,7 +38,7 @@ async fn get(door: &Door, url: &str) -> (u16, Bytes) {
 }
 
 /// The fields of this number.
-fn fields<'a>(message: &'a [u8], number: u32) -> Vec<&'a [u8]> {
+fn fields(message: &[u8], number: u32) -> Vec<&[u8]> {
     let mut reader = Reader::new(message);
     let all = std::iter::from_fn(|| reader.field().unwrap());
     all.filter(|(n, _)| *n == number).map(|(_, scalar)| scalar.bytes("it").unwrap()).collect()

@@ -56,6 +56,9 @@ impl Board {
     }
 }
 
+/// What stands under a key now, or that nothing does.
+pub(crate) type Change = (Key, Option<Arc<Posted>>);
+
 impl BoardReader {
     /// Waits until there is something to look at. Cancel safe.
     pub(crate) async fn changed(&self) {
@@ -63,7 +66,7 @@ impl BoardReader {
     }
 
     /// What changed since the last look, and the revision of objects that it shows.
-    pub(crate) fn look(&mut self) -> (i64, Vec<(Key, Option<Arc<Posted>>)>) {
+    pub(crate) fn look(&mut self) -> (i64, Vec<Change>) {
         let newest = self.revision.lock();
         (*newest, self.reader.look())
     }
