@@ -50,8 +50,6 @@ pub struct ServerSettings {
     pub expiration: Evaluator,
     /// Where workloads reach the facade, when that is not told later.
     pub advertise_address: Option<SocketAddr>,
-    /// Ranges of Services' cluster addresses, the first one's family first.
-    pub service_cluster_ip_range: Vec<IpNet>,
     /// Which group versions and resources are served beside, or less than, the default.
     pub runtime_config: RuntimeConfig,
     /// Feature gates.

@@ -48,7 +48,6 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),
-        service_cluster_ip_range: s.core_api.service_cluster_ip_range.clone(),
         runtime_config: s.core_api.served()?,
         features: s.core_api.features()?,
         controllers: s.control.wanted_controllers(),

@@ -1,4 +1,4 @@
-//! Settings that are parsed and checked now and used by the core API server.
+//! Settings of the core API: addresses of Services, keys of tokens, what pods may be.
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
@@ -7,9 +7,9 @@ use portico_server::RuntimeConfig;
 
 use super::SettingError;
 
-/// Settings of the core API server, which comes later: checked here, used there.
+/// Settings of the core API.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = super::heading("Core API (parsed and checked; used by the core API server)"))]
+#[command(next_help_heading = super::heading("Core API"))]
 pub(crate) struct CoreApi {
     /// Ranges of Services' cluster addresses: one, or two of different families.
     #[arg(long, value_name = "CIDRS", value_delimiter = ',', default_value = "10.0.0.0/24")]
@@ -24,7 +24,7 @@ pub(crate) struct CoreApi {
     /// group/version/resource, each with =true or =false.
     #[arg(long, value_name = "KEY=BOOL", value_delimiter = ',')]
     pub(crate) runtime_config: Vec<String>,
-    /// Allow privileged containers. Checked; used by the core API server.
+    /// Allow privileged containers.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) allow_privileged: bool,
 }

@@ -58,7 +58,7 @@ pub(super) fn start(
 ) -> Result<Advertised, StartError> {
     let queues = QueueMetrics::new(metrics);
     let (address, told) = watch::channel(settings.advertise_address);
-    let range = &settings.service_cluster_ip_range;
+    let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut kept = vec![authentication(settings)?.object(), token_tracking::object(today)];
