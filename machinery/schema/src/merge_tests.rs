@@ -52,6 +52,11 @@ fn json_patch_adds_replaces_removes_moves_copies_and_tests() {
     let rows = [
         (json!([]), "", json!(null)),
         (
+            json!([{"op":"test","path":"/added","value":null}, {"op":"add","path":"/added","value":[1]}]),
+            "/added",
+            json!([1]),
+        ),
+        (
             json!([{"op":"test","path":"/data/k","value":"v"}, {"op":"add","path":"/data/new","value":"n"}]),
             "/data/new",
             json!("n"),
@@ -84,7 +89,9 @@ fn an_operation_that_cannot_be_done_is_unprocessable_and_says_no_more_than_upstr
     let current = json!({"data":{"k":"v"},"list":[1]});
     let rows = [
         json!([{"op":"test","path":"/data/k","value":"w"}]),
-        json!([{"op":"test","path":"/data/none","value":null}]),
+        json!([{"op":"test","path":"/data/none","value":""}]),
+        json!([{"op":"test","path":"/none/b","value":null}]),
+        json!([{"op":"test","path":"/list/1","value":null}]),
         json!([{"op":"remove","path":"/data/none"}]),
         json!([{"op":"add","path":"/none/b","value":1}]),
         json!([{"op":"change","path":"/data/k","value":1}]),

@@ -1,6 +1,6 @@
-//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, negative indices count
-//! from the end, the whole document cannot be addressed. Every operation's work is bounded, so that a small patch cannot
-//! keep a core busy.
+//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, `test` takes it for
+//! null, negative indices count from the end, the whole document cannot be addressed. Every operation's work is bounded,
+//! so that a small patch cannot keep a core busy.
 
 use serde_json::Value;
 
@@ -86,10 +86,7 @@ fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::resu
             work.copy(&value)?;
             add(document, &path, value, work)
         }
-        "test" => match get(document, &path) {
-            Ok(found) if *found == value => Ok(()),
-            _ => Err(Failure::Test(path)),
-        },
+        "test" => test(document, path, &value),
         _ => Err(Failure::Unknown(op)),
     }
 }
@@ -148,6 +145,15 @@ fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value
         Value::Array(list) => Ok(&list[place(&last, list.len(), list.len())?]),
         _ => Err(missing()),
     }
+}
+
+/// A map's missing key equals null, as upstream has it: clients test so that a field is not there yet.
+fn test(document: &mut Value, path: String, value: &Value) -> std::result::Result<(), Failure> {
+    let holds = match parent(document, &path) {
+        Ok((Value::Object(map), last)) => map.get(&last).unwrap_or(&Value::Null) == value,
+        _ => get(document, &path).is_ok_and(|found| found == value),
+    };
+    if holds { Ok(()) } else { Err(Failure::Test(path)) }
 }
 
 fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::result::Result<(), Failure> {
