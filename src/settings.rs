@@ -2,6 +2,7 @@
 //!
 //! Every setting is parsed and checked before anything binds; what only the other half uses is checked and left.
 
+mod admission;
 mod authentication;
 mod authorization;
 mod control;
@@ -15,6 +16,7 @@ mod serving;
 mod store;
 mod values;
 
+pub(crate) use admission::Admission;
 pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
@@ -81,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) store: StoreSettings,
     #[command(flatten)]
     pub(crate) core_api: CoreApi,
+    #[command(flatten)]
+    pub(crate) admission: Admission,
 }
 
 /// A setting that cannot be used; printed as one line, exit code 2.
@@ -142,6 +146,7 @@ impl Settings {
         self.control.check(role)?;
         self.authentication.check()?;
         self.proxying.check()?;
+        self.admission.check()?;
         self.core_api.check()?;
         self.service_accounts.check()?;
         self.check_files()

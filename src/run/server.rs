@@ -58,6 +58,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
             node_ports: s.core_api.service_node_port_range.clone(),
             service_ranges: s.core_api.service_cluster_ip_range.clone(),
+            disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },
         max_connections: s.control.control_max_connections,

@@ -55,6 +55,11 @@ impl Renderer<'_> {
         }
     }
 
+    /// Where forms of this record are kept: those at no revision nowhere, for nothing tells them apart.
+    fn cache_for(&self, record: &Record) -> Option<&FormCache> {
+        self.cache.filter(|_| record.revision != 0)
+    }
+
     /// One object as an answer: JSON with the closing newline.
     pub(crate) fn document(&self, record: &Record) -> Vec<u8> {
         let mut out = self.object(record);

@@ -2,18 +2,37 @@
 
 use std::sync::Arc;
 
-use portico_machinery::Status;
+use portico_machinery::{GroupResource, Object, Status};
 use portico_store::{Key, Record, Snapshot, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::draft;
 use crate::failure;
 use crate::registry::Inner;
 use crate::served::Served;
 use crate::stored;
 
+impl Served {
+    /// All objects of a kind that is computed rather than stored, at no revision.
+    pub(crate) fn computed(&self) -> Result<Option<Vec<Arc<Record>>>> {
+        let Some(objects) = self.strategy.computed(&self.info.gvk) else { return Ok(None) };
+        let record = |mut object: Object| {
+            self.info.schema.normalise(&mut object);
+            let key = Key::new(&self.storage, "", object.name());
+            Ok(Arc::new(Record { key, revision: 0, value: draft::encode(self, &mut object)? }))
+        };
+        objects.into_iter().map(record).collect::<Result<_>>().map(Some)
+    }
+}
+
 impl Inner {
     /// An object, or 404.
     pub(crate) async fn get(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Record>> {
+        if let Some(records) = served.computed()? {
+            let found = records.into_iter().find(|record| record.key.name() == name);
+            let said = GroupResource::new(served.resource.group.clone(), served.info.singular.clone());
+            return found.ok_or_else(|| Box::new(Status::not_found(&said, name)));
+        }
         self.read(served, namespace, name)
             .await?
             .ok_or_else(|| Box::new(Status::not_found(&served.resource, name)))

@@ -19,7 +19,7 @@ use crate::token::Token;
 pub(crate) struct Page {
     /// In key order.
     pub(crate) records: Vec<Arc<Record>>,
-    /// At which all of them were so.
+    /// At which all of them were so; 0 for what is computed.
     pub(crate) revision: i64,
     /// Where the next page begins, empty on the last.
     pub(crate) continue_token: String,
@@ -60,6 +60,10 @@ impl Inner {
     pub(crate) async fn list(&self, served: &Served, namespace: &str, options: &ListOptions) -> Result<Page> {
         served.require("list")?;
         let selection = Selection::new(served, &options.labels, &options.fields)?;
+        if let Some(mut records) = served.computed()? {
+            records.retain(|record| selection.takes(record));
+            return Ok(Page { records, ..Page::default() });
+        }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let (at, after) = start(options)?;
         // Upstream's cache ignores the limit at revision 0, with a continue token too.

@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use portico_auth::Authorizer;
 use portico_machinery::table::Cell;
-use portico_machinery::{GroupResource, Object, Status, UserInfo, field};
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInfo, field};
 
 use crate::Result;
 use crate::escalation::Grants;
@@ -210,6 +210,11 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// Why an object of which these selectable fields are known is done for good: reason and message of its row.
     fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// All objects of a kind that is computed whenever it is read; nothing for kinds that are stored.
+    fn computed(&self, _kind: &GroupVersionKind) -> Option<Vec<Object>> {
         None
     }
 

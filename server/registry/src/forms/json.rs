@@ -36,7 +36,7 @@ impl Renderer<'_> {
             self.served.to_version(&mut object);
             Bytes::from(object.to_json())
         };
-        let Some(cache) = self.cache else { return make() };
+        let Some(cache) = self.cache_for(record) else { return make() };
         let key = FormKey { revision: record.revision, served: self.served.id, shape: Shape::Json };
         match cache.get_or_make(key, || Made::Bytes(make())) {
             Made::Bytes(bytes) => bytes,

@@ -18,6 +18,9 @@ use crate::served::Served;
 const PIECE: usize = 64 * 1024;
 
 pub(super) fn metadata(page: &Page) -> Vec<u8> {
+    if page.revision == 0 {
+        return b"{}".to_vec();
+    }
     let mut out = format!("{{\"resourceVersion\":\"{}\"", page.revision);
     if !page.continue_token.is_empty() {
         // The token's alphabet needs no escapes.

@@ -45,7 +45,7 @@ impl Renderer<'_> {
             _ => (Shape::Message, Self::object_message),
         };
         let make = || Bytes::from(make(self, record));
-        let Some(cache) = self.cache else { return make() };
+        let Some(cache) = self.cache_for(record) else { return make() };
         let key = FormKey { revision: record.revision, served: self.served.id, shape };
         match cache.get_or_make(key, || Made::Bytes(make())) {
             Made::Bytes(bytes) => bytes,
@@ -165,7 +165,7 @@ fn list_metadata(page: &Page) -> Vec<u8> {
     let mut writer = Writer::default();
     writer.message(1, |w| {
         w.string(1, "");
-        w.string(2, &page.revision.to_string());
+        w.string(2, &if page.revision == 0 { String::new() } else { page.revision.to_string() });
         w.string(3, &page.continue_token);
         if let Some(remaining) = page.remaining {
             w.int(4, remaining.cast_signed());

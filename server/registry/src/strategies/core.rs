@@ -1,5 +1,6 @@
 //! The core group, but for the kinds that have a file of their own beside this one.
 
+mod component_status;
 mod limit_range;
 mod node;
 mod persistent_volume;
@@ -16,6 +17,7 @@ use super::Strategy;
 /// The strategy of a resource of the core group.
 pub(super) fn of(resource: &str) -> Option<&'static dyn Strategy> {
     Some(match resource {
+        "componentstatuses" => &component_status::ComponentStatus,
         "limitranges" => &limit_range::LimitRange,
         "nodes" => &node::Node,
         "persistentvolumeclaims" => &persistent_volume_claim::PersistentVolumeClaim,
