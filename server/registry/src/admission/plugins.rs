@@ -2,6 +2,7 @@
 //!
 //! A plugin is a room of its own; this table is all that generic code knows of them.
 
+mod claim_resize;
 mod default_class;
 mod in_use_protection;
 mod node_taints;
@@ -53,13 +54,14 @@ pub(crate) trait Plugin: Send + Sync {
 }
 
 /// All plugins, in order.
-const PLUGINS: [&dyn Plugin; 8] = [
+const PLUGINS: [&dyn Plugin; 9] = [
     &service_account::ServiceAccount,
     &node_taints::TaintNodesByCondition,
     &priority::Priority,
     &tolerations::DefaultTolerationSeconds,
     &default_class::STORAGE,
     &in_use_protection::StorageObjectInUseProtection,
+    &claim_resize::PersistentVolumeClaimResize,
     &runtime_class::RuntimeClass,
     &default_class::INGRESS,
 ];
