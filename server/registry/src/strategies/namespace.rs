@@ -62,6 +62,13 @@ impl Strategy for Namespace {
         validation::validate_standard_finalizers(&finalizers, true, errors);
     }
 
+    /// The writer owns the label: it is there before ownership is looked at. A generated name comes later.
+    fn default(&self, new: &mut Object, _moment: Moment) {
+        if !new.name().is_empty() {
+            self.canonicalize(new);
+        }
+    }
+
     fn canonicalize(&self, new: &mut Object) {
         let name = new.name().to_owned();
         new.set(&["metadata", "labels", NAME_LABEL], name);
