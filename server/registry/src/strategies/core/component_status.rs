@@ -59,11 +59,13 @@ fn health(condition: Option<&Cursor<'_>>) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use portico_machinery::GroupVersion;
+
     use super::*;
 
     #[test]
     fn the_store_is_well_and_what_is_not_there_is_not() {
-        let kind = GroupVersionKind::new("", "v1", "ComponentStatus");
+        let kind = GroupVersion::new("", "v1").kind("ComponentStatus");
         let components = ComponentStatus.computed(&kind).unwrap();
         let shown: Vec<(&str, Cell)> = components
             .iter()
