@@ -1,6 +1,6 @@
 //! Server-side apply: who owns which fields of an object, and what an update or an applied configuration changes in that.
 //!
-//! Structured-merge-diff's algorithm over the types of a [`TypeSet`]. Objects are JSON maps; who a manager is, times and
+//! Structured-merge-diff's algorithm over the types of a [`TypeSet`](crate::TypeSet). Objects are JSON maps; who a manager is, times and
 //! the form of `managedFields` belong to the caller.
 
 mod along;
