@@ -122,8 +122,9 @@ impl Inner {
         validate(served, &object)?;
         self.admit(served, &self.written_by(context, &object))?;
         let warnings = served.strategy.warnings(&object, None);
-        served.strategy.canonicalize(&mut object);
-        served.stored_info().schema.normalise(&mut object);
+        if served.strategy.canonicalize(&mut object) {
+            served.stored_info().schema.normalise(&mut object);
+        }
         let key = draft::key(served, &object);
         let value = draft::encode(served, &mut object)?;
         let stored = if options.dry_run {

@@ -140,8 +140,10 @@ pub(crate) trait Strategy: Send + Sync {
         Vec::new()
     }
 
-    /// Last touches once everything is valid, on each write.
-    fn canonicalize(&self, _new: &mut Object) {}
+    /// Last touches once everything is valid, on each write; whether there were any.
+    fn canonicalize(&self, _new: &mut Object) -> bool {
+        false
+    }
 
     /// Warnings for whoever writes this.
     fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {

@@ -174,7 +174,6 @@ impl Inner {
         self.admit(served, &write)?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
         warnings.extend(warnings_of(served, place.part, &new, old));
-        served.strategy.canonicalize(&mut new);
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
         if same_content(&new, old) {
@@ -302,9 +301,11 @@ fn warnings_of(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> V
     }
 }
 
-/// Canonical form and the generation, which compares canonical forms.
+/// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.
 fn finish(served: &Served, part: Part<'_>, new: &mut Object, old: &Object) {
-    served.stored_info().schema.normalise(new);
+    if served.strategy.canonicalize(new) {
+        served.stored_info().schema.normalise(new);
+    }
     if part != Part::Subresource("status") && served.info.generation.changes(new, old) {
         new.set(&["metadata", "generation"], old.generation() + 1);
         served.stored_info().schema.normalise(new);

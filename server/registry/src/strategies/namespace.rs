@@ -69,9 +69,13 @@ impl Strategy for Namespace {
         }
     }
 
-    fn canonicalize(&self, new: &mut Object) {
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        if new.label(NAME_LABEL) == Some(new.name()) {
+            return false;
+        }
         let name = new.name().to_owned();
         new.set(&["metadata", "labels", NAME_LABEL], name);
+        true
     }
 
     fn may_be_removed(&self, object: &Object) -> bool {

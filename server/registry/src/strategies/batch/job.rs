@@ -40,8 +40,8 @@ impl Strategy for Job {
         }
     }
 
-    fn canonicalize(&self, new: &mut Object) {
-        default_labels(new);
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        default_labels(new)
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {
@@ -151,13 +151,15 @@ fn generate_selector(new: &mut Object) {
     }
 }
 
-/// A job without labels has those of its pods.
-fn default_labels(new: &mut Object) {
-    if new.at(&["metadata", "labels"]).is_empty()
-        && let Some(labels) = new.get(&TEMPLATE_LABELS)
-    {
-        new.put(&["metadata", "labels"], labels);
+/// A job without labels has those of its pods; whether it got any.
+fn default_labels(new: &mut Object) -> bool {
+    if !new.at(&["metadata", "labels"]).is_empty() {
+        return false;
     }
+    let labels = new.get(&TEMPLATE_LABELS);
+    let found = labels.is_some();
+    labels.into_iter().for_each(|labels| new.put(&["metadata", "labels"], labels));
+    found
 }
 
 /// Whether the first condition of this type holds.
