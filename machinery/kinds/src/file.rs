@@ -64,9 +64,8 @@ pub(crate) struct KindEntry {
     pub graceful: bool,
     #[serde(default)]
     pub dependents: Orphaning,
-    /// Paths whose change counts, `*` for everything outside metadata; absent: never touched.
-    #[serde(default)]
-    pub generation: Vec<String>,
+    /// Paths whose change counts, `*` for everything outside metadata; none: 1 for ever; absent: never touched.
+    pub generation: Option<Vec<String>>,
     pub status: Option<StatusEntry>,
     /// Fields that a write resets, which nobody comes to own by sending them: by subresource, `main` for the object.
     /// Absent: what the status subresource implies.

@@ -133,7 +133,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
             graceful: entry.graceful,
             dependents: entry.dependents,
         },
-        generation: generation(&entry.generation),
+        generation: generation(entry.generation.as_deref()),
         ownership: Ownership::new(&entry.resets, &entry.keeps, entry.status.as_ref()),
         status: entry.status.map(|s| StatusRule {
             owns: s.owns,
@@ -210,11 +210,11 @@ fn cells(entry: &ColumnEntry) -> Vec<CellRule> {
     .collect()
 }
 
-fn generation(paths: &[String]) -> Generation {
-    if paths.is_empty() {
-        return Generation::Untouched;
+fn generation(paths: Option<&[String]>) -> Generation {
+    match paths {
+        None => Generation::Untouched,
+        Some(paths) => Generation::Changes(paths.iter().map(|at| path(at)).collect()),
     }
-    Generation::Changes(paths.iter().map(|at| path(at)).collect())
 }
 
 /// The field names of `.spec.x`.
