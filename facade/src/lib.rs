@@ -41,7 +41,6 @@ pub use filters::hsts::BadDirective;
 pub use local::CONTROL_SERVICE_UNAVAILABLE;
 pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use settings::{
-    AuthenticationSettings, FacadeSettings, FailStaticSettings, ProxyingSettings, RequestHeaderSettings,
-    ServingCertificate,
+    AuthenticationSettings, FacadeSettings, FailStaticSettings, ProxyingSettings, ServingCertificate,
 };
 pub use transport::{ControlTransport, GrpcService};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use portico_auth::authz::Mode;
 use portico_kit::tls::{CertPair, MinVersion};
+use portico_machinery::FrontProxy;
 use tokio::sync::watch;
 
 use crate::endpoints::VersionInfo;
@@ -107,24 +108,7 @@ pub struct AuthenticationSettings {
     /// `--anonymous-auth`; unset is on, but off under AlwaysAllow.
     pub anonymous: Option<bool>,
     /// `--requestheader-*`
-    pub request_header: Option<RequestHeaderSettings>,
-}
-
-/// Front proxies.
-#[derive(Clone, Debug, Default)]
-pub struct RequestHeaderSettings {
-    /// `--requestheader-client-ca-file`
-    pub client_ca_file: PathBuf,
-    /// `--requestheader-allowed-names`; empty is any.
-    pub allowed_names: Vec<String>,
-    /// `--requestheader-username-headers`
-    pub username_headers: Vec<String>,
-    /// `--requestheader-uid-headers`
-    pub uid_headers: Vec<String>,
-    /// `--requestheader-group-headers`
-    pub group_headers: Vec<String>,
-    /// `--requestheader-extra-headers-prefix`
-    pub extra_headers_prefix: Vec<String>,
+    pub request_header: Option<FrontProxy>,
 }
 
 /// Backends.

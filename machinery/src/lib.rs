@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod expiration;
 pub mod features;
 pub mod field;
+pub mod front_proxy;
 pub mod gvk;
 pub mod names;
 pub mod object;
@@ -29,6 +30,7 @@ pub mod version_order;
 mod weak_map;
 
 pub use attributes::Attributes;
+pub use front_proxy::FrontProxy;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use object::{Cursor, Node, Object};
 pub use quantity::Quantity;

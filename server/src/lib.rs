@@ -15,4 +15,4 @@ pub use assembly::{LocalServices, Process, Server, StartError};
 pub use portico_kinds::RuntimeConfig;
 pub use portico_registry::Settings as RegistrySettings;
 pub use portico_store::Settings as StoreSettings;
-pub use settings::{RequestHeader, ServerSettings, ServiceAccountSettings};
+pub use settings::{ServerSettings, ServiceAccountSettings};

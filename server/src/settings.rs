@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use portico_auth::authz::Mode;
 use portico_kinds::RuntimeConfig;
+use portico_machinery::FrontProxy;
 use portico_machinery::expiration::Evaluator;
 use portico_machinery::features::FeatureGates;
 
@@ -29,7 +30,7 @@ pub struct ServerSettings {
     /// CAs of client certificates.
     pub client_ca_file: Option<PathBuf>,
     /// Front proxies, as backends are told of them.
-    pub request_header: Option<RequestHeader>,
+    pub request_header: Option<FrontProxy>,
     /// Bearer tokens, CSV.
     pub token_auth_file: Option<PathBuf>,
     /// Service accounts' tokens.
@@ -68,23 +69,6 @@ pub struct ServerSettings {
     pub max_streams_per_connection: u32,
     /// Boot checks pass on /livez for so long.
     pub livez_grace_period: Duration,
-}
-
-/// Front proxies: `--requestheader-*`.
-#[derive(Clone, Debug, Default)]
-pub struct RequestHeader {
-    /// The CAs of their certificates.
-    pub client_ca_file: PathBuf,
-    /// Common names that their certificates may have; empty: any.
-    pub allowed_names: Vec<String>,
-    /// Headers with the user's name.
-    pub username_headers: Vec<String>,
-    /// Headers with the user's uid.
-    pub uid_headers: Vec<String>,
-    /// Headers with the user's groups.
-    pub group_headers: Vec<String>,
-    /// Prefixes of headers with extra facts.
-    pub extra_headers_prefix: Vec<String>,
 }
 
 /// Who issues service accounts' tokens, and how; field names follow the flags.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portico_facade::{
     AuthenticationSettings, ControlTransport, Facade, FacadeSettings, FailStaticSettings, ProxyingSettings,
-    RequestHeaderSettings, RunningFacade, ServingCertificate,
+    RunningFacade, ServingCertificate,
 };
 use portico_kit::tasks::TaskSet;
 use portico_proto::client::Connection;
@@ -136,20 +136,12 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
 
 fn authentication(settings: &Settings) -> AuthenticationSettings {
     let a = &settings.authentication;
-    let request_header = a.requestheader_client_ca_file.clone().map(|client_ca_file| RequestHeaderSettings {
-        client_ca_file,
-        allowed_names: a.requestheader_allowed_names.clone(),
-        username_headers: a.requestheader_username_headers.clone(),
-        uid_headers: a.requestheader_uid_headers.clone(),
-        group_headers: a.requestheader_group_headers.clone(),
-        extra_headers_prefix: a.requestheader_extra_headers_prefix.clone(),
-    });
     AuthenticationSettings {
         internal_ca: None,
         client_ca_file: a.client_ca_file.clone(),
         token_auth_file: a.token_auth_file.clone(),
         anonymous: a.anonymous_auth,
-        request_header,
+        request_header: a.front_proxy(),
     }
 }
 

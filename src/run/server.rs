@@ -4,9 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
-use portico_server::{
-    RegistrySettings, RequestHeader, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
-};
+use portico_server::{RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings};
 
 use super::{Failure, Process};
 use crate::settings::Settings;
@@ -37,7 +35,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         external_hostname: s.serving.external_hostname.clone(),
         bind_address: s.serving.bind_address,
         client_ca_file: s.authentication.client_ca_file.clone(),
-        request_header: request_header(s),
+        request_header: s.authentication.front_proxy(),
         token_auth_file: s.authentication.token_auth_file.clone(),
         authorization: s.authorization.modes(),
         service_accounts: service_accounts(s),
@@ -64,18 +62,6 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,
-    })
-}
-
-fn request_header(s: &Settings) -> Option<RequestHeader> {
-    let a = &s.authentication;
-    Some(RequestHeader {
-        client_ca_file: a.requestheader_client_ca_file.clone()?,
-        allowed_names: a.requestheader_allowed_names.clone(),
-        username_headers: a.requestheader_username_headers.clone(),
-        uid_headers: a.requestheader_uid_headers.clone(),
-        group_headers: a.requestheader_group_headers.clone(),
-        extra_headers_prefix: a.requestheader_extra_headers_prefix.clone(),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
+use portico_machinery::FrontProxy;
 
 use super::SettingError;
 
@@ -40,6 +41,18 @@ pub(crate) struct Authentication {
 }
 
 impl Authentication {
+    /// Front proxies, when there may be any.
+    pub(crate) fn front_proxy(&self) -> Option<FrontProxy> {
+        Some(FrontProxy {
+            client_ca_file: self.requestheader_client_ca_file.clone()?,
+            allowed_names: self.requestheader_allowed_names.clone(),
+            username_headers: self.requestheader_username_headers.clone(),
+            uid_headers: self.requestheader_uid_headers.clone(),
+            group_headers: self.requestheader_group_headers.clone(),
+            extra_headers_prefix: self.requestheader_extra_headers_prefix.clone(),
+        })
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let lists = [
             ("--requestheader-username-headers", &self.requestheader_username_headers),

@@ -8,18 +8,19 @@ use portico_auth::Union;
 use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
+use portico_machinery::FrontProxy;
 
 use super::StartError;
 use portico_auth::authz::Mode;
 
-use crate::settings::{FacadeSettings, RequestHeaderSettings};
+use crate::settings::FacadeSettings;
 
 /// Files that say who is believed. Clones share them.
 #[derive(Clone)]
 pub(super) struct AuthFiles {
     internal: Option<Authority>,
     client_ca: Option<FileWatch<Authority>>,
-    proxy_ca: Option<(FileWatch<Authority>, Arc<RequestHeaderSettings>)>,
+    proxy_ca: Option<(FileWatch<Authority>, Arc<FrontProxy>)>,
     tokens: Option<FileWatch<TokenFile>>,
     reviews: Arc<Reviews>,
     anonymous: bool,

@@ -14,6 +14,8 @@ use portico_registry::{
     flow_objects,
 };
 
+use crate::outcome::unless;
+
 /// The group of both kinds.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
 /// Whether the server keeps the spec.
@@ -81,10 +83,8 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let done = join_all(steps.into_iter().map(|step| carry_out(registry, step))).await;
     done.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
     for (resource, stored) in present.iter().filter(|(_, stored)| is_left_over(stored.object())) {
-        match registry.delete(resource, "", stored.name(), &DeleteOptions::default()).await {
-            Err(status) if status.reason() != Reason::NotFound => return Err(status),
-            _ => {}
-        }
+        let deleted = registry.delete(resource, "", stored.name(), &DeleteOptions::default()).await;
+        unless(deleted, &[Reason::NotFound])?;
     }
     Ok(())
 }
@@ -117,10 +117,8 @@ async fn carry_out(registry: &Registry, step: Step) -> Result<(), Box<Status>> {
         Step::Leave => Ok(()),
         Step::Create(object) => {
             let resource = resource_of(&object);
-            match registry.create(&context, &resource, object, &CreateOptions::default()).await {
-                Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
-                other => other.map(drop),
-            }
+            let created = registry.create(&context, &resource, object, &CreateOptions::default()).await;
+            unless(created, &[Reason::AlreadyExists])
         }
         Step::Update(object) => {
             let resource = resource_of(&object);

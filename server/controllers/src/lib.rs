@@ -12,6 +12,7 @@ pub mod identity;
 pub mod informers;
 pub mod log;
 pub mod namespace;
+mod outcome;
 pub mod per_namespace;
 pub mod priority_classes;
 pub mod rbac;

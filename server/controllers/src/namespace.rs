@@ -21,6 +21,7 @@ use portico_registry::{
 };
 
 use crate::log::Listener;
+use crate::outcome::unless;
 use conditions::Remaining;
 
 const WORKERS: usize = 4;
@@ -87,10 +88,9 @@ impl NamespaceDeletion {
         }
         let finalized = conditions::finalized(&current, FINALIZER);
         let part = Part::Subresource("finalize");
-        match registry.update(&context, &namespaces(), part, finalized, &options).await {
-            Err(status) if status.reason() != Reason::NotFound => Err(status),
-            _ => Ok(self.leave(name)),
-        }
+        let written = registry.update(&context, &namespaces(), part, finalized, &options).await;
+        unless(written, &[Reason::NotFound])?;
+        Ok(self.leave(name))
     }
 
     fn leave(&self, name: &str) -> Reconciled {
@@ -120,11 +120,11 @@ impl Listener for NamespaceDeletion {
     }
 }
 
-fn is_namespace(resource: &GroupResource) -> bool {
+pub(crate) fn is_namespace(resource: &GroupResource) -> bool {
     resource.group.is_empty() && resource.resource == "namespaces"
 }
 
-fn namespaces() -> GroupResource {
+pub(crate) fn namespaces() -> GroupResource {
     GroupResource::new("", "namespaces")
 }
 

@@ -11,6 +11,8 @@ use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, ListOptions, Logged, ObjectRef, Part, Registry};
 
 use crate::log::Listener;
+use crate::namespace::{is_namespace, namespaces};
+use crate::outcome::unless;
 
 const WORKERS: usize = 2;
 
@@ -87,13 +89,9 @@ impl PerNamespace {
             Some(_) => registry.update(&context, &self.resource, Part::Main, wanted, &options).await,
             None => registry.create(&context, &self.resource, wanted, &options).await,
         };
-        match written {
-            // Somebody was faster, or the namespace has begun to go: an event follows in either case.
-            Err(status) if !matches!(status.reason(), Reason::AlreadyExists | Reason::Forbidden) => {
-                Err(status)
-            }
-            _ => Ok(Reconciled::Done),
-        }
+        // Somebody was faster, or the namespace has begun to go: an event follows in either case.
+        unless(written, &[Reason::AlreadyExists, Reason::Forbidden])?;
+        Ok(Reconciled::Done)
     }
 }
 
@@ -110,7 +108,7 @@ impl Listener for PerNamespace {
         let resource = change.resource();
         if *resource == self.resource && change.name() == self.object {
             self.queue.add(change.namespace().to_owned());
-        } else if resource.group.is_empty() && resource.resource == "namespaces" && !change.is_gone() {
+        } else if is_namespace(resource) && !change.is_gone() {
             self.queue.add(change.name().to_owned());
         }
     }
@@ -123,10 +121,6 @@ const DESCRIPTION: (&str, &str) = (
      internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
      clusters.",
 );
-
-fn namespaces() -> GroupResource {
-    GroupResource::new("", "namespaces")
-}
 
 fn new(kind: &str) -> Object {
     Object::new(&GroupVersion::new("", "v1").kind(kind))

@@ -8,6 +8,8 @@ use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Registry};
 
+use crate::outcome::unless;
+
 /// Upstream's limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -60,8 +62,6 @@ async fn create(
     object.set(&["value"], value);
     object.set(&["description"], description);
     let context = Context::system("system:apiserver");
-    match registry.create(&context, &resource, object, &CreateOptions::default()).await {
-        Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
-        other => other.map(drop),
-    }
+    let created = registry.create(&context, &resource, object, &CreateOptions::default()).await;
+    unless(created, &[Reason::AlreadyExists])
 }

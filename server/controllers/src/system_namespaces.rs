@@ -10,6 +10,8 @@ use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status}
 use portico_registry::{Change, Context, CreateOptions, Registry, Stored};
 use tokio::time::timeout;
 
+use crate::outcome::unless;
+
 /// Upstream's, in its order.
 pub const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "default"];
 
@@ -111,11 +113,7 @@ async fn create(registry: &Registry, names: &[&'static str]) -> Result<(), Box<S
         async move { registry.create(context, &resource(), object, &CreateOptions::default()).await }
     });
     for written in futures::future::join_all(writes).await {
-        match written {
-            Ok(_) => {}
-            Err(status) if status.reason() == Reason::AlreadyExists => {}
-            Err(status) => return Err(status),
-        }
+        unless(written, &[Reason::AlreadyExists])?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Logged, ObjectRef, Part, Registry};
 
 use crate::log::Listener;
+use crate::outcome::unless;
 
 /// What an object should be, from what is there; nothing when that is right, or when nothing can be said yet.
 type Wanted = Arc<dyn Fn(Option<&Object>) -> Option<Object> + Send + Sync>;
@@ -101,16 +102,25 @@ fn context() -> Context {
     Context::system("system:apiserver")
 }
 
-async fn write(registry: &Registry, at: &ObjectRef, wanted: Object, exists: bool) -> Result<(), Box<Status>> {
+/// What is new gets its place here: the decisions say what it holds.
+async fn write(
+    registry: &Registry,
+    at: &ObjectRef,
+    mut wanted: Object,
+    exists: bool,
+) -> Result<(), Box<Status>> {
+    if !exists {
+        if !at.namespace.is_empty() {
+            wanted.set(&["metadata", "namespace"], &at.namespace);
+        }
+        wanted.set(&["metadata", "name"], &at.name);
+    }
     let (context, options) = (context(), CreateOptions::default());
     let written = match exists {
         true => registry.update(&context, &at.resource, Part::Main, wanted, &options).await,
         false => registry.create(&context, &at.resource, wanted, &options).await,
     };
-    match written {
-        Err(status) if status.reason() != Reason::AlreadyExists => Err(status),
-        _ => Ok(()),
-    }
+    unless(written, &[Reason::AlreadyExists])
 }
 
 impl Listener for SystemObjects {

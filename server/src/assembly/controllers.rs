@@ -10,7 +10,7 @@ use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
-use portico_controllers::system_objects::authentication::{AuthenticationInfo, RequestHeader};
+use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
 use portico_kit::certs::FileError;
 use portico_kit::hooks::{HookContext, Hooks};
@@ -84,19 +84,11 @@ fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileE
         let read = std::fs::read_to_string(path);
         read.map_err(|error| FileError::Read { path: path.clone(), reason: error.to_string() })
     };
-    let request_header = settings.request_header.as_ref().map(|proxy| {
-        Ok(RequestHeader {
-            client_ca: pem(&proxy.client_ca_file)?,
-            allowed_names: proxy.allowed_names.clone(),
-            username_headers: proxy.username_headers.clone(),
-            uid_headers: proxy.uid_headers.clone(),
-            group_headers: proxy.group_headers.clone(),
-            extra_headers_prefix: proxy.extra_headers_prefix.clone(),
-        })
-    });
+    let front_proxy = settings.request_header.clone();
+    let front_proxy = front_proxy.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));
     Ok(AuthenticationInfo {
         client_ca: settings.client_ca_file.as_ref().map(pem).transpose()?,
-        request_header: request_header.transpose()?,
+        front_proxy: front_proxy.transpose()?,
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use portico_controllers::namespace::Elsewhere;
@@ -80,7 +81,7 @@ struct Metadata {
 }
 
 impl Aggregated {
-    async fn ask(&self, backend: &Backend, method: Method, path: &str) -> Result<Vec<u8>, String> {
+    async fn ask(&self, backend: &Backend, method: Method, path: &str) -> Result<Bytes, String> {
         let mut headers = HeaderMap::new();
         headers.insert("x-remote-user", HeaderValue::from_static(USER));
         for group in GROUPS {
@@ -91,7 +92,7 @@ impl Aggregated {
             FetchRequest { method, path: path.to_owned(), headers, timeout: TIMEOUT, max_body: MAX_BODY };
         let answer = self.backends.send(backend, &request).await.map_err(|error| error.to_string())?;
         match answer.status.as_u16() {
-            200..=299 | 404 => Ok(answer.body.to_vec()),
+            200..=299 | 404 => Ok(answer.body),
             code => Err(format!("the backend answered {code}")),
         }
     }

@@ -5,6 +5,7 @@ use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status}
 use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Preconditions, Registry};
 
 use super::decide::{Action, Desired};
+use crate::outcome::unless;
 
 const GROUP: &str = "apiregistration.k8s.io";
 
@@ -36,7 +37,7 @@ impl Writer {
             (Action::Create, Some(desired)) => {
                 let (object, options) = (object(name, desired), CreateOptions::default());
                 let created = self.registry.create(&self.context, &self.resource, object, &options).await;
-                unless(created.map(drop), &[Reason::AlreadyExists])
+                unless(created, &[Reason::AlreadyExists])
             }
             (Action::Update, Some(desired)) => {
                 unless(self.update(name, desired, uid).await, &[Reason::NotFound, Reason::Conflict])
@@ -78,11 +79,4 @@ pub(super) fn object(name: &str, desired: &Desired) -> Object {
     object.set(&["spec", "groupPriorityMinimum"], desired.group_priority_minimum);
     object.set(&["spec", "versionPriority"], desired.version_priority);
     object
-}
-
-fn unless(result: Result<(), Box<Status>>, fine: &[Reason]) -> Result<(), Box<Status>> {
-    match result {
-        Err(status) if fine.contains(&status.reason()) => Ok(()),
-        other => other,
-    }
 }

@@ -8,6 +8,7 @@ use portico_registry::{
 
 use super::decide::{self, Dependent, FOREGROUND, Owner, Verdict};
 use super::kind_of;
+use crate::outcome::unless;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
 
@@ -163,11 +164,7 @@ impl Actor {
             ..DeleteOptions::default()
         };
         let ObjectRef { resource, namespace, name } = object;
-        match self.registry.delete(resource, namespace, name, &options).await {
-            Ok(_) => Ok(()),
-            Err(status) if status.reason() == Reason::NotFound => Ok(()),
-            Err(status) => Err(status),
-        }
+        unless(self.registry.delete(resource, namespace, name, &options).await, &[Reason::NotFound])
     }
 }
 

@@ -16,6 +16,7 @@ use portico_registry::{
     Context, CreateOptions, DeleteOptions, ListOptions, Part, Preconditions, Registry, Stored, UpdateOptions,
 };
 
+use crate::outcome::unless;
 pub use decide::Step;
 pub use facts::{Entry, Says, WrongFacts, entries};
 
@@ -99,9 +100,6 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
             create(step.object).await.map(drop)
         }
     };
-    match done {
-        // Another server was faster: the next attempt, or the next start, judges what it wrote.
-        Err(status) if status.reason() == Reason::AlreadyExists => Ok(()),
-        done => done,
-    }
+    // Another server was faster: the next attempt, or the next start, judges what it wrote.
+    unless(done, &[Reason::AlreadyExists])
 }

@@ -1,6 +1,6 @@
 //! The ConfigMap from which backends learn whom to believe: `kube-system/extension-apiserver-authentication`.
 
-use portico_machinery::{GroupResource, GroupVersion, Object};
+use portico_machinery::{FrontProxy, GroupResource, GroupVersion, Object};
 
 use super::SystemObject;
 
@@ -12,25 +12,8 @@ const NAME: &str = "extension-apiserver-authentication";
 pub struct AuthenticationInfo {
     /// The CAs of client certificates, PEM.
     pub client_ca: Option<String>,
-    /// How front proxies say who calls, when there may be any.
-    pub request_header: Option<RequestHeader>,
-}
-
-/// How front proxies say who calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestHeader {
-    /// The CAs of their certificates, PEM.
-    pub client_ca: String,
-    /// Common names that their certificates may have; empty: any.
-    pub allowed_names: Vec<String>,
-    /// Headers with the user's name.
-    pub username_headers: Vec<String>,
-    /// Headers with the user's uid; the key is left out when there are none.
-    pub uid_headers: Vec<String>,
-    /// Headers with the user's groups.
-    pub group_headers: Vec<String>,
-    /// Prefixes of headers with extra facts.
-    pub extra_headers_prefix: Vec<String>,
+    /// How front proxies say who calls, when there may be any, and the CAs of their certificates, PEM.
+    pub front_proxy: Option<(String, FrontProxy)>,
 }
 
 impl AuthenticationInfo {
@@ -41,8 +24,8 @@ impl AuthenticationInfo {
         };
         let mut data = Vec::new();
         data.extend(self.client_ca.clone().map(|ca| ("client-ca-file", ca)));
-        if let Some(proxy) = &self.request_header {
-            data.push(("requestheader-client-ca-file", proxy.client_ca.clone()));
+        if let Some((ca, proxy)) = &self.front_proxy {
+            data.push(("requestheader-client-ca-file", ca.clone()));
             data.push(("requestheader-allowed-names", list(&proxy.allowed_names)));
             data.push(("requestheader-username-headers", list(&proxy.username_headers)));
             if !proxy.uid_headers.is_empty() {
@@ -72,12 +55,8 @@ fn told(current: Option<&Object>, data: &[(&'static str, String)]) -> Option<Obj
     if current.is_some_and(right) {
         return None;
     }
-    let mut told = current.cloned().unwrap_or_else(|| {
-        let mut new = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-        new.set(&["metadata", "namespace"], NAMESPACE);
-        new.set(&["metadata", "name"], NAME);
-        new
-    });
+    let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
+    let mut told = current.cloned().unwrap_or_else(new);
     for (key, value) in data {
         told.set(&["data", key], value);
     }
@@ -92,11 +71,13 @@ mod tests {
     fn lists_are_told_as_json_and_absent_uid_headers_not_at_all() {
         let info = AuthenticationInfo {
             client_ca: Some("CA".to_owned()),
-            request_header: Some(RequestHeader {
-                client_ca: "PROXY".to_owned(),
-                allowed_names: vec!["front".to_owned(), "b".to_owned()],
-                ..RequestHeader::default()
-            }),
+            front_proxy: Some((
+                "PROXY".to_owned(),
+                FrontProxy {
+                    allowed_names: vec!["front".to_owned(), "b".to_owned()],
+                    ..FrontProxy::default()
+                },
+            )),
         };
         let data = info.data();
         let told = told(None, &data).unwrap();

@@ -86,9 +86,7 @@ pub fn objects(
 }
 
 fn new(group: &str, kind: &str) -> Object {
-    let mut object = Object::new(&GroupVersion::new(group, "v1").kind(kind));
-    object.set(&["metadata", "name"], NAME);
-    object
+    Object::new(&GroupVersion::new(group, "v1").kind(kind))
 }
 
 fn range(current: Option<&Object>, ranges: &[String]) -> Option<Object> {
@@ -132,7 +130,6 @@ fn service(current: Option<&Object>, first: IpAddr, port: u16) -> Option<Object>
     }
     let mut object = current.cloned().unwrap_or_else(|| {
         let mut object = new("", "Service");
-        object.set(&["metadata", "namespace"], NAMESPACE);
         object.set(&["metadata", "labels", "component"], "apiserver");
         object.set(&["metadata", "labels", "provider"], "kubernetes");
         object.set(&["spec", "clusterIP"], first.to_string());
@@ -156,7 +153,6 @@ fn endpoints(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
     }
     let mut object = current.cloned().unwrap_or_else(|| {
         let mut object = new("discovery.k8s.io", "EndpointSlice");
-        object.set(&["metadata", "namespace"], NAMESPACE);
         object.set(&["metadata", "labels", "kubernetes.io/service-name"], NAME);
         object.set(&["addressType"], if address.is_ipv4() { "IPv4" } else { "IPv6" });
         object

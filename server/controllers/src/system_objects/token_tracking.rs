@@ -22,12 +22,8 @@ fn since(current: Option<&Object>, today: Date) -> Option<Object> {
     if said.is_some_and(|since| since <= today) {
         return None;
     }
-    let mut told = current.cloned().unwrap_or_else(|| {
-        let mut new = Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
-        new.set(&["metadata", "namespace"], NAMESPACE);
-        new.set(&["metadata", "name"], NAME);
-        new
-    });
+    let new = || Object::new(&GroupVersion::new("", "v1").kind("ConfigMap"));
+    let mut told = current.cloned().unwrap_or_else(new);
     told.set(&["data", "since"], today.to_string());
     Some(told)
 }

@@ -1,0 +1,11 @@
+//! What a write came to, for who does not mind some of its refusals.
+
+use portico_machinery::{Reason, Status};
+
+/// A refusal for one of these reasons is fine: somebody else was faster, or the object is gone.
+pub(crate) fn unless<T>(result: Result<T, Box<Status>>, fine: &[Reason]) -> Result<(), Box<Status>> {
+    match result {
+        Err(status) if fine.contains(&status.reason()) => Ok(()),
+        other => other.map(drop),
+    }
+}
