@@ -3,7 +3,9 @@
 //! Upstream rules: aggregator 7.1 and 7.2, and what a real server showed. Documents of backends are the ones that the
 //! control service fetched, under our own tags, so that an address of the index always leads to what it promises.
 
+mod form;
 mod general;
+mod protobuf;
 mod serving;
 mod v2;
 
@@ -15,7 +17,6 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use portico_machinery::GroupVersion;
-use portico_machinery::accept::parse_accept;
 use portico_machinery::digest::digits;
 use portico_machinery::discovery::Served;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use crate::catalog::Catalog;
 use crate::document::load;
 use crate::request::{Reply, Request, value};
 use crate::snapshot::Snapshot;
+use form::Form;
 use serving::Body;
 
 #[derive(Serialize)]
@@ -92,9 +94,9 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
             None => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
         },
     };
-    if !accepts_json(&request.accept()) {
+    let Some(form) = form::V3.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
-    }
+    };
     let hash = request.query_value("hash");
     let mut headers = HeaderMap::new();
     if !hash.is_empty() && hash != tag {
@@ -105,10 +107,10 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
         headers.insert(header::CACHE_CONTROL, value("public, immutable"));
         headers.insert(header::EXPIRES, value(&serving::in_a_year()));
     }
-    headers.insert(header::CONTENT_TYPE, value("application/json"));
+    headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));
     let body = match (body, served) {
-        (Some(json), _) => Body::Whole(json),
-        (None, Some(served)) => Body::Named(&served.openapi_v3),
+        (Some(json), _) => Body::Whole(json, form),
+        (None, Some(served)) => Body::Named(&served.openapi_v3, form),
         (None, None) => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
     };
     serving::conditional(catalog, body, &format!("\"{tag}\""), headers, request).await
@@ -116,62 +118,22 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
 
 /// `/openapi/v2`: everything merged, with one tag for both forms; 406 has no body.
 pub(crate) async fn v2(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
-    let Some(form) = FormV2::negotiate(&request.accept()) else {
+    let Some(form) = form::V2.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
     };
     let merged = v2::document(catalog, snapshot).await;
     let packed = match form {
-        FormV2::Json => Ok(merged.gzip.clone()),
-        FormV2::Protobuf => merged.protobuf().await,
+        Form::Json => Ok(merged.gzip.clone()),
+        Form::Protobuf => merged.protobuf().await,
     };
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, value(form.media_type()));
+    headers.insert(header::CONTENT_TYPE, value(form::V2.of(form)));
     match packed {
         Ok(packed) => {
             serving::conditional(catalog, Body::Compressed(packed), &merged.etag, headers, request).await
         }
         Err(status) => Reply::Refused(status),
     }
-}
-
-/// What the version 2 document is written in.
-#[derive(Clone, Copy)]
-enum FormV2 {
-    Json,
-    Protobuf,
-}
-
-impl FormV2 {
-    /// The spelling of older clients, answered with the other one.
-    const OLD_PROTOBUF: &'static str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-
-    fn media_type(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Protobuf => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-        }
-    }
-
-    /// What the client likes best; JSON when it does not mind.
-    fn negotiate(accept: &str) -> Option<Self> {
-        if accept.trim().is_empty() {
-            return Some(Self::Json);
-        }
-        parse_accept(accept).iter().find_map(|clause| {
-            let covers = |media: &str| clause.covers(media);
-            if covers(Self::Json.media_type()) {
-                Some(Self::Json)
-            } else {
-                let protobuf = covers(Self::Protobuf.media_type()) || covers(Self::OLD_PROTOBUF);
-                protobuf.then_some(Self::Protobuf)
-            }
-        })
-    }
-}
-
-/// Whether JSON will do, the only form of version 3 documents here.
-fn accepts_json(accept: &str) -> bool {
-    accept.trim().is_empty() || parse_accept(accept).iter().any(|clause| clause.covers("application/json"))
 }
 
 /// A document by hash.

@@ -1,5 +1,6 @@
 //! How OpenAPI documents go out: tags, conditions, compression.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,7 +14,8 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use portico_machinery::Status;
 
-use super::fetch;
+use super::form::Form;
+use super::{fetch, protobuf};
 use crate::catalog::Catalog;
 use crate::request::{Reply, Request, value};
 
@@ -49,12 +51,12 @@ impl Compressed {
 
 /// Where a body is.
 pub(super) enum Body<'a> {
-    /// Here.
-    Whole(Bytes),
+    /// Here, as JSON.
+    Whole(Bytes, Form),
     /// Here, compressed.
     Compressed(Bytes),
-    /// With the document source, under this hash.
-    Named(&'a str),
+    /// With the document source, as JSON under this hash.
+    Named(&'a str, Form),
 }
 
 /// A document with its tag: 304 when the client has it (`*`, lists and weak tags count), compressed when it may be.
@@ -77,10 +79,12 @@ pub(super) async fn conditional(
         return Reply::empty(StatusCode::NOT_MODIFIED, headers);
     }
     let bytes = match body {
-        Body::Whole(json) => Ok(if gzip { compress(&json) } else { json }),
+        Body::Whole(json, form) => {
+            written(json, form).map(|bytes| if gzip { compress(&bytes) } else { bytes })
+        }
         Body::Compressed(packed) if gzip => Ok(packed),
         Body::Compressed(packed) => decompress(&packed),
-        Body::Named(hash) => named(catalog, hash, gzip).await,
+        Body::Named(hash, form) => named(catalog, hash, form, gzip).await,
     };
     match bytes {
         Ok(bytes) => finished(bytes, headers, gzip),
@@ -102,22 +106,42 @@ fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
     Reply::Ready(response)
 }
 
-async fn named(catalog: &Catalog, hash: &str, gzip: bool) -> Result<Bytes, Box<Status>> {
-    if gzip && let Some(packed) = catalog.compressed.get(hash) {
-        return Ok(packed);
+/// A document of the source; what had to be made of its bytes is kept.
+async fn named(catalog: &Catalog, hash: &str, form: Form, gzip: bool) -> Result<Bytes, Box<Status>> {
+    if form == Form::Json && !gzip {
+        return source(catalog, hash).await;
     }
-    let unavailable = |why: String| Box::new(Status::unavailable(why));
-    let json = match fetch(catalog, hash).await {
-        Some(Ok(json)) => json,
-        Some(Err(error)) => return Err(unavailable(error.to_string())),
-        None => return Err(unavailable("there is no such document".to_owned())),
+    let key = match form {
+        Form::Json => Cow::Borrowed(hash),
+        Form::Protobuf => Cow::Owned(format!("{hash} as protobuf")),
     };
-    if !gzip {
-        return Ok(json);
+    if let Some(packed) = catalog.compressed.get(&key) {
+        return if gzip { Ok(packed) } else { decompress(&packed) };
     }
-    let packed = compress(&json);
-    catalog.compressed.put(hash, &packed);
-    Ok(packed)
+    let bytes = written(source(catalog, hash).await?, form)?;
+    let packed = compress(&bytes);
+    catalog.compressed.put(&key, &packed);
+    Ok(if gzip { packed } else { bytes })
+}
+
+async fn source(catalog: &Catalog, hash: &str) -> Result<Bytes, Box<Status>> {
+    let unavailable = |why: String| Box::new(Status::unavailable(why));
+    match fetch(catalog, hash).await {
+        Some(Ok(json)) => Ok(json),
+        Some(Err(error)) => Err(unavailable(error.to_string())),
+        None => Err(unavailable("there is no such document".to_owned())),
+    }
+}
+
+/// A version 3 document in its form.
+fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
+    match form {
+        Form::Json => Ok(json),
+        Form::Protobuf => match protobuf::encode_v3(&json) {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(error) => Err(Box::new(Status::internal(error))),
+        },
+    }
 }
 
 fn accepts_gzip(request: &Request<'_>) -> bool {

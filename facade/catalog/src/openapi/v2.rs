@@ -1,7 +1,6 @@
 //! The merged version 2 document: made at first ask, part by part, and kept compressed.
 
 mod merge;
-mod protobuf;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,7 +13,7 @@ use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
-use super::{general, serving};
+use super::{general, protobuf, serving};
 use crate::catalog::Catalog;
 use crate::discovery::quoted_sha512;
 use crate::document::load;
@@ -39,7 +38,7 @@ impl V2 {
     pub(super) async fn protobuf(&self) -> Result<Bytes, Box<Status>> {
         let make = || async {
             let json = serving::decompress(&self.gzip)?;
-            let bytes = protobuf::encode(&json).map_err(|error| Box::new(Status::internal(error)))?;
+            let bytes = protobuf::encode_v2(&json).map_err(|error| Box::new(Status::internal(error)))?;
             Ok(serving::compress(&bytes))
         };
         self.protobuf.get_or_try_init(make).await.cloned()

@@ -1,31 +1,46 @@
-//! The version 2 document as protobuf, which is the only form that kubectl and older clients ask for.
+//! Documents as protobuf: the only form of version 2 that kubectl and older clients ask for.
 //!
-//! Upstream rule: aggregator 7.1; the message is `openapi.v2.Document`. JSON goes in and bytes come out in one pass,
-//! without a tree between them. What a message has no field for, and values of another type than their field's, are
+//! Upstream rules: aggregator 7.1 and 7.2; the messages are `openapi.v2.Document` and `openapi.v3.Document`. JSON goes
+//! in and bytes come out in one pass, without a tree between them. What a message has no field for, and values of another type than their field's, are
 //! left out: a backend's mistake must not take the document away from everybody.
 
 mod messages;
+mod v2;
+mod v3;
 mod wire;
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use messages::{DOCUMENT, Field, Kind, Look, Map, Message, PRIMITIVE, SCHEMA};
+use messages::{Field, Kind, Look, Map, Message};
 use wire::{put_double, put_integer, put_message, put_text};
 
-/// Encodes a document.
+/// Encodes a version 2 document.
 ///
 /// # Errors
 /// When the text is no JSON object.
-pub(super) fn encode(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode_v2(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    encode(json, &v2::DOCUMENT)
+}
+
+/// Encodes a version 3 document.
+///
+/// # Errors
+/// When the text is no JSON object.
+pub(super) fn encode_v3(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    encode(json, &v3::DOCUMENT)
+}
+
+fn encode(json: &[u8], document: &'static Message) -> Result<Vec<u8>, serde_json::Error> {
     // Names shrink to numbers and quotes go: it never is longer than the JSON but for tiny documents.
     let mut out = Vec::with_capacity(json.len());
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    deserializer.deserialize_map(Fields { out: &mut out, of: Members::Message(&DOCUMENT) })?;
+    deserializer.deserialize_map(Fields { out: &mut out, of: Members::Message(document) })?;
     deserializer.end()?;
     Ok(out)
 }
@@ -58,10 +73,11 @@ impl Members {
         }
         let find = |fields: &[Field]| fields.iter().find(|f| f.0 == name).map(|f| (f.1, f.2));
         match self {
+            Self::Map(map) if map.default != 0 && name == "default" => Some((map.default, map.value, false)),
             Self::Map(map) => Some((map.entries, map.value, true)),
             Self::Message(message) => {
-                let shared = |base| find(PRIMITIVE).map(|(number, kind)| (base + number, kind));
-                let (number, kind) = find(message.fields).or_else(|| message.primitive.and_then(shared))?;
+                let shared = |(fields, base)| find(fields).map(|(number, kind)| (base + number, kind));
+                let (number, kind) = find(message.fields).or_else(|| message.shared.and_then(shared))?;
                 Some((number, kind, false))
             }
         }
@@ -75,8 +91,24 @@ impl<'de> Visitor<'de> for Fields<'_> {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
+        self.write(members, None)
+    }
+}
+
+impl Fields<'_> {
+    /// Writes the members; a `$ref` goes to `reference` where somebody asks for it.
+    fn write<'de, A>(self, mut members: A, mut reference: Option<&mut Option<String>>) -> Result<(), A::Error>
+    where
+        A: MapAccess<'de>,
+    {
         while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            if name == "$ref"
+                && let Some(reference) = &mut reference
+            {
+                **reference = Some(members.next_value()?);
+                continue;
+            }
             match self.of.field(&name) {
                 None => {
                     members.next_value::<IgnoredAny>()?;
@@ -138,8 +170,38 @@ impl Value<'_> {
         match self.one() {
             Kind::Integer => put_integer(self.out, self.number, value),
             Kind::Number => put_double(self.out, self.number, value as f64),
+            Kind::Scalar => self.within(|out| put_double(out, 1, value as f64)),
             _ => {}
         }
+    }
+
+    /// A message with what `body` writes.
+    fn within(self, body: impl FnOnce(&mut Vec<u8>)) {
+        let done: Result<(), Infallible> = put_message(self.out, self.number, |out| {
+            body(out);
+            Ok(())
+        });
+        done.unwrap_or_else(|never| match never {})
+    }
+
+    /// The members of an object that is a message, or refers to one.
+    fn or_reference<'de, A>(self, message: &'static Message, members: A) -> Result<(), A::Error>
+    where
+        A: MapAccess<'de>,
+    {
+        put_message(self.out, self.number, |out| {
+            let (at, mut reference) = (out.len(), None);
+            let of = Members::Message(message);
+            put_message(out, 1, |out| Fields { out, of }.write(members, Some(&mut reference)))?;
+            if let Some(reference) = reference {
+                out.truncate(at);
+                put_message(out, 2, |out| {
+                    put_text(out, 1, &reference);
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -151,16 +213,16 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
+        if let Kind::Scalar = self.one() {
+            self.within(|_| {});
+        }
         Ok(())
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<(), E> {
         match self.one() {
             Kind::Flag => put_integer(self.out, self.number, value.into()),
-            Kind::SchemaOrFlag => put_message(self.out, self.number, |out| {
-                put_integer(out, 2, value.into());
-                Ok(())
-            })?,
+            Kind::OrFlag(_) | Kind::Scalar => self.within(|out| put_integer(out, 2, value.into())),
             _ => {}
         }
         Ok(())
@@ -180,6 +242,7 @@ impl<'de> Visitor<'de> for Value<'_> {
     fn visit_f64<E>(self, value: f64) -> Result<(), E> {
         match self.one() {
             Kind::Number => put_double(self.out, self.number, value),
+            Kind::Scalar => self.within(|out| put_double(out, 1, value)),
             Kind::Integer if value.fract() == 0.0 => put_integer(self.out, self.number, value as i64),
             _ => {}
         }
@@ -187,8 +250,10 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        if let Kind::Text = self.one() {
-            put_text(self.out, self.number, value);
+        match self.one() {
+            Kind::Text => put_text(self.out, self.number, value),
+            Kind::Scalar => self.within(|out| put_text(out, 3, value)),
+            _ => {}
         }
         Ok(())
     }
@@ -201,7 +266,12 @@ impl<'de> Visitor<'de> for Value<'_> {
                 {
                 }
             }
-            _ => while let Some(IgnoredAny) = list.next_element()? {},
+            kind => {
+                if let Kind::Scalar = kind {
+                    self.within(|_| {});
+                }
+                while let Some(IgnoredAny) = list.next_element()? {}
+            }
         }
         Ok(())
     }
@@ -210,10 +280,15 @@ impl<'de> Visitor<'de> for Value<'_> {
         let of = match self.one() {
             Kind::Message(message) => Members::Message(message),
             Kind::Map(map) => Members::Map(map),
-            Kind::SchemaOrFlag => {
+            Kind::OrFlag(kind) => {
                 return put_message(self.out, self.number, |out| {
-                    Value { out, number: 1, kind: Kind::Message(&SCHEMA) }.visit_map(members)
+                    Value { out, number: 1, kind: *kind }.visit_map(members)
                 });
+            }
+            Kind::OrReference(message) => return self.or_reference(message, members),
+            Kind::Scalar => {
+                self.within(|_| {});
+                return IgnoredAny.visit_map(members).map(|_| ());
             }
             _ => return IgnoredAny.visit_map(members).map(|_| ()),
         };

@@ -61,7 +61,7 @@ fn at(bytes: &[u8], path: &[u32]) -> Vec<String> {
 /// The schema of a document with one definition, encoded.
 fn schema_at(json: &str, path: &[u32]) -> Vec<String> {
     let document = format!(r#"{{"definitions":{{"T":{json}}}}}"#);
-    at(&encode(document.as_bytes()).unwrap(), &[&[9, 1, 2], path].concat())
+    at(&encode_v2(document.as_bytes()).unwrap(), &[&[9, 1, 2], path].concat())
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn fields_of_a_schema_are_where_readers_look_for_them() {
 fn alternatives_are_told_apart_by_what_they_look_like() {
     let operation = |json: &str, path: &[u32]| {
         let document = format!(r#"{{"paths":{{"/a":{{"get":{json}}}}}}}"#);
-        at(&encode(document.as_bytes()).unwrap(), &[&[8, 2, 2, 2], path].concat())
+        at(&encode_v2(document.as_bytes()).unwrap(), &[&[8, 2, 2, 2], path].concat())
     };
     let rows: [(&str, &[u32], &str); 9] = [
         (r##"{"parameters":[{"$ref":"#/parameters/p"}]}"##, &[8, 2, 1], "#/parameters/p"),
@@ -114,7 +114,7 @@ fn alternatives_are_told_apart_by_what_they_look_like() {
     }
     let security = |json: &str, path: &[u32]| {
         let document = format!(r#"{{"securityDefinitions":{{"S":{json}}}}}"#);
-        at(&encode(document.as_bytes()).unwrap(), &[&[13, 1, 2], path].concat())
+        at(&encode_v2(document.as_bytes()).unwrap(), &[&[13, 1, 2], path].concat())
     };
     assert_eq!(security(r#"{"type":"apiKey","in":"header"}"#, &[2, 3]), ["header"]);
     assert_eq!(security(r#"{"type":"basic","description":"d"}"#, &[1, 2]), ["d"]);
@@ -142,7 +142,7 @@ fn what_has_no_place_is_left_out_and_the_rest_stays() {
     }
     let nowhere =
         br#"{"paths":{"/a":{"parameters":[{"name":"p"},7]}},"securityDefinitions":{"S":{"type":"new"}}}"#;
-    let bytes = encode(nowhere).unwrap();
+    let bytes = encode_v2(nowhere).unwrap();
     assert_eq!(at(&bytes, &[8, 2, 1]), ["/a"]);
     assert!(at(&bytes, &[8, 2, 2, 9]).is_empty());
     assert_eq!(at(&bytes, &[13, 1, 1]), ["S"]);
@@ -169,6 +169,73 @@ fn extensions_are_yaml_that_yaml_readers_take() {
 #[test]
 fn what_is_no_object_is_an_error() {
     for json in ["", "[]", "1", r#"{"paths":"#, "{} {}", r#"{"paths":{"/a":{"parameters":[{"in":]}}}"#] {
-        assert!(encode(json.as_bytes()).is_err(), "{json}");
+        assert!(encode_v2(json.as_bytes()).is_err(), "{json}");
     }
+}
+
+/// A version 3 document with one schema, encoded.
+fn schema_v3_at(json: &str, path: &[u32]) -> Vec<String> {
+    let document = format!(r#"{{"components":{{"schemas":{{"T":{json}}}}}}}"#);
+    at(&encode_v3(document.as_bytes()).unwrap(), &[&[5, 1, 1, 2], path].concat())
+}
+
+#[test]
+fn fields_of_a_version_3_schema_are_where_readers_look_for_them() {
+    let rows: [(&str, &[u32], &[&str]); 18] = [
+        (r##"{"$ref":"#/components/schemas/X"}"##, &[2, 1], &["#/components/schemas/X"]),
+        (r##"{"description":"d","$ref":"#/X","type":"object"}"##, &[2, 1], &["#/X"]),
+        (r##"{"description":"d","$ref":"#/X","type":"object"}"##, &[1, 34], &[]),
+        (r#"{"type":"object"}"#, &[1, 25], &["object"]),
+        (r#"{"nullable":true}"#, &[1, 1], &["1"]),
+        (r#"{"default":""}"#, &[1, 33, 3], &[""]),
+        (r#"{"default":3}"#, &[1, 33, 1], &["3"]),
+        (r#"{"default":-0.5}"#, &[1, 33, 1], &["-0.5"]),
+        (r#"{"default":false}"#, &[1, 33, 2], &["0"]),
+        (r#"{"default":{"a":1}}"#, &[1, 33], &[""]),
+        (r#"{"default":[1]}"#, &[1, 33], &[""]),
+        (r##"{"allOf":[{"$ref":"#/X"}],"default":{}}"##, &[1, 26, 2, 1], &["#/X"]),
+        (r##"{"items":{"allOf":[{"$ref":"#/X"}]}}"##, &[1, 30, 1, 1, 26, 2, 1], &["#/X"]),
+        (r#"{"oneOf":[{"type":"integer"},{"type":"string"}]}"#, &[1, 27, 1, 25], &["integer", "string"]),
+        (r##"{"properties":{"default":{"$ref":"#/X"},"x-a":{}}}"##, &[1, 31, 1, 1], &["default", "x-a"]),
+        (r##"{"additionalProperties":{"$ref":"#/X"}}"##, &[1, 32, 1, 2, 1], &["#/X"]),
+        (r#"{"additionalProperties":true}"#, &[1, 32, 2], &["1"]),
+        (r#"{"x-kubernetes-list-type":"atomic"}"#, &[1, 36, 2, 2], &[r#""atomic""#]),
+    ];
+    for (json, path, want) in rows {
+        assert_eq!(schema_v3_at(json, path), want, "{json}");
+    }
+}
+
+#[test]
+fn a_version_3_operation_is_read_back_as_it_was_written() {
+    let operation = r##"{"operationId":"o","parameters":[{"$ref":"#/p"},{"name":"n","in":"query","schema":{"type":"integer"}}],
+        "requestBody":{"content":{"*/*":{"schema":{"$ref":"#/X"}}}},
+        "responses":{"default":{"$ref":"#/r"},"200":{"description":"OK","content":{"a/b":{"schema":{"$ref":"#/Y"}}}},"x-r":1},
+        "x-kubernetes-action":"get"}"##;
+    let document = format!(
+        r#"{{"openapi":"3.0.0","info":{{"title":"t","version":"v"}},"paths":{{"/a":{{"get":{operation}}},"x-p":1}}}}"#
+    );
+    let bytes = encode_v3(document.as_bytes()).unwrap();
+    let inside = [4, 1, 2, 4];
+    let rows: [(&[u32], &[&str]); 13] = [
+        (&[5], &["o"]),
+        (&[6, 2, 1], &["#/p"]),
+        (&[6, 1, 1], &["n"]),
+        (&[6, 1, 2], &["query"]),
+        (&[6, 1, 10, 1, 25], &["integer"]),
+        (&[7, 1, 2, 1, 1], &["*/*"]),
+        (&[7, 1, 2, 1, 2, 1, 2, 1], &["#/X"]),
+        (&[8, 1, 2, 1], &["#/r"]),
+        (&[8, 2, 1], &["200"]),
+        (&[8, 2, 2, 1, 1], &["OK"]),
+        (&[8, 2, 2, 1, 3, 1, 2, 1, 2, 1], &["#/Y"]),
+        (&[8, 3, 1], &["x-r"]),
+        (&[13, 2, 2], &[r#""get""#]),
+    ];
+    for (path, want) in rows {
+        assert_eq!(at(&bytes, &[&inside[..], path].concat()), want, "{path:?}");
+    }
+    assert_eq!(at(&bytes, &[1]), ["3.0.0"]);
+    assert_eq!(at(&bytes, &[2, 6]), ["v"]);
+    assert_eq!(at(&bytes, &[4, 2, 1]), ["x-p"]);
 }

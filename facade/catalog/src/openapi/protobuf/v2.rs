@@ -3,77 +3,13 @@
 //! Facts of the schema `OpenAPIv2.proto` that upstream's clients are built with. No behaviour but the choice between
 //! the alternatives of its oneofs.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use super::messages::{
+    ANYS, CONTACT, EXTERNAL_DOCS, Field, Kind, LICENSE, Look, Map, Message, REQUIREMENTS, STRING_ARRAY,
+    STRINGS, TAG, TEXTS, XML, text,
+};
 
-/// What a field holds.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Text,
-    Flag,
-    Integer,
-    Number,
-    /// Any JSON, as YAML text in field 2 of a message.
-    Any,
-    /// A repeated field; one value alone stands for a list of one.
-    Each(&'static Kind),
-    Message(&'static Message),
-    /// A message that has nothing but this, in field 1.
-    Wrapped(&'static Kind),
-    /// An object whose members become entries: a name in field 1, a value in field 2.
-    Map(&'static Map),
-    /// A message with one of several fields, by what the JSON looks like; nothing fits: left out.
-    Choice(fn(&Look<'_>) -> Option<(u32, Kind)>),
-    /// `additionalProperties`: a schema in field 1 or a bool in field 2.
-    SchemaOrFlag,
-}
-
-/// A field: its name in JSON, its number, what it holds.
-pub(super) type Field = (&'static str, u32, Kind);
-
-/// An object with fields of its own.
-pub(super) struct Message {
-    pub fields: &'static [Field],
-    /// Whether it also has [`PRIMITIVE`]'s fields, and what is added to their numbers.
-    pub primitive: Option<u32>,
-    /// The field of members whose names begin with `x-`; 0: it has none.
-    pub extensions: u32,
-}
-
-/// An object with members of any name.
-pub(super) struct Map {
-    /// The field of its entries.
-    pub entries: u32,
-    pub value: Kind,
-    /// The field of members whose names begin with `x-`; 0: they are entries.
-    pub extensions: u32,
-}
-
-/// What alternatives are told apart by: JSON text of some members.
-#[derive(Deserialize)]
-pub(super) struct Look<'a> {
-    #[serde(rename = "$ref", borrow)]
-    reference: Option<&'a RawValue>,
-    #[serde(rename = "in", borrow)]
-    place: Option<&'a RawValue>,
-    #[serde(rename = "type", borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    flow: Option<&'a RawValue>,
-}
-
-const TEXTS: Kind = Kind::Each(&Kind::Text);
-const ANYS: Kind = Kind::Each(&Kind::Any);
 const PARAMETERS: Kind = Kind::Each(&Kind::Choice(parameter_or_reference));
-const REQUIREMENTS: Kind = Kind::Each(&Kind::Map(&Map { entries: 1, value: STRING_ARRAY, extensions: 0 }));
-const STRING_ARRAY: Kind = Kind::Wrapped(&TEXTS);
-static SCHEMAS: Map = Map { entries: 1, value: Kind::Message(&SCHEMA), extensions: 0 };
-const EXTERNAL_DOCS: Kind = Kind::Message(&Message {
-    fields: &[("description", 1, Kind::Text), ("url", 2, Kind::Text)],
-    primitive: None,
-    extensions: 3,
-});
-
+static SCHEMAS: Map = Map::of(Kind::Message(&SCHEMA));
 /// The whole document.
 pub(super) static DOCUMENT: Message = Message {
     fields: &[
@@ -84,20 +20,20 @@ pub(super) static DOCUMENT: Message = Message {
         ("schemes", 5, TEXTS),
         ("consumes", 6, TEXTS),
         ("produces", 7, TEXTS),
-        ("paths", 8, Kind::Map(&Map { entries: 2, value: Kind::Message(&PATH_ITEM), extensions: 1 })),
-        ("definitions", 9, Kind::Map(&SCHEMAS)),
-        ("parameters", 10, Kind::Map(&Map { entries: 1, value: Kind::Choice(parameter), extensions: 0 })),
-        ("responses", 11, Kind::Map(&Map { entries: 1, value: Kind::Message(&RESPONSE), extensions: 0 })),
-        ("security", 12, REQUIREMENTS),
         (
-            "securityDefinitions",
-            13,
-            Kind::Map(&Map { entries: 1, value: Kind::Choice(security), extensions: 0 }),
+            "paths",
+            8,
+            Kind::Map(&Map { entries: 2, value: Kind::Message(&PATH_ITEM), extensions: 1, default: 0 }),
         ),
+        ("definitions", 9, Kind::Map(&SCHEMAS)),
+        ("parameters", 10, Kind::Map(&Map::of(Kind::Choice(parameter)))),
+        ("responses", 11, Kind::Map(&Map::of(Kind::Message(&RESPONSE)))),
+        ("security", 12, REQUIREMENTS),
+        ("securityDefinitions", 13, Kind::Map(&Map::of(Kind::Choice(security)))),
         ("tags", 14, Kind::Each(&Kind::Message(&TAG))),
         ("externalDocs", 15, EXTERNAL_DOCS),
     ],
-    primitive: None,
+    shared: None,
     extensions: 16,
 };
 
@@ -107,33 +43,11 @@ static INFO: Message = Message {
         ("version", 2, Kind::Text),
         ("description", 3, Kind::Text),
         ("termsOfService", 4, Kind::Text),
-        (
-            "contact",
-            5,
-            Kind::Message(&Message {
-                fields: &[("name", 1, Kind::Text), ("url", 2, Kind::Text), ("email", 3, Kind::Text)],
-                primitive: None,
-                extensions: 4,
-            }),
-        ),
-        (
-            "license",
-            6,
-            Kind::Message(&Message {
-                fields: &[("name", 1, Kind::Text), ("url", 2, Kind::Text)],
-                primitive: None,
-                extensions: 3,
-            }),
-        ),
+        ("contact", 5, CONTACT),
+        ("license", 6, LICENSE),
     ],
-    primitive: None,
+    shared: None,
     extensions: 7,
-};
-
-static TAG: Message = Message {
-    fields: &[("name", 1, Kind::Text), ("description", 2, Kind::Text), ("externalDocs", 3, EXTERNAL_DOCS)],
-    primitive: None,
-    extensions: 4,
 };
 
 static PATH_ITEM: Message = Message {
@@ -148,7 +62,7 @@ static PATH_ITEM: Message = Message {
         ("patch", 8, Kind::Message(&OPERATION)),
         ("parameters", 9, PARAMETERS),
     ],
-    primitive: None,
+    shared: None,
     extensions: 10,
 };
 
@@ -165,13 +79,18 @@ static OPERATION: Message = Message {
         (
             "responses",
             9,
-            Kind::Map(&Map { entries: 1, value: Kind::Choice(response_or_reference), extensions: 2 }),
+            Kind::Map(&Map {
+                entries: 1,
+                value: Kind::Choice(response_or_reference),
+                extensions: 2,
+                default: 0,
+            }),
         ),
         ("schemes", 10, TEXTS),
         ("deprecated", 11, Kind::Flag),
         ("security", 12, REQUIREMENTS),
     ],
-    primitive: None,
+    shared: None,
     extensions: 13,
 };
 
@@ -179,21 +98,21 @@ static RESPONSE: Message = Message {
     fields: &[
         ("description", 1, Kind::Text),
         ("schema", 2, Kind::Choice(schema_or_file)),
-        ("headers", 3, Kind::Map(&Map { entries: 1, value: Kind::Message(&HEADER), extensions: 0 })),
-        ("examples", 4, Kind::Map(&Map { entries: 1, value: Kind::Any, extensions: 0 })),
+        ("headers", 3, Kind::Map(&Map::of(Kind::Message(&HEADER)))),
+        ("examples", 4, Kind::Map(&Map::of(Kind::Any))),
     ],
-    primitive: None,
+    shared: None,
     extensions: 5,
 };
 
 static REFERENCE: Message = Message {
     fields: &[("$ref", 1, Kind::Text), ("description", 2, Kind::Text)],
-    primitive: None,
+    shared: None,
     extensions: 0,
 };
 
 /// A type.
-pub(super) static SCHEMA: Message = Message {
+static SCHEMA: Message = Message {
     fields: &[
         ("$ref", 1, Kind::Text),
         ("format", 2, Kind::Text),
@@ -215,7 +134,7 @@ pub(super) static SCHEMA: Message = Message {
         ("minProperties", 18, Kind::Integer),
         ("required", 19, TEXTS),
         ("enum", 20, ANYS),
-        ("additionalProperties", 21, Kind::SchemaOrFlag),
+        ("additionalProperties", 21, Kind::OrFlag(&Kind::Message(&SCHEMA))),
         ("type", 22, STRING_ARRAY),
         ("items", 23, Kind::Wrapped(&Kind::Each(&Kind::Message(&SCHEMA)))),
         ("allOf", 24, Kind::Each(&Kind::Message(&SCHEMA))),
@@ -226,20 +145,8 @@ pub(super) static SCHEMA: Message = Message {
         ("externalDocs", 29, EXTERNAL_DOCS),
         ("example", 30, Kind::Any),
     ],
-    primitive: None,
+    shared: None,
     extensions: 31,
-};
-
-static XML: Message = Message {
-    fields: &[
-        ("name", 1, Kind::Text),
-        ("namespace", 2, Kind::Text),
-        ("prefix", 3, Kind::Text),
-        ("attribute", 4, Kind::Flag),
-        ("wrapped", 5, Kind::Flag),
-    ],
-    primitive: None,
-    extensions: 6,
 };
 
 static FILE_SCHEMA: Message = Message {
@@ -254,12 +161,12 @@ static FILE_SCHEMA: Message = Message {
         ("externalDocs", 8, EXTERNAL_DOCS),
         ("example", 9, Kind::Any),
     ],
-    primitive: None,
+    shared: None,
     extensions: 10,
 };
 
 /// Fields of everything that describes a value without a schema, numbered as in `PrimitivesItems`.
-pub(super) static PRIMITIVE: &[Field] = &[
+static PRIMITIVE: &[Field] = &[
     ("type", 1, Kind::Text),
     ("format", 2, Kind::Text),
     ("items", 3, Kind::Message(&PRIMITIVE_ITEMS)),
@@ -279,10 +186,10 @@ pub(super) static PRIMITIVE: &[Field] = &[
     ("multipleOf", 17, Kind::Number),
 ];
 
-static PRIMITIVE_ITEMS: Message = Message { fields: &[], primitive: Some(0), extensions: 18 };
+static PRIMITIVE_ITEMS: Message = Message { fields: &[], shared: Some((PRIMITIVE, 0)), extensions: 18 };
 
 static HEADER: Message =
-    Message { fields: &[("description", 18, Kind::Text)], primitive: Some(0), extensions: 19 };
+    Message { fields: &[("description", 18, Kind::Text)], shared: Some((PRIMITIVE, 0)), extensions: 19 };
 
 static BODY_PARAMETER: Message = Message {
     fields: &[
@@ -292,7 +199,7 @@ static BODY_PARAMETER: Message = Message {
         ("required", 4, Kind::Flag),
         ("schema", 5, Kind::Message(&SCHEMA)),
     ],
-    primitive: None,
+    shared: None,
     extensions: 6,
 };
 
@@ -304,7 +211,7 @@ static PLAIN_PARAMETER: Message = Message {
         ("description", 3, Kind::Text),
         ("name", 4, Kind::Text),
     ],
-    primitive: Some(4),
+    shared: Some((PRIMITIVE, 4)),
     extensions: 22,
 };
 
@@ -317,13 +224,13 @@ static FORM_PARAMETER: Message = Message {
         ("name", 4, Kind::Text),
         ("allowEmptyValue", 5, Kind::Flag),
     ],
-    primitive: Some(5),
+    shared: Some((PRIMITIVE, 5)),
     extensions: 23,
 };
 
 static BASIC: Message = Message {
     fields: &[("type", 1, Kind::Text), ("description", 2, Kind::Text)],
-    primitive: None,
+    shared: None,
     extensions: 3,
 };
 
@@ -334,21 +241,19 @@ static API_KEY: Message = Message {
         ("in", 3, Kind::Text),
         ("description", 4, Kind::Text),
     ],
-    primitive: None,
+    shared: None,
     extensions: 5,
 };
-
-const SCOPES: Kind = Kind::Map(&Map { entries: 1, value: Kind::Text, extensions: 0 });
 
 static OAUTH2_IMPLICIT: Message = Message {
     fields: &[
         ("type", 1, Kind::Text),
         ("flow", 2, Kind::Text),
-        ("scopes", 3, SCOPES),
+        ("scopes", 3, STRINGS),
         ("authorizationUrl", 4, Kind::Text),
         ("description", 5, Kind::Text),
     ],
-    primitive: None,
+    shared: None,
     extensions: 6,
 };
 
@@ -357,11 +262,11 @@ static OAUTH2_TOKEN: Message = Message {
     fields: &[
         ("type", 1, Kind::Text),
         ("flow", 2, Kind::Text),
-        ("scopes", 3, SCOPES),
+        ("scopes", 3, STRINGS),
         ("tokenUrl", 4, Kind::Text),
         ("description", 5, Kind::Text),
     ],
-    primitive: None,
+    shared: None,
     extensions: 6,
 };
 
@@ -369,18 +274,14 @@ static OAUTH2_ACCESS_CODE: Message = Message {
     fields: &[
         ("type", 1, Kind::Text),
         ("flow", 2, Kind::Text),
-        ("scopes", 3, SCOPES),
+        ("scopes", 3, STRINGS),
         ("authorizationUrl", 4, Kind::Text),
         ("tokenUrl", 5, Kind::Text),
         ("description", 6, Kind::Text),
     ],
-    primitive: None,
+    shared: None,
     extensions: 7,
 };
-
-fn text(member: Option<&RawValue>) -> &str {
-    member.map_or("", |m| m.get().trim_matches('"'))
-}
 
 /// ParametersItem.
 fn parameter_or_reference(look: &Look<'_>) -> Option<(u32, Kind)> {
