@@ -1,6 +1,8 @@
 //! This server's identity: the Lease `apiserver-...` in kube-system, kept alive (hook
 //! `start-kube-apiserver-identity-lease-controller`).
 
+pub mod expired;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,8 +10,10 @@ use portico_kit::backoff::{Backoff, Policy};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
-use portico_registry::{Context, CreateOptions, Part, Registry};
+use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
 use sha2::{Digest, Sha256};
+
+use crate::outcome::unless;
 
 /// Upstream's `leaseDurationSeconds`.
 pub const LEASE_SECONDS: i32 = 3600;
@@ -20,6 +24,10 @@ const NAMESPACE: &str = "kube-system";
 const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 const HOSTNAME_LABEL: &str = "kubernetes.io/hostname";
 const COMPONENT: &str = "kube-apiserver";
+
+fn leases() -> GroupResource {
+    GroupResource::new("coordination.k8s.io", "leases")
+}
 
 /// Who this server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,10 +118,21 @@ impl IdentityLease {
         self.held.clone()
     }
 
-    /// Renews until `tasks` is cancelled; the Lease then stays, for it outlives a restart. The namespace need not be
-    /// there yet: what fails is tried again.
+    /// Renews until `tasks` is cancelled. The Lease of the last start goes first and the own one at the end, as upstream's
+    /// do: nobody looks for a server that is not there. The namespace need not be there yet: what fails is tried again.
     pub async fn run(self, registry: Registry, tasks: TaskSet) {
+        self.remove(&registry).await;
         tasks.token().run_until_cancelled(self.keep(&registry)).await;
+        self.remove(&registry).await;
+    }
+
+    /// A Lease that cannot be removed is taken over, or expires.
+    async fn remove(&self, registry: &Registry) {
+        let removed =
+            registry.delete(&leases(), NAMESPACE, &self.identity.id, &DeleteOptions::default()).await;
+        if let Err(status) = unless(removed, &[Reason::NotFound]) {
+            tracing::warn!(lease = self.identity.id, %status, "the identity lease could not be removed");
+        }
     }
 
     async fn keep(&self, registry: &Registry) {
@@ -140,8 +159,7 @@ impl IdentityLease {
     }
 
     async fn renew(&self, registry: &Registry) -> Result<(), Box<Status>> {
-        let (context, resource) =
-            (Context::system("system:apiserver"), GroupResource::new("coordination.k8s.io", "leases"));
+        let (context, resource) = (Context::system("system:apiserver"), leases());
         let current = match registry.get(&resource, NAMESPACE, &self.identity.id).await {
             Ok(stored) => Some(stored.object().clone()),
             Err(status) if status.reason() == Reason::NotFound => None,

@@ -16,5 +16,7 @@ mod outcome;
 pub mod per_namespace;
 pub mod priority_classes;
 pub mod rbac;
+mod recorder;
+pub mod service_repair;
 pub mod system_namespaces;
 pub mod system_objects;

@@ -5,9 +5,12 @@
 //! writers, in one process or in several, cannot give out the same, and nothing is left behind when a write fails.
 
 mod addresses;
+mod held;
 mod ports;
 mod records;
 mod span;
+
+pub use held::HeldPort;
 
 pub(crate) use addresses::{AddressPool, Family, Range};
 pub(crate) use ports::PortPool;

@@ -47,6 +47,7 @@ mod validation;
 mod views;
 mod watch;
 
+pub use allocation::HeldPort;
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use follow::{Change, ChangeStream, Followed};

@@ -10,6 +10,7 @@ use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
+use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
 use portico_kit::certs::FileError;
@@ -21,7 +22,7 @@ use portico_registry::Registry;
 use tokio::sync::watch;
 
 use super::StartError;
-use super::hooks::reached;
+use super::hooks::{hostname, reached};
 use crate::settings::ServerSettings;
 
 /// Upstream's hooks of what is kept here: they pass once everything is being kept.
@@ -67,7 +68,9 @@ pub(super) fn start(
     }
     let objects = SystemObjects::new(kept, &queues);
     objects.run_workers(registry, tasks);
-    let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone())];
+    let repair = repair(settings, registry, &queues, metrics, hooks)?;
+    repair.run_workers(registry, tasks);
+    let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone()), Arc::new(repair)];
     listeners.extend(governed(settings, registry, ca, elsewhere, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
@@ -76,6 +79,23 @@ pub(super) fn start(
     }
     tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
     Ok(Advertised { address: Arc::new(address), objects })
+}
+
+/// What keeps Services' addresses and ports right; its hook passes once all of them have been checked.
+fn repair(
+    settings: &ServerSettings,
+    registry: &Registry,
+    queues: &QueueMetrics,
+    metrics: &metrics::Registry,
+    hooks: &Hooks,
+) -> Result<ServiceRepair, StartError> {
+    let ports = settings.registry.node_ports.clone();
+    let repair = ServiceRepair::new(registry, ports, &hostname(), queues, metrics);
+    let checked = repair.checked();
+    hooks.add_post_start("start-service-ip-repair-controllers", move |cx: HookContext| async move {
+        reached(&cx, &checked).await
+    })?;
+    Ok(repair)
 }
 
 /// What backends are told of whom to believe.

@@ -7,7 +7,7 @@ use portico_auth::authz::Rbac;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed};
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
 use portico_controllers::flow_config;
-use portico_controllers::identity::{Identity, IdentityLease};
+use portico_controllers::identity::{self, Identity, IdentityLease};
 use portico_controllers::informers::Informers;
 use portico_controllers::priority_classes;
 use portico_controllers::rbac;
@@ -152,11 +152,19 @@ impl Rooms {
             cx.tasks.spawn("flow-config", flow_config::run(r, cx.tasks.clone()));
             Ok(())
         })?;
-        let (r, lease) = (registry.clone(), IdentityLease::new(identity()));
+        let (r, lease) = (registry.clone(), IdentityLease::new(own_identity()));
         hooks.add_post_start(
             "start-kube-apiserver-identity-lease-controller",
             move |cx: HookContext| async move {
                 cx.tasks.spawn("identity-lease", lease.run(r, cx.tasks.clone()));
+                Ok(())
+            },
+        )?;
+        let r = registry.clone();
+        hooks.add_post_start(
+            "start-kube-apiserver-identity-lease-garbage-collector",
+            move |cx: HookContext| async move {
+                cx.tasks.spawn("identity-lease-gc", identity::expired::run(r, cx.tasks.clone()));
                 Ok(())
             },
         )?;
@@ -252,9 +260,15 @@ fn desired(kinds: &Kinds) -> impl Iterator<Item = Desired> {
     })
 }
 
-fn identity() -> Identity {
+fn own_identity() -> Identity {
+    Identity::new(&hostname(), &uuid::Uuid::new_v4().to_string())
+}
+
+/// This host's name, as leases and events tell it.
+pub(super) fn hostname() -> String {
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let hostname = hostname.trim();
-    let hostname = if hostname.is_empty() { "localhost" } else { hostname };
-    Identity::new(hostname, &uuid::Uuid::new_v4().to_string())
+    match hostname.trim() {
+        "" => "localhost".to_owned(),
+        hostname => hostname.to_owned(),
+    }
 }

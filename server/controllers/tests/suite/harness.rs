@@ -37,7 +37,7 @@ pub struct House {
     pub namespaces: SystemNamespaces,
     pub lease: IdentityLease,
     pub identity: Identity,
-    tasks: TaskSet,
+    pub tasks: TaskSet,
     _dir: TempDir,
 }
 

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod harness;
+mod services;
 
 use std::time::{Duration, Instant};
 

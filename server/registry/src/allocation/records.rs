@@ -69,7 +69,7 @@ fn address_resource() -> GroupResource {
 }
 
 /// Kept beside the objects, served nowhere.
-fn port_resource() -> Resource {
+pub(super) fn port_resource() -> Resource {
     Resource::new("portico.dev", "nodeports")
 }
 
@@ -94,7 +94,7 @@ fn take_address(inner: &Inner, address: IpAddr, service: &Object) -> Result<Oper
     Ok(Operation { key, expect: Expect::Absent, change })
 }
 
-fn take_port(port: u16, service: &Object) -> Result<Operation> {
+pub(super) fn take_port(port: u16, service: &Object) -> Result<Operation> {
     let kind = GroupVersionKind {
         group: "portico.dev".to_owned(),
         version: "v1".to_owned(),

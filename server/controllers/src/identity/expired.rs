@@ -1,0 +1,85 @@
+//! Removes identity Leases of API servers that are no longer there (hook
+//! `start-kube-apiserver-identity-lease-garbage-collector`).
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::tasks::TaskSet;
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{Object, Reason, Status, time};
+use portico_registry::{DeleteOptions, ListOptions, Preconditions, Registry};
+
+use super::{COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
+use crate::outcome::unless;
+
+/// Upstream's period.
+const PERIOD: Duration = Duration::from_secs(3600);
+
+/// Whether nobody renews it any more, or nobody can tell; pure.
+#[must_use]
+pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
+    let renewed = lease.at(&["spec", "renewTime"]).opt_str().and_then(time::parse);
+    let lasts = lease.at(&["spec", "leaseDurationSeconds"]).i64();
+    let end = renewed.zip(lasts).and_then(|(at, s)| at.checked_add(SignedDuration::from_secs(s)).ok());
+    end.is_none_or(|end| end < now)
+}
+
+/// Looks at intervals until `tasks` is cancelled.
+pub async fn run(registry: Registry, tasks: TaskSet) {
+    let look = async {
+        let mut backoff = Backoff::new(Policy::CONTROLLER);
+        loop {
+            let wait = match sweep(&registry, Timestamp::now()).await {
+                Ok(()) => {
+                    backoff.reset();
+                    PERIOD
+                }
+                Err(status) => {
+                    tracing::warn!(%status, "expired identity leases could not be removed");
+                    backoff.next_wait()
+                }
+            };
+            tokio::time::sleep(wait).await;
+        }
+    };
+    tasks.token().run_until_cancelled(look).await;
+}
+
+/// Removes what has expired; one that is renewed in the meantime stays.
+///
+/// # Errors
+/// The first refusal.
+pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status>> {
+    let labels = LabelSelector::parse(&format!("{IDENTITY_LABEL}={COMPONENT}")).map_err(Status::internal)?;
+    let all = registry.list(&leases(), NAMESPACE, &ListOptions { labels, ..ListOptions::default() }).await?;
+    for lease in all.items.iter().filter(|lease| is_expired(lease.object(), now)) {
+        let preconditions = Preconditions {
+            uid: Some(lease.uid().to_owned()),
+            resource_version: Some(lease.revision().to_string()),
+        };
+        let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+        let deleted = registry.delete(&leases(), NAMESPACE, lease.name(), &options).await;
+        unless(deleted, &[Reason::NotFound, Reason::Conflict])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Identity, renewed};
+    use super::*;
+
+    #[test]
+    fn a_lease_lasts_as_long_as_it_says_and_one_that_does_not_say_is_void() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let mut lease = renewed(None, &Identity::new("host", "1"), at(1_000));
+        assert!(!is_expired(&lease, at(4_600)));
+        assert!(is_expired(&lease, at(4_601)));
+        lease.remove(&["spec", "leaseDurationSeconds"]);
+        assert!(is_expired(&lease, at(1_000)));
+        let mut lease = renewed(None, &Identity::new("host", "1"), at(1_000));
+        lease.remove(&["spec", "renewTime"]);
+        assert!(is_expired(&lease, at(1_000)));
+    }
+}

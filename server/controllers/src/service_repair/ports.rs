@@ -1,0 +1,133 @@
+//! Puts node ports right: each that a Service has is held by it, and what no Service has is free.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use portico_kit::metrics;
+use portico_machinery::{Object, Status};
+use portico_registry::{HeldPort, ListOptions, ObjectRef, Registry, Stored};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::services;
+use crate::recorder::{Recorder, Warning};
+
+/// Upstream's interval.
+const PERIOD: Duration = Duration::from_secs(180);
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Ports {
+    registry: Registry,
+    range: RangeInclusive<u16>,
+    recorder: Recorder,
+    found: Family<[(&'static str, &'static str); 1], Counter>,
+    failed: Counter,
+}
+
+impl Ports {
+    pub(super) fn new(
+        registry: &Registry,
+        range: RangeInclusive<u16>,
+        hostname: &str,
+        metrics: &metrics::Registry,
+    ) -> Self {
+        let found = metrics.counter_vec(
+            "apiserver_nodeport_repair_port_errors_total",
+            "Node ports that were found wrong, by what was wrong",
+        );
+        let failed = metrics.counter(
+            "apiserver_nodeport_repair_reconcile_errors_total",
+            "Checks of node ports that could not be carried out",
+        );
+        let recorder = Recorder::new(registry.clone(), "portallocator-repair-controller", hostname);
+        Self { registry: registry.clone(), range, recorder, found, failed }
+    }
+
+    /// Checks all of them; tells when to do it again.
+    pub(super) async fn check(&self) -> Result<Duration, Box<Status>> {
+        let checked = self.check_all().await;
+        if checked.is_err() {
+            self.failed.inc();
+        }
+        checked.map(|()| PERIOD)
+    }
+
+    async fn check_all(&self) -> Result<(), Box<Status>> {
+        // Ports before Services: what a write takes in between is with its Service then, and no leak.
+        let mut held: HashMap<u16, HeldPort> = HashMap::new();
+        for port in self.registry.held_ports().await? {
+            if self.has(&port).await? {
+                held.insert(port.port, port);
+            } else if self.registry.release_port(&port).await? {
+                tracing::warn!(port = port.port, "a node port was held by nobody and is free again");
+                self.count("leak");
+            }
+        }
+        for service in self.registry.list(&services(), "", &ListOptions::default()).await?.items {
+            for port in ports_of(service.object()) {
+                self.check_port(&service, port, &held).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn check_port(
+        &self,
+        service: &Stored,
+        port: i64,
+        held: &HashMap<u16, HeldPort>,
+    ) -> Result<(), Box<Status>> {
+        let tell = |reason, note| async move {
+            let warning = Warning { reason, action: "PortAllocation", note };
+            self.recorder.warn(service, &warning).await;
+        };
+        let Some(number) = u16::try_from(port).ok().filter(|number| self.range.contains(number)) else {
+            let (first, last) = (self.range.start(), self.range.end());
+            self.count("outOfRange");
+            let note =
+                format!("Port {port} is not within the port range {first}-{last}; please recreate service");
+            tell("PortOutOfRange", note).await;
+            return Ok(());
+        };
+        match held.get(&number) {
+            Some(holder) if holder.namespace == service.namespace() && holder.name == service.name() => {}
+            Some(_) => {
+                self.count("duplicate");
+                let note = format!("Port {port} was assigned to multiple services; please recreate service");
+                tell("PortAlreadyAllocated", note).await;
+            }
+            // A Service that was written since has its own way, and is heard of.
+            None => {
+                if self.registry.hold_port(number, service).await? {
+                    self.count("repair");
+                    tell("PortNotAllocated", format!("Port {port} is not allocated; repairing")).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether its holder is there and has it.
+    async fn has(&self, held: &HeldPort) -> Result<bool, Box<Status>> {
+        let (namespace, name) = (held.namespace.clone(), held.name.clone());
+        let service = self.registry.peek(&ObjectRef { resource: services(), namespace, name }).await?;
+        Ok(service.is_some_and(|service| ports_of(service.object()).contains(&i64::from(held.port))))
+    }
+
+    fn count(&self, what: &'static str) {
+        self.found.get_or_create(&[("type", what)]).inc();
+    }
+}
+
+/// The node ports of a Service, each once, the one for health checks among them.
+fn ports_of(service: &Object) -> Vec<i64> {
+    let ports = service.at(&["spec", "ports"]);
+    let ports = ports.items().filter_map(|port| port.field("nodePort").i64());
+    let mut all: Vec<i64> = ports.chain(service.at(&["spec", "healthCheckNodePort"]).i64()).collect();
+    all.retain(|port| *port != 0);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
