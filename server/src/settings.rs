@@ -92,4 +92,6 @@ pub struct ServiceAccountSettings {
     pub jwks_uri: Option<String>,
     /// `--enable-bootstrap-token-auth`
     pub bootstrap_tokens: bool,
+    /// `--legacy-service-account-token-clean-up-period`
+    pub legacy_clean_up_period: Duration,
 }

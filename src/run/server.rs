@@ -77,6 +77,7 @@ fn service_accounts(s: &Settings) -> ServiceAccountSettings {
         lookup: s.service_account_lookup,
         jwks_uri: s.service_account_jwks_uri.clone(),
         bootstrap_tokens: s.enable_bootstrap_token_auth,
+        legacy_clean_up_period: s.legacy_service_account_token_clean_up_period,
     }
 }
 

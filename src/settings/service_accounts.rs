@@ -45,6 +45,10 @@ pub(crate) struct ServiceAccounts {
     /// Believe bootstrap tokens: Secrets of kube-system with which nodes get their first certificate.
     #[arg(long, value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = false)]
     pub(crate) enable_bootstrap_token_auth: bool,
+    /// How long a legacy token that was made unasked must be unused before it is marked as invalid, and marked before it
+    /// is deleted.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "8760h")]
+    pub(crate) legacy_service_account_token_clean_up_period: Duration,
 }
 
 impl ServiceAccounts {
@@ -65,6 +69,10 @@ impl ServiceAccounts {
         {
             let setting = "--service-account-max-token-expiration";
             return Err(SettingError::new(setting, "must lie between 1 hour and 2^32 seconds"));
+        }
+        if self.legacy_service_account_token_clean_up_period.is_zero() {
+            let setting = "--legacy-service-account-token-clean-up-period";
+            return Err(SettingError::new(setting, "must be greater than 0"));
         }
         self.check_keys()
     }

@@ -1,4 +1,4 @@
-//! One bounded request without a body over a dialled connection, on a kept connection when there is one.
+//! One bounded request with a small body, or none, over a dialled connection, on a kept connection when there is one.
 //!
 //! For availability probes, discovery and OpenAPI documents: a deadline over everything, a limit for the
 //! body, no redirects. It must not know what the answer means.
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target};
@@ -33,7 +33,7 @@ pub struct FetchTarget {
 /// One request.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
-    /// GET, or DELETE: what may be sent twice.
+    /// What may be sent twice: GET, DELETE, or a write that states what it expects.
     pub method: Method,
     /// Path and query.
     pub path: String,
@@ -41,7 +41,9 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// From the first step of the dial to the last byte of the body.
     pub timeout: Duration,
-    /// A longer body is an error.
+    /// What is sent; its type is among the headers.
+    pub body: Bytes,
+    /// A longer body of the answer is an error.
     pub max_body: usize,
 }
 
@@ -156,7 +158,7 @@ impl Fetcher {
         &self,
         to: &FetchTarget,
         request: &FetchRequest,
-        message: Request<Empty<Bytes>>,
+        message: Request<Full<Bytes>>,
     ) -> Result<Fetched, FetchError> {
         if let Some(sender) = self.pool.take(&pool::key(to)) {
             match self.try_send(to, request, message.clone(), sender, true).await {
@@ -193,7 +195,7 @@ impl Fetcher {
         &self,
         to: &FetchTarget,
         request: &FetchRequest,
-        message: Request<Empty<Bytes>>,
+        message: Request<Full<Bytes>>,
         mut sender: Sender,
         reused: bool,
     ) -> Result<Fetched, Failed> {
@@ -222,14 +224,14 @@ impl Fetcher {
     }
 }
 
-fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Empty<Bytes>>, FetchError> {
+fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>>, FetchError> {
     let invalid = |reason: String| FetchError::Request { path: request.path.clone(), reason };
     let authority = to.host.clone().unwrap_or_else(|| to.target.to_string());
     let scheme = if to.tls.is_some() { "https" } else { "http" };
     let uri =
         Uri::builder().scheme(scheme).authority(authority).path_and_query(request.path.as_str()).build();
     let uri = uri.map_err(|error| invalid(error.to_string()))?;
-    let mut message = Request::new(Empty::new());
+    let mut message = Request::new(Full::new(request.body.clone()));
     *message.method_mut() = request.method.clone();
     *message.uri_mut() = uri;
     *message.headers_mut() = request.headers.clone();

@@ -1,14 +1,14 @@
 //! Garbage collection: dependents go with their last owner, first, after it, or not at all (`garbage-collector-controller`).
 //!
 //! Reads the one log and the store's owner index; keeps no graph. What was missed (at a start, or by reading too
-//! slowly) is found again in the index. Owners that other servers serve are unknown here: their dependents stay.
+//! slowly) is found again in the index. Owners and dependents that other servers hold are asked for live (`elsewhere`).
 
 mod act;
 pub mod decide;
+pub mod elsewhere;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -21,12 +21,13 @@ use portico_registry::{Logged, ObjectRef, Registry, Stored};
 use crate::log::Listener;
 use act::Actor;
 use decide::{FOREGROUND, ORPHAN};
+use elsewhere::{ForeignDependents, ForeignOwners, OtherServers};
 
 /// How many objects are judged at a time.
 const WORKERS: usize = 4;
 
-/// When an object whose owner nobody can tell is looked at again.
-const LATER: Duration = Duration::from_secs(120);
+/// They own nothing, and go in numbers.
+const EVENTS: &str = "events";
 
 /// What there is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,21 +46,28 @@ pub struct GarbageCollector {
     queue: WorkQueue<Item>,
     /// Owners that wait for their dependents, by uid.
     waiting: Arc<Mutex<HashMap<String, ObjectRef>>>,
+    foreign_owners: ForeignOwners,
+    foreign_dependents: ForeignDependents,
 }
 
 impl GarbageCollector {
-    /// Knows nothing yet.
+    /// Knows nothing yet. `others` are the API servers that hold what is not ours.
     #[must_use]
-    pub fn new(metrics: &QueueMetrics) -> Self {
+    pub fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         Self {
             queue: WorkQueue::with_metrics("garbage_collector", Policy::CONTROLLER, metrics),
             waiting: Arc::default(),
+            foreign_owners: ForeignOwners::new(Arc::clone(&others), metrics),
+            foreign_dependents: ForeignDependents::new(others, metrics),
         }
     }
 
     /// Starts what collects, until `tasks` is cancelled.
     pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
-        let (worker, actor) = (self.clone(), Actor::new(registry.clone()));
+        let (worker, actor) = (self.clone(), Actor::new(registry.clone(), self.foreign_owners.clone()));
+        let queue = self.queue.clone();
+        self.foreign_owners.run_workers(registry, tasks, move |uid| queue.add(Item::Gone(uid)));
+        self.foreign_dependents.run_worker(&actor, tasks);
         run_workers(tasks, "garbage-collector", WORKERS, self.queue.clone(), move |item| {
             let (worker, actor) = (worker.clone(), actor.clone());
             async move { worker.reconcile(&actor, item).await }
@@ -90,7 +98,7 @@ impl GarbageCollector {
                     }
                     Ok(Reconciled::Done)
                 }
-                Some(stored) => self.judge(actor, &object, &stored).await,
+                Some(stored) => actor.judge(&object, &stored).await.map(|()| Reconciled::Done),
                 None => Ok(Reconciled::Done),
             },
             Item::Finish(object) => {
@@ -102,18 +110,6 @@ impl GarbageCollector {
         }
     }
 
-    async fn judge(
-        &self,
-        actor: &Actor,
-        object: &ObjectRef,
-        stored: &Stored,
-    ) -> Result<Reconciled, Box<Status>> {
-        match actor.judge(object, stored).await? {
-            act::Judged::Settled => Ok(Reconciled::Done),
-            act::Judged::Later => Ok(Reconciled::Again(LATER)),
-        }
-    }
-
     /// Lets dependents go, or waits for them to go, and takes the finalizer off.
     async fn finish(&self, actor: &Actor, object: ObjectRef, stored: &Stored) -> Result<(), Box<Status>> {
         let finalizers = stored.object().finalizers();
@@ -121,6 +117,7 @@ impl GarbageCollector {
             for dependent in actor.dependents(stored.uid()).await? {
                 actor.release(&dependent, stored.uid()).await?;
             }
+            self.foreign_dependents.orphaned(stored.uid());
             return actor.remove_finalizer(&object, stored, ORPHAN).await;
         }
         if !finalizers.contains(&FOREGROUND) {
@@ -152,6 +149,9 @@ impl Listener for GarbageCollector {
     fn hear(&self, change: &Logged) {
         if change.is_gone() {
             self.queue.add(Item::Gone(change.uid().to_owned()));
+            if change.resource().resource != EVENTS {
+                self.foreign_dependents.gone(change.uid());
+            }
             self.waiting.lock().remove(change.uid());
             return self.tell_waiting(change.owners());
         }

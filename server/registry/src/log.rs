@@ -88,6 +88,12 @@ impl Logged {
         self.event.previous.as_ref().map_or(&[], |record| record.value.owners())
     }
 
+    /// A selectable field, without decoding anything; nothing when the kind has no such field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.event.record.value.field(name)
+    }
+
     /// Its state; the last one of what is gone.
     #[must_use]
     pub fn stored(&self) -> Stored {

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portico_controllers::garbage::GarbageCollector;
+use portico_controllers::legacy_token_cleaner;
 use portico_controllers::log::{Listener, Listening};
-use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
+use portico_controllers::namespace::NamespaceDeletion;
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
+use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
@@ -22,6 +24,7 @@ use portico_registry::Registry;
 use tokio::sync::watch;
 
 use super::StartError;
+use super::elsewhere::Aggregated;
 use super::hooks::{hostname, reached};
 use crate::settings::ServerSettings;
 
@@ -52,7 +55,7 @@ pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
     ca: &str,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<Aggregated>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
@@ -116,14 +119,14 @@ fn governed(
     settings: &ServerSettings,
     registry: &Registry,
     ca: &str,
-    elsewhere: Arc<dyn Elsewhere>,
+    elsewhere: Arc<Aggregated>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
     let is_wanted = |name: &str| settings.controllers.contains(name);
     if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(queues);
+        let garbage = GarbageCollector::new(Arc::clone(&elsewhere) as Arc<_>, queues);
         garbage.run_workers(registry, tasks);
         listeners.push(Arc::new(garbage));
     }
@@ -134,6 +137,16 @@ fn governed(
     }
     if is_wanted(aggregation::NAME) {
         tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
+    }
+    if is_wanted(service_account_tokens::NAME) {
+        let tokens = ServiceAccountTokens::new(ca, queues);
+        tokens.run_workers(registry, tasks);
+        listeners.push(Arc::new(tokens));
+    }
+    if is_wanted(legacy_token_cleaner::NAME) {
+        let unused = settings.service_accounts.legacy_clean_up_period;
+        let clean = legacy_token_cleaner::run(registry.clone(), unused, tasks.clone());
+        tasks.spawn(legacy_token_cleaner::NAME, clean);
     }
     let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {

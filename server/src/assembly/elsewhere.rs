@@ -1,5 +1,7 @@
 //! What other API servers hold in a namespace, for the controller that empties namespaces: asked live, as upstream does.
 
+mod owned;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +11,8 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use portico_controllers::namespace::Elsewhere;
 use portico_controllers::namespace::conditions::Remaining;
-use portico_kit::fetch::FetchRequest;
+use portico_kit::fetch::{FetchRequest, Fetched};
+use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
 use portico_machinery::{GroupResource, GroupVersion};
 use portico_routes::Routes;
@@ -44,6 +47,8 @@ struct ResourceList {
 struct Resource {
     name: String,
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     namespaced: bool,
     #[serde(default)]
     verbs: Vec<String>,
@@ -56,7 +61,12 @@ impl Resource {
 
     /// Whether objects of it live in namespaces and can be found and deleted.
     fn is_content(&self) -> bool {
-        self.namespaced && !self.name.contains('/') && self.can("list") && self.can("delete")
+        self.namespaced && self.is_deletable()
+    }
+
+    /// Whether objects of it can be found and deleted.
+    fn is_deletable(&self) -> bool {
+        !self.name.contains('/') && self.can("list") && self.can("delete")
     }
 }
 
@@ -64,7 +74,15 @@ impl Resource {
 #[derive(Deserialize)]
 struct Objects {
     #[serde(default)]
+    metadata: ListMetadata,
+    #[serde(default)]
     items: Vec<Item>,
+}
+
+#[derive(Default, Deserialize)]
+struct ListMetadata {
+    #[serde(default)]
+    r#continue: String,
 }
 
 #[derive(Deserialize)]
@@ -73,33 +91,74 @@ struct Item {
 }
 
 #[derive(Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+#[derive(Default)]
 struct Metadata {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
+    namespace: String,
+    uid: String,
+    resource_version: String,
+    deletion_timestamp: Option<String>,
     finalizers: Vec<String>,
+    owner_references: Vec<OwnerReference>,
 }
 
-impl Aggregated {
-    async fn ask(&self, backend: &Backend, method: Method, path: &str) -> Result<Bytes, String> {
+/// One request in a controller's name.
+struct Asked<'a> {
+    user: &'static str,
+    method: Method,
+    path: &'a str,
+    content_type: &'static str,
+    body: Bytes,
+}
+
+impl<'a> Asked<'a> {
+    fn get(user: &'static str, path: &'a str) -> Self {
+        Self { user, method: Method::GET, path, content_type: "", body: Bytes::new() }
+    }
+
+    /// What names one resource, or the objects of one, as metadata.
+    fn request(&self) -> FetchRequest {
         let mut headers = HeaderMap::new();
-        headers.insert("x-remote-user", HeaderValue::from_static(USER));
+        headers.insert("x-remote-user", HeaderValue::from_static(self.user));
         for group in GROUPS {
             headers.append("x-remote-group", HeaderValue::from_static(group));
         }
         headers.insert(header::ACCEPT, HeaderValue::from_static(METADATA));
-        let request =
-            FetchRequest { method, path: path.to_owned(), headers, timeout: TIMEOUT, max_body: MAX_BODY };
-        let answer = self.backends.send(backend, &request).await.map_err(|error| error.to_string())?;
+        if !self.content_type.is_empty() {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        }
+        let (method, path, body) = (self.method.clone(), self.path.to_owned(), self.body.clone());
+        FetchRequest { method, path, headers, timeout: TIMEOUT, body, max_body: MAX_BODY }
+    }
+}
+
+impl Aggregated {
+    async fn exchange(&self, backend: &Backend, asked: &Asked<'_>) -> Result<Fetched, String> {
+        self.backends.send(backend, &asked.request()).await.map_err(|error| error.to_string())
+    }
+
+    async fn ask(&self, backend: &Backend, asked: &Asked<'_>) -> Result<Bytes, String> {
+        let answer = self.exchange(backend, asked).await?;
         match answer.status.as_u16() {
             200..=299 | 404 => Ok(answer.body),
             code => Err(format!("the backend answered {code}")),
         }
     }
 
-    async fn read<T: DeserializeOwned>(&self, backend: &Backend, path: &str) -> Result<T, String> {
-        let body = self.ask(backend, Method::GET, path).await?;
+    async fn read<T: DeserializeOwned>(
+        &self,
+        backend: &Backend,
+        user: &'static str,
+        path: &str,
+    ) -> Result<T, String> {
+        let body = self.ask(backend, &Asked::get(user, path)).await?;
         serde_json::from_slice(&body).map_err(|error| format!("{path}: {error}"))
+    }
+
+    async fn delete(&self, backend: &Backend, path: &str) -> Result<(), String> {
+        let asked = Asked { method: Method::DELETE, ..Asked::get(USER, path) };
+        self.ask(backend, &asked).await.map(drop)
     }
 
     /// Deletes what is there, and what is left then, of one resource.
@@ -111,13 +170,13 @@ impl Aggregated {
     ) -> Result<Objects, String> {
         if resource.can("deletecollection") {
             let path = format!("{collection}?propagationPolicy=Background");
-            self.ask(backend, Method::DELETE, &path).await?;
+            self.delete(backend, &path).await?;
         } else {
-            for item in self.read::<Objects>(backend, collection).await?.items {
-                self.ask(backend, Method::DELETE, &format!("{collection}/{}", item.metadata.name)).await?;
+            for item in self.read::<Objects>(backend, USER, collection).await?.items {
+                self.delete(backend, &format!("{collection}/{}", item.metadata.name)).await?;
             }
         }
-        self.read(backend, collection).await
+        self.read(backend, USER, collection).await
     }
 
     /// One group version. Resources that another version of the group has shown already are left alone.
@@ -130,7 +189,7 @@ impl Aggregated {
         remaining: &mut Remaining,
     ) {
         let gv: &GroupVersion = &route.group_version;
-        let served = match self.read::<ResourceList>(backend, &format!("/apis/{gv}")).await {
+        let served = match self.read::<ResourceList>(backend, USER, &format!("/apis/{gv}")).await {
             Ok(served) => served,
             Err(reason) => return remaining.unreachable.push(format!("{gv}: {reason}")),
         };

@@ -121,6 +121,7 @@ impl ToBackends {
             path: get.path.to_owned(),
             headers: headers(&get)?,
             timeout: get.timeout,
+            body: Bytes::new(),
             max_body: get.max_body,
         };
         let fetched = self.send(get.backend, &request).await?;

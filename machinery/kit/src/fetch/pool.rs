@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -32,8 +32,8 @@ pub(super) fn key(to: &FetchTarget) -> Key {
 
 /// One connection's sending half. Its driver is a task that ends when this is dropped.
 pub(super) enum Sender {
-    Http1(http1::SendRequest<Empty<Bytes>>),
-    Http2(http2::SendRequest<Empty<Bytes>>),
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Sender {
@@ -69,7 +69,7 @@ impl Sender {
 
     pub(super) async fn send(
         &mut self,
-        mut request: Request<Empty<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, hyper::Error> {
         match self {
             Self::Http1(sender) => {

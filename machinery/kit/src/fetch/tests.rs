@@ -20,6 +20,7 @@ fn request(path: &str) -> FetchRequest {
         path: path.to_owned(),
         headers,
         timeout: Duration::from_secs(10),
+        body: Bytes::new(),
         max_body: 64,
     }
 }

@@ -7,6 +7,7 @@ use portico_registry::{
 };
 
 use super::decide::{self, Dependent, FOREGROUND, Owner, Verdict};
+use super::elsewhere::{ForeignOwner, ForeignOwners};
 use super::kind_of;
 use crate::outcome::unless;
 
@@ -15,22 +16,17 @@ type Result<T> = std::result::Result<T, Box<Status>>;
 /// Who the collector is.
 const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-/// Whether an object has been dealt with.
-pub(super) enum Judged {
-    Settled,
-    Later,
-}
-
 /// Acts as the collector.
 #[derive(Clone)]
 pub(super) struct Actor {
     registry: Registry,
     context: Context,
+    foreign: ForeignOwners,
 }
 
 impl Actor {
-    pub(super) fn new(registry: Registry) -> Self {
-        Self { registry, context: Context::system(USER) }
+    pub(super) fn new(registry: Registry, foreign: ForeignOwners) -> Self {
+        Self { registry, context: Context::system(USER), foreign }
     }
 
     pub(super) async fn read(&self, object: &ObjectRef) -> Result<Option<Stored>> {
@@ -53,11 +49,12 @@ impl Actor {
         Ok((dependents, blocking))
     }
 
-    /// Decides over an object and does it.
-    pub(super) async fn judge(&self, object: &ObjectRef, stored: &Stored) -> Result<Judged> {
+    /// Decides over an object and does it. Where an owner's fate is not known nothing is done: it is judged again once that
+    /// is known.
+    pub(super) async fn judge(&self, object: &ObjectRef, stored: &Stored) -> Result<()> {
         let mut owners = Vec::new();
         for reference in stored.object().owner_references() {
-            let owner = self.owner(object, &reference).await?;
+            let owner = self.owner(&object.namespace, &reference).await?;
             owners.push((reference, owner));
         }
         let (has_dependents, waited_on) = match owners.iter().any(|o| o.1 == Owner::Waiting) {
@@ -66,31 +63,29 @@ impl Actor {
         };
         let finalizers = stored.object().finalizers();
         match decide::decide(&Dependent { owners, finalizers, has_dependents, waited_on }) {
-            Verdict::Keep => Ok(Judged::Settled),
-            Verdict::Later => Ok(Judged::Later),
-            Verdict::Release(uids) => {
-                self.update(object, without(stored, &uids)).await?;
-                Ok(Judged::Settled)
-            }
+            Verdict::Keep | Verdict::Later => Ok(()),
+            Verdict::Release(uids) => self.update(object, without(stored, &uids)).await.map(drop),
             Verdict::Delete { propagation, unblock } => {
                 let current = if unblock { self.unblock(object, stored).await? } else { stored.clone() };
-                self.delete(object, &current, propagation).await?;
-                Ok(Judged::Settled)
+                self.delete(object, &current, propagation).await
             }
         }
     }
 
-    /// What is known of an owner.
-    async fn owner(&self, dependent: &ObjectRef, reference: &OwnerReference) -> Result<Owner> {
-        let Some(kind) = kind_of(reference).and_then(|kind| self.registry.resolve(&kind)) else {
-            return Ok(Owner::Unknown);
+    /// What is known of an owner of a dependent in this namespace.
+    pub(super) async fn owner(&self, namespace: &str, reference: &OwnerReference) -> Result<Owner> {
+        let Some(kind) = kind_of(reference) else { return Ok(Owner::Unknown) };
+        let (name, uid) = (reference.name.clone(), reference.uid.clone());
+        let Some(ours) = self.registry.resolve(&kind) else {
+            let namespace = namespace.to_owned();
+            return Ok(self.foreign.look(ForeignOwner { kind, namespace, name, uid }));
         };
-        if kind.namespaced && dependent.namespace.is_empty() {
+        if ours.namespaced && namespace.is_empty() {
             // Upstream's rule: such a reference can never be right, and is never acted upon.
             return Ok(Owner::Unknown);
         }
-        let namespace = if kind.namespaced { dependent.namespace.clone() } else { String::new() };
-        let owner = ObjectRef { resource: kind.resource, namespace, name: reference.name.clone() };
+        let namespace = if ours.namespaced { namespace.to_owned() } else { String::new() };
+        let owner = ObjectRef { resource: ours.resource, namespace, name };
         let Some(stored) = self.read(&owner).await?.filter(|s| s.uid() == reference.uid) else {
             return Ok(Owner::Absent);
         };

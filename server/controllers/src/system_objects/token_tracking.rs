@@ -3,16 +3,24 @@
 
 use jiff::civil::Date;
 use portico_machinery::{GroupResource, GroupVersion, Object};
+use portico_registry::ObjectRef;
 
 use super::SystemObject;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
+/// Where it lies.
+#[must_use]
+pub fn place() -> ObjectRef {
+    let resource = GroupResource::new("", "configmaps");
+    ObjectRef { resource, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() }
+}
+
 /// The object that is kept; `today` is UTC's.
 #[must_use]
 pub fn object(today: impl Fn() -> Date + Send + Sync + 'static) -> SystemObject {
-    let resource = GroupResource::new("", "configmaps");
+    let ObjectRef { resource, .. } = place();
     SystemObject::new(resource, NAMESPACE, NAME, move |current| since(current, today()))
 }
 

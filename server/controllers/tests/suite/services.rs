@@ -49,13 +49,8 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
     house.delete(&addresses(), "", "10.0.0.77").await;
 
     let metrics = portico_kit::metrics::Registry::new();
-    let repair = ServiceRepair::new(
-        &house.registry,
-        30_000..=32_767,
-        "host",
-        &QueueMetrics::new(&metrics),
-        &metrics,
-    );
+    let repair =
+        ServiceRepair::new(&house.registry, 30_000..=32_767, "host", &QueueMetrics::new(&metrics), &metrics);
     repair.run_workers(&house.registry, &house.tasks);
     let checked = repair.checked();
     let listening = Listening::new(vec![std::sync::Arc::new(repair)]);

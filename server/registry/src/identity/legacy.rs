@@ -4,12 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::ToSpan;
 use jiff::tz::TimeZone;
-use portico_auth::jwt::Claims;
-use portico_machinery::{GroupResource, UserInfo};
+use portico_auth::jwt::{Claims, LEGACY_ISSUER};
+use portico_machinery::{GroupResource, Status, UserInfo};
 
 use super::{Identity, service_account, user_name};
 use crate::options::PatchOptions;
-use crate::registry::{Context, Inner, Part, Patch, Place};
+use crate::registry::{Context, Inner, Part, Patch, Place, Registry};
 use crate::stored::Stored;
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -30,6 +30,31 @@ pub(super) async fn user(
         judge_mark(&secret, claims)?;
     }
     Ok(service_account(&claims.legacy_namespace, &claims.legacy_name, &claims.legacy_uid))
+}
+
+impl Registry {
+    /// The token of an account that a Secret is to hold; nothing where no tokens are issued.
+    ///
+    /// # Errors
+    /// 500 when it cannot be signed.
+    pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<Option<String>, Box<Status>> {
+        let Some(identity) = &self.inner().settings.identity else { return Ok(None) };
+        let claims = claims(account.namespace(), account.name(), account.uid(), secret);
+        identity.signer.sign(&claims).map(Some).map_err(|error| Box::new(Status::internal(error)))
+    }
+}
+
+/// What a legacy token says: it names its Secret and has no end.
+fn claims(namespace: &str, account: &str, uid: &str, secret: &str) -> Claims {
+    Claims {
+        iss: LEGACY_ISSUER.to_owned(),
+        sub: user_name(namespace, account),
+        legacy_namespace: namespace.to_owned(),
+        legacy_secret: secret.to_owned(),
+        legacy_name: account.to_owned(),
+        legacy_uid: uid.to_owned(),
+        ..Claims::default()
+    }
 }
 
 /// Whether the claims are all there and agree.
@@ -113,14 +138,7 @@ mod tests {
 
     #[test]
     fn every_claim_is_needed_and_the_subject_is_the_account() {
-        let whole = Claims {
-            sub: "system:serviceaccount:n:s".into(),
-            legacy_namespace: "n".into(),
-            legacy_secret: "t".into(),
-            legacy_name: "s".into(),
-            legacy_uid: "u".into(),
-            ..Claims::default()
-        };
+        let whole = claims("n", "s", "u", "t");
         let other = |change: fn(&mut Claims)| {
             let mut claims = whole.clone();
             change(&mut claims);

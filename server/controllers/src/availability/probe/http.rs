@@ -102,6 +102,7 @@ impl HttpProber {
             path: plan.path.clone(),
             headers,
             timeout: self.settings.timeout,
+            body: Default::default(),
             max_body: self.settings.max_body,
         }
     }

@@ -1,0 +1,106 @@
+//! Dependents of our objects that other API servers hold: looked for when an owner has gone, in one sweep over all
+//! servers for all owners that went in the meantime.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::Status;
+
+use super::super::act::Actor;
+use super::{Fate, Fates, ForeignObject, OtherServers, decide};
+
+/// From the first deletion to the sweep: others often follow at once.
+const GATHER: Duration = Duration::from_secs(2);
+/// Between sweeps while somebody cannot be asked.
+const AGAIN: Duration = Duration::from_secs(30);
+/// Owners that are remembered; while there are more, the dependents of further ones stay.
+const REMEMBERED: usize = 65_536;
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub(in super::super) struct ForeignDependents {
+    others: Arc<dyn OtherServers>,
+    queue: WorkQueue<()>,
+    gone: Arc<Mutex<Fates>>,
+}
+
+impl ForeignDependents {
+    pub(in super::super) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
+        let queue =
+            WorkQueue::with_metrics("garbage_collector_foreign_dependents", Policy::CONTROLLER, metrics);
+        Self { others, queue, gone: Arc::default() }
+    }
+
+    /// An owner is about to go without its dependents.
+    pub(in super::super) fn orphaned(&self, uid: &str) {
+        self.remember(uid, Fate::Orphaned);
+    }
+
+    /// An owner is gone.
+    pub(in super::super) fn gone(&self, uid: &str) {
+        self.remember(uid, Fate::Deleted);
+        self.queue.add_after((), GATHER);
+    }
+
+    /// What was said first counts.
+    fn remember(&self, uid: &str, fate: Fate) {
+        let mut gone = self.gone.lock();
+        if gone.len() < REMEMBERED {
+            gone.entry(uid.to_owned()).or_insert(fate);
+        } else {
+            tracing::warn!(uid, "too many deletions at once: dependents that other API servers hold stay");
+        }
+    }
+
+    /// Starts what sweeps, until `tasks` is cancelled.
+    pub(in super::super) fn run_worker(&self, actor: &Actor, tasks: &TaskSet) {
+        let (sweeper, actor) = (self.clone(), actor.clone());
+        run_workers(tasks, "garbage-collector-dependents", 1, self.queue.clone(), move |()| {
+            let (sweeper, actor) = (sweeper.clone(), actor.clone());
+            async move { sweeper.sweep(&actor).await }
+        });
+    }
+
+    async fn sweep(&self, actor: &Actor) -> Result<Reconciled, Box<Status>> {
+        let fates = self.gone.lock().clone();
+        let held = self.others.dependents(&fates).await;
+        let mut complete = held.unreachable.is_empty();
+        if !complete {
+            tracing::info!(servers = ?held.unreachable, "dependents could not be looked for everywhere");
+        }
+        for object in &held.objects {
+            complete &= self.settle(actor, object, &fates).await?;
+        }
+        if !complete {
+            return Ok(Reconciled::Again(AGAIN));
+        }
+        self.gone.lock().retain(|uid, _| !fates.contains_key(uid));
+        Ok(Reconciled::Done)
+    }
+
+    /// Whether nothing is left to do about it.
+    async fn settle(
+        &self,
+        actor: &Actor,
+        object: &ForeignObject,
+        fates: &Fates,
+    ) -> Result<bool, Box<Status>> {
+        let mut others = Vec::new();
+        for owner in object.owners.iter().filter(|owner| !fates.contains_key(&owner.uid)) {
+            others.push((owner.clone(), actor.owner(&object.namespace, owner).await?));
+        }
+        let Ok(deed) = decide::deed(object, fates, others) else { return Ok(false) };
+        let Some(deed) = deed else { return Ok(true) };
+        match self.others.carry_out(object, &deed).await {
+            Ok(()) => Ok(true),
+            Err(reason) => {
+                tracing::info!(path = object.path, reason, "a dependent that another API server holds waits");
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Owners that other API servers hold, asked for one by one in a queue of their own; dependents are judged by the last
+//! answer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::Status;
+use portico_registry::Registry;
+
+use super::super::decide::Owner;
+use super::{ForeignOwner, OtherServers};
+
+/// How many are asked for at a time.
+const WORKERS: usize = 2;
+/// How often is asked while there are dependents.
+const PERIOD: Duration = Duration::from_secs(30);
+/// When is asked again for one that nobody can tell of.
+const LATER: Duration = Duration::from_secs(120);
+
+/// What is known of them. Cheap to clone; no larger than there are owners of this kind that existing objects name.
+#[derive(Clone)]
+pub(in super::super) struct ForeignOwners {
+    others: Arc<dyn OtherServers>,
+    queue: WorkQueue<ForeignOwner>,
+    known: Arc<Mutex<HashMap<ForeignOwner, Owner>>>,
+}
+
+impl ForeignOwners {
+    pub(in super::super) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics("garbage_collector_foreign_owners", Policy::CONTROLLER, metrics);
+        Self { others, queue, known: Arc::default() }
+    }
+
+    /// The last answer; without one the owner is asked for.
+    pub(in super::super) fn look(&self, owner: ForeignOwner) -> Owner {
+        if let Some(known) = self.known.lock().get(&owner) {
+            return *known;
+        }
+        self.queue.add(owner);
+        Owner::Unknown
+    }
+
+    /// Starts what asks, until `tasks` is cancelled. `changed` hears the uids of owners whose dependents are to be judged.
+    pub(in super::super) fn run_workers(
+        &self,
+        registry: &Registry,
+        tasks: &TaskSet,
+        changed: impl Fn(String) + Clone + Send + Sync + 'static,
+    ) {
+        let (owners, door) = (self.clone(), registry.clone());
+        run_workers(tasks, "garbage-collector-owners", WORKERS, self.queue.clone(), move |owner| {
+            let (owners, door, changed) = (owners.clone(), door.clone(), changed.clone());
+            async move { owners.ask(&door, owner, changed).await }
+        });
+    }
+
+    async fn ask(
+        &self,
+        registry: &Registry,
+        owner: ForeignOwner,
+        changed: impl Fn(String),
+    ) -> Result<Reconciled, Box<Status>> {
+        if registry.dependents(&owner.uid).await?.is_empty() {
+            self.known.lock().remove(&owner);
+            return Ok(Reconciled::Done);
+        }
+        if registry.resolve(&owner.kind).is_some() {
+            // Served here since.
+            self.known.lock().remove(&owner);
+            changed(owner.uid);
+            return Ok(Reconciled::Done);
+        }
+        let now = self.others.owner(&owner).await;
+        let before = match now {
+            Owner::Unknown => self.known.lock().remove(&owner),
+            now => self.known.lock().insert(owner.clone(), now),
+        };
+        if now != Owner::Unknown && before != Some(now) {
+            changed(owner.uid);
+        }
+        Ok(Reconciled::Again(if now == Owner::Unknown { LATER } else { PERIOD }))
+    }
+}

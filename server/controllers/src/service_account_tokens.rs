@@ -1,0 +1,239 @@
+//! Secrets of type `kubernetes.io/service-account-token` (`serviceaccount-token-controller`): filled with a token, the
+//! namespace and the root CA, and gone with their account.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::selector::FieldSelector;
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::{
+    Context, DeleteOptions, ListOptions, Logged, ObjectRef, Part, Preconditions, Registry, Stored,
+    UpdateOptions,
+};
+
+use crate::log::Listener;
+use crate::outcome::unless;
+
+/// Kube-controller-manager's name for it.
+pub const NAME: &str = "serviceaccount-token-controller";
+
+/// The type of the Secrets that hold legacy tokens.
+pub(crate) const TYPE: &str = "kubernetes.io/service-account-token";
+pub(crate) const ACCOUNT: &str = "kubernetes.io/service-account.name";
+pub(crate) const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+
+const USER: &str = "system:serviceaccount:kube-system:service-account-controller";
+const WORKERS: usize = 2;
+
+/// What there is to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Item {
+    /// All token Secrets: once, and again whenever something was missed.
+    All,
+    /// A Secret that holds, or held, a token of the account of this name.
+    Secret(ObjectRef, String),
+    /// An account of this uid that is gone.
+    Gone(ObjectRef, String),
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct ServiceAccountTokens {
+    /// The CA that tokens' users check this API's certificate with, PEM.
+    root_ca: Arc<str>,
+    queue: WorkQueue<Item>,
+}
+
+impl ServiceAccountTokens {
+    /// Gives Secrets this CA (PEM).
+    #[must_use]
+    pub fn new(root_ca: &str, metrics: &QueueMetrics) -> Self {
+        let queue = WorkQueue::with_metrics("serviceaccount_tokens_secret", Policy::CONTROLLER, metrics);
+        Self { root_ca: root_ca.into(), queue }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, door) = (self.clone(), registry.clone());
+        run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |item| {
+            let (worker, door) = (worker.clone(), door.clone());
+            async move { worker.reconcile(&door, item).await.map(|()| Reconciled::Done) }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, item: Item) -> Result<(), Box<Status>> {
+        match item {
+            Item::All => {
+                let all = tokens(registry, "").await?;
+                all.iter().for_each(|secret| self.queue.add(item_of(secret)));
+                Ok(())
+            }
+            Item::Secret(secret, account) => match registry.peek(&secret).await? {
+                Some(stored) => self.keep(registry, &stored).await,
+                None => drop_reference(registry, &secret, account).await,
+            },
+            Item::Gone(account, uid) => {
+                for secret in tokens(registry, &account.namespace).await? {
+                    if is_of(secret.object(), &account.name, &uid) {
+                        delete(registry, &secret).await?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Fills a Secret whose account is there, and deletes any other.
+    async fn keep(&self, registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
+        if secret.object().at(&["type"]).str() != TYPE {
+            return Ok(());
+        }
+        let account = account_of(secret.namespace(), secret.object().annotation(ACCOUNT).unwrap_or_default());
+        let account = registry.peek(&account).await?;
+        let Some(account) = account.filter(|a| is_of(secret.object(), a.name(), a.uid())) else {
+            return delete(registry, secret).await;
+        };
+        let Some(mut wanted) = filled(secret.object(), &self.root_ca) else { return Ok(()) };
+        if wanted.at(&["data", "token"]).str().is_empty()
+            && let Some(token) = registry.legacy_token(&account, secret.name())?
+        {
+            wanted.set(&["data", "token"], STANDARD.encode(token));
+        }
+        wanted.set(&["metadata", "annotations", ACCOUNT], account.name());
+        wanted.set(&["metadata", "annotations", ACCOUNT_UID], account.uid());
+        if wanted == *secret.object() {
+            return Ok(());
+        }
+        let (context, options) = (Context::system(USER), UpdateOptions::default());
+        let written = registry.update(&context, &secrets(), Part::Main, wanted, &options).await;
+        // A newer state is heard of.
+        unless(written, &[Reason::NotFound, Reason::Conflict])
+    }
+}
+
+impl Listener for ServiceAccountTokens {
+    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.queue.add(Item::All);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn hear(&self, change: &Logged) {
+        let resource = change.resource();
+        if !resource.group.is_empty() {
+            return;
+        }
+        match resource.resource.as_str() {
+            "secrets" if change.field("type") == Some(TYPE) => self.queue.add(item_of(&change.stored())),
+            "serviceaccounts" if change.is_gone() => {
+                self.queue.add(Item::Gone(change.object(), change.uid().to_owned()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The Secret with what it lacks but the token; nothing when it lacks nothing, pure.
+fn filled(secret: &Object, root_ca: &str) -> Option<Object> {
+    let data = secret.at(&["data"]);
+    let (ca, lacks) = (STANDARD.encode(root_ca), |key| data.entry_str(key).unwrap_or_default().is_empty());
+    let wrong_ca = !root_ca.is_empty() && data.entry_str("ca.crt") != Some(&ca);
+    if !wrong_ca && !lacks("namespace") && !lacks("token") {
+        return None;
+    }
+    let mut wanted = secret.clone();
+    if wrong_ca {
+        wanted.set(&["data", "ca.crt"], ca);
+    }
+    if lacks("namespace") {
+        wanted.set(&["data", "namespace"], STANDARD.encode(secret.namespace()));
+    }
+    Some(wanted)
+}
+
+/// Whether a Secret is this account's: a uid that is not told fits any.
+pub(crate) fn is_of(secret: &Object, account: &str, uid: &str) -> bool {
+    let said = secret.annotation(ACCOUNT_UID).unwrap_or_default();
+    secret.annotation(ACCOUNT) == Some(account) && (said.is_empty() || said == uid)
+}
+
+fn item_of(secret: &Stored) -> Item {
+    let (namespace, name) = (secret.namespace().to_owned(), secret.name().to_owned());
+    let account = secret.object().annotation(ACCOUNT).unwrap_or_default();
+    Item::Secret(ObjectRef { resource: secrets(), namespace, name }, account.to_owned())
+}
+
+/// The token Secrets of a namespace; empty is all.
+pub(crate) async fn tokens(registry: &Registry, namespace: &str) -> Result<Vec<Stored>, Box<Status>> {
+    let fields = FieldSelector::parse(&format!("type={TYPE}")).map_err(Status::internal)?;
+    let select = ListOptions { fields, ..ListOptions::default() };
+    Ok(registry.list(&secrets(), namespace, &select).await?.items)
+}
+
+async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
+    let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), ..Preconditions::default() };
+    let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
+    let deleted = registry.delete(&secrets(), secret.namespace(), secret.name(), &options).await;
+    unless(deleted, &[Reason::NotFound, Reason::Conflict])
+}
+
+/// An account no longer names a Secret that is gone.
+async fn drop_reference(registry: &Registry, secret: &ObjectRef, account: String) -> Result<(), Box<Status>> {
+    let at = account_of(&secret.namespace, &account);
+    let Some(account) = registry.peek(&at).await? else { return Ok(()) };
+    let names = |reference: &Object| reference.str_at("name") == secret.name;
+    if !account.object().at(&["secrets"]).items().any(|r| r.field("name").str() == secret.name) {
+        return Ok(());
+    }
+    let mut changed = account.object().clone();
+    changed.retain(&["secrets"], |reference| !names(reference));
+    let (context, options) = (Context::system(USER), UpdateOptions::default());
+    let written = registry.update(&context, &at.resource, Part::Main, changed, &options).await;
+    unless(written, &[Reason::NotFound])
+}
+
+fn account_of(namespace: &str, name: &str) -> ObjectRef {
+    let resource = GroupResource::new("", "serviceaccounts");
+    ObjectRef { resource, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+pub(crate) fn secrets() -> GroupResource {
+    GroupResource::new("", "secrets")
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupVersion;
+
+    use super::*;
+
+    fn secret() -> Object {
+        let mut secret = Object::new(&GroupVersion::new("", "v1").kind("Secret"));
+        secret.set(&["metadata", "namespace"], "n");
+        secret.set(&["metadata", "annotations", ACCOUNT], "s");
+        secret
+    }
+
+    #[test]
+    fn what_is_missing_is_filled_in_and_what_is_right_is_left_alone() {
+        let mut secret = filled(&secret(), "PEM").unwrap();
+        assert_eq!(secret.at(&["data", "ca.crt"]).str(), STANDARD.encode("PEM"));
+        assert_eq!(secret.at(&["data", "namespace"]).str(), STANDARD.encode("n"));
+        secret.set(&["data", "token"], "dG9rZW4=");
+        assert_eq!(filled(&secret, "PEM"), None);
+        assert_eq!(filled(&secret, ""), None);
+        assert_eq!(filled(&secret, "NEW").unwrap().at(&["data", "token"]).str(), "dG9rZW4=");
+    }
+
+    #[test]
+    fn a_secret_is_an_accounts_by_name_and_by_uid_when_that_is_told() {
+        let mut secret = secret();
+        assert!(is_of(&secret, "s", "1") && !is_of(&secret, "t", "1"));
+        secret.set(&["metadata", "annotations", ACCOUNT_UID], "1");
+        assert!(is_of(&secret, "s", "1") && !is_of(&secret, "s", "2"));
+    }
+}

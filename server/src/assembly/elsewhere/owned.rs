@@ -1,0 +1,238 @@
+//! Owners and dependents that other API servers hold, for the garbage collector: asked live, metadata alone.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::Method;
+use portico_controllers::garbage::decide::{FOREGROUND, Owner};
+use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
+use portico_machinery::object::OwnerReference;
+use portico_machinery::route::{Backend, Route};
+use portico_machinery::{GroupResource, Reason, Status};
+use serde::{Deserialize, Serialize};
+
+use super::{Aggregated, Asked, Item, Objects, Resource, ResourceList};
+
+/// Objects on a page.
+const PAGE: usize = 500;
+const USER: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+/// `DeleteOptions`, as far as they are used here.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeleteOptions<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    preconditions: Preconditions<'a>,
+    propagation_policy: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Preconditions<'a> {
+    uid: &'a str,
+    resource_version: &'a str,
+}
+
+/// A merge patch of the owners.
+#[derive(Serialize)]
+struct Patch<'a> {
+    metadata: PatchedMetadata<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PatchedMetadata<'a> {
+    uid: &'a str,
+    resource_version: &'a str,
+    owner_references: &'a [OwnerReference],
+}
+
+/// One object, metadata alone.
+#[derive(Deserialize)]
+struct Found {
+    metadata: super::Metadata,
+}
+
+impl Aggregated {
+    async fn find(&self, owner: &ForeignOwner) -> Result<Owner, String> {
+        let gv = owner.kind.group_version();
+        let routes = self.routes.published();
+        let route = routes.iter().find(|route| route.group_version == gv);
+        let Some(backend) = route.and_then(|route| route.backend.as_deref()) else {
+            return Ok(Owner::Unknown);
+        };
+        let served: ResourceList = self.read(backend, USER, &format!("/apis/{gv}")).await?;
+        let is_kind = |r: &&Resource| r.kind == owner.kind.kind && !r.name.contains('/') && r.can("get");
+        let Some(resource) = served.resources.iter().find(is_kind) else { return Ok(Owner::Unknown) };
+        if resource.namespaced && owner.namespace.is_empty() {
+            return Ok(Owner::Unknown);
+        }
+        let namespace = if resource.namespaced { owner.namespace.as_str() } else { "" };
+        let path = path(&gv.to_string(), namespace, &resource.name, &owner.name);
+        let answer = self.exchange(backend, &Asked::get(USER, &path)).await?;
+        match answer.status.as_u16() {
+            200..=299 => judged(&answer.body, &owner.uid),
+            // Only a server that knows what it speaks of may say that something is not there.
+            404 if Status::from_json(&answer.body).is_some_and(|s| s.reason() == Reason::NotFound) => {
+                Ok(Owner::Absent)
+            }
+            code => Err(format!("{path}: the backend answered {code}")),
+        }
+    }
+
+    async fn search(&self, fates: &Fates) -> Held {
+        let (mut held, mut seen) = (Held::default(), BTreeSet::new());
+        let mut routes = self.routes.published();
+        routes.sort_by_key(|route| std::cmp::Reverse(route.version_priority));
+        for route in &routes {
+            if let Some(backend) = &route.backend
+                && let Err(reason) =
+                    self.search_group(route, backend, fates, &mut seen, &mut held.objects).await
+            {
+                held.unreachable.push(format!("{}: {reason}", route.group_version));
+            }
+        }
+        held
+    }
+
+    async fn search_group(
+        &self,
+        route: &Route,
+        backend: &Backend,
+        fates: &Fates,
+        seen: &mut BTreeSet<GroupResource>,
+        found: &mut Vec<ForeignObject>,
+    ) -> Result<(), String> {
+        let gv = &route.group_version;
+        let served: ResourceList = self.read(backend, USER, &format!("/apis/{gv}")).await?;
+        for resource in served.resources.iter().filter(|resource| resource.is_deletable()) {
+            if seen.insert(GroupResource::new(&gv.group, &resource.name)) {
+                self.search_resource(route, backend, &resource.name, fates, found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn search_resource(
+        &self,
+        route: &Route,
+        backend: &Backend,
+        resource: &str,
+        fates: &Fates,
+        found: &mut Vec<ForeignObject>,
+    ) -> Result<(), String> {
+        let (gv, mut go_on) = (route.group_version.to_string(), String::new());
+        loop {
+            let page = format!("/apis/{gv}/{resource}?{}", page(&go_on));
+            let page: Objects = self.read(backend, USER, &page).await?;
+            let concerned = |item: &Item| {
+                item.metadata.owner_references.iter().any(|owner| fates.contains_key(&owner.uid))
+            };
+            let items = page.items.into_iter().filter(concerned);
+            found.extend(items.map(|item| foreign(route, &gv, resource, item)));
+            match page.metadata.r#continue {
+                end if end.is_empty() => return Ok(()),
+                token => go_on = token,
+            }
+        }
+    }
+
+    async fn act(&self, object: &ForeignObject, deed: &Deed) -> Result<(), String> {
+        let routes = self.routes.published();
+        let route = routes.iter().find(|route| route.name == object.route);
+        let backend = route.and_then(|route| route.backend.as_deref());
+        let backend = backend.ok_or("its API is no longer served elsewhere")?;
+        let (uid, resource_version) = (object.uid.as_str(), object.resource_version.as_str());
+        let (method, content_type, body) = match deed {
+            Deed::Delete(propagation_policy) => {
+                let preconditions = Preconditions { uid, resource_version };
+                let (kind, api_version) = ("DeleteOptions", "v1");
+                let options = DeleteOptions { kind, api_version, preconditions, propagation_policy };
+                (Method::DELETE, "application/json", serde_json::to_vec(&options))
+            }
+            Deed::Keep(owner_references) => {
+                let metadata = PatchedMetadata { uid, resource_version, owner_references };
+                (Method::PATCH, "application/merge-patch+json", serde_json::to_vec(&Patch { metadata }))
+            }
+        };
+        let body = Bytes::from(body.map_err(|error| error.to_string())?);
+        let asked = Asked { method, body, content_type, ..Asked::get(USER, &object.path) };
+        let answer = self.exchange(backend, &asked).await?;
+        match answer.status.as_u16() {
+            200..=299 | 404 => Ok(()),
+            code => Err(format!("the backend answered {code}")),
+        }
+    }
+}
+
+/// The query of a page of a list.
+fn page(go_on: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("limit", &PAGE.to_string());
+    if !go_on.is_empty() {
+        query.append_pair("continue", go_on);
+    }
+    query.finish()
+}
+
+/// Whether what was found is the owner.
+fn judged(body: &[u8], uid: &str) -> Result<Owner, String> {
+    let found: Found = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let metadata = found.metadata;
+    if metadata.uid.is_empty() {
+        return Err("the backend answered with no object".to_owned());
+    }
+    Ok(if metadata.uid != uid {
+        Owner::Absent
+    } else if metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().any(|f| f == FOREGROUND) {
+        Owner::Waiting
+    } else {
+        Owner::Solid
+    })
+}
+
+fn foreign(route: &Route, gv: &str, resource: &str, item: Item) -> ForeignObject {
+    let metadata = item.metadata;
+    ForeignObject {
+        route: route.name.clone(),
+        path: path(gv, &metadata.namespace, resource, &metadata.name),
+        namespace: metadata.namespace,
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        finalizers: metadata.finalizers,
+        owners: metadata.owner_references,
+    }
+}
+
+fn path(gv: &str, namespace: &str, resource: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("/apis/{gv}/{resource}/{name}"),
+        namespace => format!("/apis/{gv}/namespaces/{namespace}/{resource}/{name}"),
+    }
+}
+
+impl OtherServers for Aggregated {
+    fn owner<'a>(&'a self, owner: &'a ForeignOwner) -> BoxFuture<'a, Owner> {
+        Box::pin(async move {
+            self.find(owner).await.unwrap_or_else(|reason| {
+                let (kind, name) = (&owner.kind.kind, &owner.name);
+                tracing::info!(kind, name, reason, "an owner that another API server holds is not known");
+                Owner::Unknown
+            })
+        })
+    }
+
+    fn dependents<'a>(&'a self, fates: &'a Fates) -> BoxFuture<'a, Held> {
+        Box::pin(self.search(fates))
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        object: &'a ForeignObject,
+        deed: &'a Deed,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(self.act(object, deed))
+    }
+}
