@@ -138,7 +138,12 @@ fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Mo
         new.set(&["metadata", "deletionGracePeriodSeconds"], 0);
         system::bump_generation(&mut new);
     }
-    if new == old { Outcome::Keep } else { Outcome::Mark(new) }
+    marked(new, &old)
+}
+
+/// A mark that changes nothing is none: nobody is to hear of it.
+fn marked(new: Object, old: &Object) -> Outcome {
+    if new == *old { Outcome::Keep } else { Outcome::Mark(new) }
 }
 
 /// What becomes of an object whose kind waits; `new` has the finalizers that it should have.
@@ -153,7 +158,7 @@ fn gracefully(
     match grace::decide(old, options.grace_period_seconds, moment.now, |wanted| {
         served.strategy.grace_period(old, wanted)
     }) {
-        Grace::Over if held => Outcome::Mark(new),
+        Grace::Over if held => marked(new, old),
         Grace::Over => Outcome::Remove(None),
         Grace::Pending => Outcome::Keep,
         Grace::Period { seconds, until, first } => {

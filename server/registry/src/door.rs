@@ -166,12 +166,14 @@ impl Request<'_> {
     }
 
     async fn create(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.call)?;
+        let target = &self.call.target;
+        let action = actions::of(&target.group, &target.resource, &target.subresource);
+        let wanted =
+            if action.is_some() { negotiate::made(self.call) } else { negotiate::object(self.call) }?;
         let format = body::format(self.call)?;
         self.check_size()?;
         let options = self.query.create_options()?;
-        let target = &self.call.target;
-        if let Some(action) = actions::of(&target.group, &target.resource, &target.subresource) {
+        if let Some(action) = action {
             return self.act(action, wanted, format, &options).await;
         }
         if !self.served.info.stored {

@@ -1,4 +1,5 @@
-//! How workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes` and its EndpointSlice.
+//! How workloads find this API: the ServiceCIDR `kubernetes`, the Service `default/kubernetes`, its Endpoints and its
+//! EndpointSlice.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -30,6 +31,18 @@ impl Port {
     }
 }
 
+/// What Endpoints hold: the one address and the one port.
+#[derive(Serialize)]
+struct Subset {
+    addresses: [Address; 1],
+    ports: [Port; 1],
+}
+
+#[derive(Serialize)]
+struct Address {
+    ip: String,
+}
+
 #[derive(Serialize)]
 struct Endpoint {
     addresses: [String; 1],
@@ -59,7 +72,7 @@ pub fn objects(
     first: IpAddr,
     reached: watch::Receiver<Option<SocketAddr>>,
 ) -> Vec<SystemObject> {
-    let (ranges, port, slice) = (ranges.to_vec(), reached.clone(), reached);
+    let (ranges, port, of_endpoints, of_slice) = (ranges.to_vec(), reached.clone(), reached.clone(), reached);
     vec![
         SystemObject::new(
             GroupResource::new("networking.k8s.io", "servicecidrs"),
@@ -72,17 +85,21 @@ pub fn objects(
             let address = *port.borrow();
             service(current, first, address?.port())
         }),
+        SystemObject::new(GroupResource::new("", "endpoints"), NAMESPACE, NAME, move |current| {
+            endpoints(current, elsewhere(*of_endpoints.borrow())?)
+        }),
         SystemObject::new(
             GroupResource::new("discovery.k8s.io", "endpointslices"),
             NAMESPACE,
             NAME,
-            move |current| {
-                let address = *slice.borrow();
-                // A slice may not name the loopback interface, and nobody could use it.
-                endpoints(current, address.filter(|address| !address.ip().is_loopback())?)
-            },
+            move |current| slice(current, elsewhere(*of_slice.borrow())?),
         ),
     ]
+}
+
+/// The address, if others could use it: neither kind of object may name the loopback interface.
+fn elsewhere(address: Option<SocketAddr>) -> Option<SocketAddr> {
+    address.filter(|address| !address.ip().is_loopback())
 }
 
 fn new(group: &str, kind: &str) -> Object {
@@ -144,6 +161,25 @@ fn service(current: Option<&Object>, first: IpAddr, port: u16) -> Option<Object>
 fn endpoints(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
     let ip = address.ip().to_string();
     let right = |object: &Object| {
+        object.at(&["subsets"]).items().any(|subset| {
+            subset.field("addresses").items().any(|a| a.field("ip").str() == ip)
+                && subset.field("ports").items().any(|p| p.field("port").i64() == Some(address.port().into()))
+        })
+    };
+    if current.is_some_and(right) {
+        return None;
+    }
+    let mut object = current.cloned().unwrap_or_else(|| new("", "Endpoints"));
+    // The slice below is made here, too: kube-controller-manager need not mirror these.
+    object.set(&["metadata", "labels", "endpointslice.kubernetes.io/skip-mirror"], "true");
+    let ports = Port::https(address.port(), None);
+    object.set(&["subsets"], [Subset { addresses: [Address { ip }], ports }]);
+    Some(object)
+}
+
+fn slice(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
+    let ip = address.ip().to_string();
+    let right = |object: &Object| {
         let addresses = object.at(&["endpoints"]);
         addresses.items().any(|e| e.field("addresses").items().any(|a| a.str() == ip))
             && object.at(&["ports"]).items().any(|p| p.field("port").i64() == Some(address.port().into()))
@@ -187,10 +223,19 @@ mod tests {
         assert_eq!(made.at(&["spec", "clusterIP"]).str(), "10.0.0.1");
         assert_eq!(service(Some(&made), first, 6443), None);
         assert!(service(Some(&made), first, 7443).is_some());
-        let slice = endpoints(None, here).unwrap();
-        assert_eq!(endpoints(Some(&slice), here), None);
-        let moved = endpoints(Some(&slice), "192.0.2.8:6443".parse().unwrap()).unwrap();
-        assert!(String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.8"));
+        let there = "192.0.2.8:6443".parse().unwrap();
+        for reached in [endpoints, slice] {
+            let made = reached(None, here).unwrap();
+            assert_eq!(reached(Some(&made), here), None);
+            let moved = reached(Some(&made), there).unwrap();
+            assert!(String::from_utf8(moved.to_json()).unwrap().contains("192.0.2.8"));
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_leads_nobody_here() {
+        assert_eq!(elsewhere("127.0.0.1:6443".parse().ok()), None);
+        assert!(elsewhere("192.0.2.7:6443".parse().ok()).is_some());
     }
 
     #[test]

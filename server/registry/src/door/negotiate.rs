@@ -54,6 +54,11 @@ pub(super) fn object(call: &Call) -> Result<Wanted> {
     choose(call, &Encoding::ALL, &OBJECT_FORMS, &MEDIA_TYPES)
 }
 
+/// For what an action makes: it is kept nowhere, and has no columns and no metadata to show alone.
+pub(super) fn made(call: &Call) -> Result<Wanted> {
+    choose(call, &Encoding::ALL, &[], &MEDIA_TYPES)
+}
+
 /// For a list.
 pub(super) fn list(call: &Call) -> Result<Wanted> {
     choose(call, &Encoding::ALL, &LIST_FORMS, &MEDIA_TYPES)

@@ -113,3 +113,17 @@ async fn a_services_deletion_answers_the_service_and_takes_its_endpoints_along()
     assert_eq!(door.get(endpoints).await.names(), ["other"]);
     assert_eq!((gone.code, gone.at("kind").as_str()), (200, "Service"));
 }
+
+#[tokio::test]
+async fn a_pod_whose_time_is_up_is_not_marked_again() {
+    let door = Door::open().await;
+    door.post("/api/v1/namespaces/default/serviceaccounts", &object("ServiceAccount", "default", "")).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let spec = r#"{"nodeName":"n","containers":[{"name":"c","image":"i"}]}"#;
+    let pod = format!(r#"{{"metadata":{{"name":"a","finalizers":["example.com/hold"]}},"spec":{spec}}}"#);
+    assert_eq!(door.post(pods, &pod).await.code, 201);
+    let url = format!("{pods}/a?gracePeriodSeconds=0");
+    let marked = door.delete(&url).await;
+    assert_eq!(marked.at("metadata.deletionGracePeriodSeconds"), "0");
+    assert_eq!(door.delete(&url).await.text, marked.text);
+}

@@ -48,6 +48,16 @@ async fn media_types_that_nobody_speaks_are_406_and_415() {
 }
 
 #[tokio::test]
+async fn what_an_action_makes_is_no_table() {
+    let door = Door::open().await;
+    let url = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let body = r#"{"spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    assert_eq!(door.ask("POST", url, table, JSON, body).await.code, 406);
+    assert_eq!(door.ask("POST", url, &format!("{table},{JSON}"), JSON, body).await.code, 201);
+}
+
+#[tokio::test]
 async fn yaml_is_decoded_and_announced() {
     let door = Door::open().await;
     let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata: {a: \"1\"}\n";
