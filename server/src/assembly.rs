@@ -231,8 +231,12 @@ impl Server {
 
     /// Tells where the facade of the same process was bound: workloads find it as the Service `default/kubernetes`.
     pub fn advertise(&self, facade: SocketAddr) {
-        if self.settings.advertise_address.is_none() {
-            self.advertised.tell(facade);
+        match self.settings.advertise_address {
+            None => self.advertised.tell(facade),
+            Some(address) if address.port() == 0 => {
+                self.advertised.tell(SocketAddr::new(address.ip(), facade.port()));
+            }
+            Some(_) => {}
         }
     }
 

@@ -49,7 +49,7 @@ pub struct ServerSettings {
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.
     pub expiration: Evaluator,
-    /// Where workloads reach the facade, when that is not told later.
+    /// Where workloads reach the facade, when that is not told later; port 0 is whichever the facade gets.
     pub advertise_address: Option<SocketAddr>,
     /// Which group versions and resources are served beside, or less than, the default.
     pub runtime_config: RuntimeConfig,

@@ -180,3 +180,18 @@ async fn what_other_servers_hold_in_a_namespace_goes_too_and_a_server_that_is_aw
     };
     assert!(asked.iter().any(by), "{asked:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workloads_find_the_advertised_address_and_the_port_that_was_bound() {
+    let portico = Launch::new().args(&["--advertise-address", "192.0.2.7"]).start().await;
+    let admin = portico.admin();
+    let port = portico.https().port();
+    let endpoints = format!("{NAMESPACES}/default/endpoints/kubernetes");
+    until("the Endpoints are there", 10, async || code(&admin, &endpoints).await == 200).await;
+    let subsets = admin.get(&endpoints).await.json()["subsets"].clone();
+    let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+    assert_eq!(subsets, json!([{"addresses": [{"ip": "192.0.2.7"}], "ports": ports}]));
+    let slice = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    until("the slice is there", 10, async || code(&admin, slice).await == 200).await;
+    assert_eq!(admin.get(slice).await.json()["endpoints"][0]["addresses"], json!(["192.0.2.7"]));
+}

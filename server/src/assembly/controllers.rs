@@ -61,7 +61,7 @@ pub(super) fn start(
     tasks: &TaskSet,
 ) -> Result<Advertised, StartError> {
     let queues = QueueMetrics::new(metrics);
-    let (address, told) = watch::channel(settings.advertise_address);
+    let (address, told) = watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
     let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
