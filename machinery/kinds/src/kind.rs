@@ -166,6 +166,8 @@ pub enum NameRule {
     Label,
     /// Anything that can stand as one part of a path.
     PathSegment,
+    /// An IP address in its canonical spelling.
+    IpAddress,
 }
 
 /// What deletion does differently for a kind.

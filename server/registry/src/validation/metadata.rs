@@ -38,6 +38,7 @@ impl MetaRules {
             NameRule::Subdomain => names::dns1123_subdomain(name),
             NameRule::Label => values::label(name),
             NameRule::PathSegment => names::path_segment(name),
+            NameRule::IpAddress => values::ip_name(name),
         }
     }
 

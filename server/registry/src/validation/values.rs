@@ -74,12 +74,16 @@ pub(crate) fn ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
         }
         return Some(address);
     }
-    errors.push(cursor.invalid(if is_padded_ip(text) {
-        "must not have leading 0s"
-    } else {
-        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    }));
+    errors.push(cursor.invalid(no_ip(text)));
     None
+}
+
+/// Why a text that does not parse is no address.
+fn no_ip(text: &str) -> &'static str {
+    match is_padded_ip(text) {
+        true => "must not have leading 0s",
+        false => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+    }
 }
 
 /// Whether it would be an IPv4 address but for zeros in front of its numbers.
@@ -87,14 +91,15 @@ pub(crate) fn is_padded_ip(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(|part| part.parse::<u8>().is_ok())
 }
 
-/// An address in its one canonical spelling.
-pub(crate) fn canonical_ip(cursor: &Cursor<'_>, errors: &mut Errors) -> Option<IpAddr> {
-    let address = ip(cursor, errors)?;
-    let canonical = address.to_string();
-    if canonical != cursor.str() && !is_mapped(address) {
-        errors.push(cursor.invalid(&format!("must be in canonical form ({canonical:?})")));
-    }
-    Some(address)
+/// Why a name is no address in its one canonical spelling.
+pub(crate) fn ip_name(name: &str) -> Vec<String> {
+    let complaint = match name.parse::<IpAddr>().map(|address| (address, address.to_string())) {
+        Err(_) => no_ip(name).to_owned(),
+        Ok((address, _)) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address".to_owned(),
+        Ok((_, canonical)) if canonical != name => format!("must be in canonical form ({canonical:?})"),
+        Ok(_) => return Vec::new(),
+    };
+    vec![complaint]
 }
 
 fn is_mapped(address: IpAddr) -> bool {
@@ -199,6 +204,14 @@ mod tests {
         ] {
             assert_eq!(endpoint(text)[0], format!("Invalid value: {text:?}: {want}"));
         }
+    }
+
+    #[test]
+    fn an_object_may_be_named_by_an_address_in_one_spelling_only() {
+        assert!(ip_name("10.0.0.1").is_empty() && ip_name("2001:db8::1").is_empty());
+        assert_eq!(ip_name("2001:DB8::1"), [r#"must be in canonical form ("2001:db8::1")"#]);
+        assert_eq!(ip_name("::ffff:10.0.0.1"), ["must not be an IPv4-mapped IPv6 address"]);
+        assert_eq!(ip_name("010.0.0.1"), ["must not have leading 0s"]);
     }
 
     #[test]

@@ -207,3 +207,17 @@ async fn becoming_another_type_keeps_what_still_applies() {
     let two = door.patch(&url, MERGE, r#"{"spec":{"ipFamilyPolicy":"RequireDualStack"}}"#).await;
     assert!(two.at("message").ends_with("this cluster is not configured for dual-stack services"), "{two:?}");
 }
+
+#[tokio::test]
+async fn an_address_of_either_family_names_an_object() {
+    let door = Door::open().await;
+    let url = "/apis/networking.k8s.io/v1/ipaddresses";
+    let address = |name: &str| {
+        let spec = r#"{"parentRef":{"resource":"services","namespace":"default","name":"x"}}"#;
+        format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{spec}}}"#)
+    };
+    assert_eq!(door.post(url, &address("2001:db8::1")).await.code, 201);
+    let refused = door.post(url, &address("2001:db8::01")).await;
+    assert_eq!((refused.code, refused.at("details.causes.0.field").as_str()), (422, "metadata.name"));
+    assert_eq!(refused.at("message").matches("metadata.name").count(), 1, "{refused:?}");
+}

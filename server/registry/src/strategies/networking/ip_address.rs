@@ -4,16 +4,13 @@ use portico_machinery::table::Cell;
 use portico_machinery::{Object, names};
 
 use crate::strategies::{Errors, Strategy};
-use crate::validation::{checks, values};
+use crate::validation::checks;
 
 /// See the module.
 pub(in crate::strategies) struct IpAddress;
 
 impl Strategy for IpAddress {
     fn validate(&self, new: &Object, errors: &mut Errors) {
-        if !new.name().is_empty() {
-            values::canonical_ip(&new.at(&["metadata", "name"]), errors);
-        }
         let parent = new.at(&["spec", "parentRef"]);
         if !parent.is_present() {
             errors.push(parent.required(""));
