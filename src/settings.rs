@@ -147,6 +147,7 @@ impl Settings {
         self.authentication.check()?;
         self.proxying.check()?;
         self.admission.check()?;
+        self.authorization.check()?;
         self.core_api.check()?;
         self.service_accounts.check()?;
         self.check_files()

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use portico_auth::authz::of_modes;
+use portico_auth::authz::{Relations, of_modes};
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -28,7 +28,7 @@ use portico_kit::telemetry::Telemetry;
 
 use crate::chain;
 use crate::configuration::Configuration;
-use crate::control::{self, Control, ControlReviewer};
+use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
 use crate::director::Director;
 use crate::documents::{self, Documents};
 use crate::endpoints::{self, Endpoints};
@@ -307,7 +307,9 @@ impl Parts {
         union: Arc<ArcSwap<portico_auth::Union>>,
         control: &ControlTransport,
     ) -> Result<chain::Filters, StartError> {
-        let authorizer = of_modes(&settings.authorization, &self.configuration.rbac);
+        let rbac = &self.configuration.rbac;
+        let authorizer = of_modes(&settings.authorization, rbac, &Relations::Elsewhere);
+        let asker = Asker::new(control.clone());
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
@@ -329,12 +331,16 @@ impl Parts {
             cors: Cors::new(&settings.cors_allowed_origins)?,
             authentication: Authentication {
                 union,
-                reviewer: Arc::new(ControlReviewer::new(control.clone())),
+                reviewer: Arc::new(TokenAsker(asker.clone())),
                 duration: timed("authentication"),
             },
             impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
             max_in_flight: self.in_flight.clone(),
-            authorization: Authorization { authorizer, duration: timed("authorization") },
+            authorization: Authorization {
+                authorizer,
+                decider: Arc::new(AccessAsker(asker)),
+                duration: timed("authorization"),
+            },
         })
     }
 

@@ -3,8 +3,8 @@
 //! A lost stream leaves everything as it is and is tried again with jittered back-off. It must not know what entries
 //! mean; [`crate::configuration`] puts them in force.
 
+mod ask;
 mod observe;
-mod review;
 pub(crate) mod sign;
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::freshness::Freshness;
 use crate::transport::ControlTransport;
 use observe::Observer;
 
-pub use review::ControlReviewer;
+pub use ask::{AccessAsker, Asker, TokenAsker};
 
 /// Acknowledgements and hints that wait to be sent; when it is full, an acknowledgement is left out (the next one
 /// says more) and hints wait for their next turn.

@@ -225,19 +225,22 @@ fn refused(x: &RequestContext, error: &tonic::Status) -> Refused {
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")
         }
-        tonic::Code::Unavailable => unavailable(x, error.message()),
+        tonic::Code::Unavailable => unavailable(x.info.is_read_only(), error.message()),
         // A broken connection in the middle of a call surfaces as an unknown error with a source.
-        tonic::Code::Unknown if std::error::Error::source(error).is_some() => unavailable(x, error.message()),
+        tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
+            unavailable(x.info.is_read_only(), error.message())
+        }
         _ => from_rpc(error),
     };
     Box::new(status)
 }
 
-fn unavailable(x: &RequestContext, why: &str) -> Status {
+/// 503: there is no control service to ask. `read_only` requests may be repeated.
+pub(crate) fn unavailable(read_only: bool, why: &str) -> Status {
     let message = "the control service is not available; aggregated APIs go on being served";
     Status::failure(Reason::ServiceUnavailable, message)
         // Clients repeat what carries this; a write may have been done before the connection broke.
-        .with_details(Details { retry_after_seconds: u32::from(x.info.is_read_only()), ..Details::default() })
+        .with_details(Details { retry_after_seconds: u32::from(read_only), ..Details::default() })
         .with_cause(Cause {
             reason: CONTROL_SERVICE_UNAVAILABLE.to_owned(),
             message: why.to_owned(),

@@ -9,7 +9,7 @@ mod rule;
 
 pub use cover::{cluster_admin, escalation, missing};
 pub use fact::{Binding, Fact, Key, KeyError, Resource, RoleRef, Subject};
-pub use policy::{Policy, Resolved, Ruling};
+pub use policy::{Policy, Resolved, Ruling, aggregate};
 pub use rule::Rule;
 
 /// The group of the four kinds.

@@ -8,6 +8,8 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// May do everything.
 pub const MASTERS: &str = "system:masters";
+/// The group of kubelets.
+pub const NODES: &str = "system:nodes";
 /// The name of a caller without credentials.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The identity under which backends are probed and their discovery is fetched.

@@ -7,6 +7,7 @@ mod elsewhere;
 mod evidence;
 mod hooks;
 mod identities;
+mod node_graph;
 mod renewal;
 mod rpc;
 mod served;
@@ -192,9 +193,12 @@ impl Server {
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
-        let (ca, metrics) = (pki.authority.cert_pem(), &queue_metrics);
-        let advertised =
-            controllers::start(&settings, &controlled, ca, rooms.elsewhere(), metrics, &hooks, &tasks)?;
+        let told = controllers::Told {
+            ca: pki.authority.cert_pem(),
+            elsewhere: rooms.elsewhere(),
+            listener: believed.node_listener(),
+        };
+        let advertised = controllers::start(&settings, &controlled, told, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);
         tasks.spawn(
             "expiry",

@@ -53,6 +53,7 @@ fn what_is_wrong_is_one_line_that_names_the_setting() {
         (&["--goaway-chance=0.5"], "--goaway-chance"),
         (&["--request-timeout=60"], "--request-timeout"),
         (&["--authorization-mode=ABAC"], "--authorization-mode"),
+        (&["--authorization-mode=Node,RBAC,Node"], "--authorization-mode"),
         (&["--tls-cert-file=x"], "--tls-private-key-file"),
         (&["--controllers=no-such"], "--controllers"),
         (&["--disable-admission-plugins=Priority,No"], "--disable-admission-plugins"),

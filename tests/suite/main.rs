@@ -17,6 +17,7 @@ mod kubectl;
 mod kubectl_workloads;
 mod load;
 mod malformed;
+mod nodes;
 mod proxying;
 mod service_accounts;
 mod split;

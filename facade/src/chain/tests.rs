@@ -9,7 +9,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use portico_auth::Union;
 use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
-use portico_auth::authz::{Mode, Rbac, of_modes};
+use portico_auth::authz::{Decider, Deciding, Mode, Rbac, Relations, of_modes};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
 use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
@@ -87,6 +87,12 @@ impl Reviewer for Nobody {
     }
 }
 
+impl Decider for Nobody {
+    fn decide<'a>(&'a self, _: &'a Attributes) -> Deciding<'a> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
 impl Rig {
     fn chain(&self) -> impl Handler + use<> {
         let metrics = RequestMetrics::new(&self.registry);
@@ -94,7 +100,8 @@ impl Rig {
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
         let union = Union::default().with_tokens(tokens).with_anonymous(true);
         let union = Arc::new(ArcSwap::from_pointee(union));
-        let authorizer = of_modes(&[Mode::Rbac], &everybody_may_see_the_version());
+        let authorizer =
+            of_modes(&[Mode::Node, Mode::Rbac], &everybody_may_see_the_version(), &Relations::Elsewhere);
         let filters = Filters {
             mux_complete: MuxComplete { complete: self.complete.clone() },
             http_log: HttpLog { metrics: metrics.clone() },
@@ -115,7 +122,11 @@ impl Rig {
                 duration: metrics.filter("impersonation"),
             },
             max_in_flight: MaxInFlight::new(self.reads, 1, metrics.clone()),
-            authorization: Authorization { authorizer, duration: metrics.filter("authorization") },
+            authorization: Authorization {
+                authorizer,
+                decider: Arc::new(Nobody),
+                duration: metrics.filter("authorization"),
+            },
         };
         build(filters, Stub)
     }

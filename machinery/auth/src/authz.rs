@@ -3,6 +3,8 @@
 //! Upstream rules: generic API server 11.3 and 10. Must not know where the question came from.
 
 use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use portico_machinery::rbac::{Rule, cluster_admin};
@@ -10,10 +12,12 @@ use portico_machinery::{Attributes, GroupResource, Status, UserInfo};
 
 mod builtin;
 mod mode;
+pub mod node;
 mod rbac;
 
 pub use builtin::{Facades, Masters};
 pub use mode::{Mode, of_modes};
+pub use node::{Node, Relations};
 pub use rbac::Rbac;
 
 /// An authorizer's opinion.
@@ -25,6 +29,8 @@ pub enum Verdict {
     Deny,
     /// Ask the next one; at the end of the chain this is a no.
     NoOpinion,
+    /// It cannot be told here: whoever keeps the objects has to be asked, and until then this is a no.
+    Ask,
 }
 
 /// An opinion and its grounds.
@@ -50,6 +56,12 @@ impl Decision {
     /// No opinion, for this reason.
     pub fn no_opinion(reason: impl Into<Cow<'static, str>>) -> Self {
         Self { verdict: Verdict::NoOpinion, reason: reason.into() }
+    }
+
+    /// Ask whoever keeps the objects.
+    #[must_use]
+    pub fn ask() -> Self {
+        Self { verdict: Verdict::Ask, reason: Cow::Borrowed("") }
     }
 
     /// Whether the caller may.
@@ -100,6 +112,15 @@ impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
     }
 }
 
+/// A decision on its way; nothing when nobody could be asked.
+pub type Deciding<'a> = Pin<Box<dyn Future<Output = Option<Decision>> + Send + 'a>>;
+
+/// Whoever keeps the objects, for what cannot be told without them ([`Verdict::Ask`]).
+pub trait Decider: Send + Sync {
+    /// May this user do this?
+    fn decide<'a>(&'a self, attributes: &'a Attributes) -> Deciding<'a>;
+}
+
 /// Lets everybody do everything (`--authorization-mode AlwaysAllow`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysAllow;
@@ -124,7 +145,7 @@ impl Authorizer for AlwaysDeny {
     }
 }
 
-/// Authorizers in order: the first Allow or Deny wins, the reasons of those without opinion are joined by newlines.
+/// Authorizers in order: the first that has an opinion or must ask for one wins, the reasons of those without opinion are joined by newlines.
 #[derive(Clone, Default)]
 pub struct Union(Vec<Arc<dyn Authorizer>>);
 

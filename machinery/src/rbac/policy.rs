@@ -154,7 +154,8 @@ impl Policy {
 }
 
 /// Upstream's list of errors in one line: one as it is, several in brackets, each once.
-pub(super) fn aggregate(errors: &[String]) -> String {
+#[must_use]
+pub fn aggregate(errors: &[String]) -> String {
     let mut each: Vec<&str> = Vec::new();
     for error in errors {
         if !each.contains(&error.as_str()) {

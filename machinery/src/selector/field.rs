@@ -53,6 +53,13 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
+    /// A value as it stands in the query form.
+    #[must_use]
+    pub fn escape(value: &str) -> String {
+        let escaped = |c: char| matches!(c, '\\' | ',' | '=').then_some('\\').into_iter().chain([c]);
+        value.chars().flat_map(escaped).collect()
+    }
+
     /// The terms, in order.
     #[must_use]
     pub fn terms(&self) -> &[FieldTerm] {
@@ -148,6 +155,7 @@ mod tests {
         for (text, want) in rows {
             assert_eq!(FieldSelector::parse(text).unwrap().terms(), want, "{text}");
         }
+        assert_eq!(FieldSelector::escape(r"b,c=d\"), r"b\,c\=d\\");
         for bad in ["a", r"a=\x", r"a=b\", "a=b=c"] {
             assert!(FieldSelector::parse(bad).is_err(), "{bad}");
         }

@@ -50,31 +50,42 @@ impl Advertised {
     }
 }
 
-/// Starts them; they end with `tasks`. `ca` is what clients inside check the facade's certificate with.
+/// What controllers are told by those around them.
+pub(super) struct Told<'a> {
+    /// What clients inside check the facade's certificate with.
+    pub(super) ca: &'a str,
+    /// What other API servers hold in namespaces.
+    pub(super) elsewhere: Arc<Aggregated>,
+    /// Who else hears of every change.
+    pub(super) listener: Option<Arc<dyn Listener>>,
+}
+
+/// Starts them; they end with `tasks`.
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
-    ca: &str,
-    elsewhere: Arc<Aggregated>,
+    told: Told<'_>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
 ) -> Result<Advertised, StartError> {
     let queues = QueueMetrics::new(metrics);
-    let (address, told) = watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
+    let (address, advertised) =
+        watch::channel(settings.advertise_address.filter(|address| address.port() != 0));
     let range = &settings.registry.service_ranges;
     let ranges: Vec<String> = range.iter().map(ToString::to_string).collect();
     let today = || jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let mut kept = vec![authentication(settings)?.object(), token_tracking::object(today)];
     if let Some(first) = range.first().and_then(|range| range.hosts().next()) {
-        kept.extend(kubernetes_service::objects(&ranges, first, told));
+        kept.extend(kubernetes_service::objects(&ranges, first, advertised));
     }
     let objects = SystemObjects::new(kept, &queues);
     objects.run_workers(registry, tasks);
     let repair = repair(settings, registry, &queues, metrics, hooks)?;
     repair.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone()), Arc::new(repair)];
-    listeners.extend(governed(settings, registry, ca, elsewhere, &queues, tasks));
+    listeners.extend(told.listener);
+    listeners.extend(governed(settings, registry, told.ca, told.elsewhere, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();

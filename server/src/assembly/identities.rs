@@ -3,16 +3,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use portico_auth::authn::{AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile};
-use portico_auth::authz::{Rbac, of_modes};
+use portico_auth::authz::node::{Features, Graph, Relations};
+use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{Authorizer, Union};
+use portico_controllers::log::Listener;
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
 use portico_registry::Identity;
 
 use super::StartError;
+use super::node_graph::NodeGraph;
 use crate::chain::Identities;
 use crate::settings::ServerSettings;
 
@@ -23,6 +27,8 @@ pub(super) struct Believed {
     pub(super) authorizer: Arc<dyn Authorizer>,
     /// What roles and bindings say, for the authorizer.
     pub(super) rbac: Arc<Rbac>,
+    /// What objects have to do with which nodes, when somebody decides by it.
+    nodes: Option<Arc<RwLock<Graph>>>,
     internal: Authority,
     files: Vec<FileWatch<Part>>,
     reviews: Arc<Reviews>,
@@ -87,10 +93,25 @@ impl Believed {
         let tokens = watched(settings.token_auth_file.as_ref(), tokens)?;
         let files: Vec<_> = clients.into_iter().chain(tokens).collect();
         let rbac = Arc::new(Rbac::default());
-        let authorizer = of_modes(&settings.authorization, &rbac);
+        let graph = Arc::<RwLock<Graph>>::default();
+        let gate = |name| settings.features.enabled(name);
+        let relations = Relations::Known {
+            graph: Arc::clone(&graph),
+            features: Features {
+                pod_certificates: gate("PodCertificateRequest"),
+                trust_bundles: gate("ClusterTrustBundle"),
+            },
+        };
+        let authorizer = of_modes(&settings.authorization, &rbac, &relations);
+        let nodes = settings.authorization.contains(&Mode::Node).then_some(graph);
         let reviews = Arc::new(Reviews::default());
         let identities = Identities::new(union(&internal, &files, &reviews), Arc::clone(&authorizer), local);
-        Ok(Self { identities: Arc::new(identities), authorizer, rbac, internal, files, reviews })
+        Ok(Self { identities: Arc::new(identities), authorizer, rbac, nodes, internal, files, reviews })
+    }
+
+    /// Who has to hear of every change, so that nodes may what they should.
+    pub(super) fn node_listener(&self) -> Option<Arc<dyn Listener>> {
+        self.nodes.clone().map(|graph| Arc::new(NodeGraph::new(graph)) as _)
     }
 
     /// The tokens that files name, as they change.

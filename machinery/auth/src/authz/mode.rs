@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{AlwaysAllow, AlwaysDeny, Authorizer, Facades, Masters, Rbac, Union};
+use super::{AlwaysAllow, AlwaysDeny, Authorizer, Facades, Masters, Node, Rbac, Relations, Union};
 
 /// One of the modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
+    /// Kubelets by what their nodes run.
+    Node,
     /// By roles and bindings.
     Rbac,
     /// Everybody may do everything.
@@ -17,10 +19,11 @@ pub enum Mode {
 
 /// The authorizers of these modes behind those that no mode turns off.
 #[must_use]
-pub fn of_modes(modes: &[Mode], rbac: &Arc<Rbac>) -> Arc<dyn Authorizer> {
+pub fn of_modes(modes: &[Mode], rbac: &Arc<Rbac>, relations: &Relations) -> Arc<dyn Authorizer> {
     let mut all: Vec<Arc<dyn Authorizer>> = vec![Arc::new(Masters), Arc::new(Facades)];
     all.extend(modes.iter().map(|mode| match mode {
-        Mode::Rbac => Arc::clone(rbac) as Arc<dyn Authorizer>,
+        Mode::Node => Arc::new(Node::new(relations.clone())) as Arc<dyn Authorizer>,
+        Mode::Rbac => Arc::clone(rbac) as _,
         Mode::AlwaysAllow => Arc::new(AlwaysAllow),
         Mode::AlwaysDeny => Arc::new(AlwaysDeny),
     }));
@@ -34,6 +37,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_cannot_be_told_here_is_asked_before_a_later_mode_says_no() {
+        let node = UserInfo::new("system:node:a", ["system:nodes"]);
+        let secret = portico_machinery::GroupResource::new("", "secrets");
+        let question = Attributes::resource(node, "get", &secret, "ns", "s");
+        let asked = |modes: &[Mode]| {
+            of_modes(modes, &Arc::default(), &Relations::Elsewhere).authorize(&question).verdict
+        };
+        assert_eq!(asked(&[Mode::Node, Mode::Rbac]), super::super::Verdict::Ask);
+        assert_eq!(asked(&[Mode::AlwaysAllow, Mode::Node]), super::super::Verdict::Allow);
+    }
+
+    #[test]
     fn the_first_mode_with_an_opinion_decides() {
         let (rbac, alice) = (Arc::new(Rbac::default()), UserInfo::new("alice", ["dev"]));
         let admin = UserInfo::new("admin", ["system:masters"]);
@@ -43,7 +58,7 @@ mod tests {
             (&[Mode::AlwaysDeny], false, "Everything is forbidden."),
             (&[], false, ""),
         ] {
-            let authorizer = of_modes(modes, &rbac);
+            let authorizer = of_modes(modes, &rbac, &Relations::Elsewhere);
             let ask = |user: &UserInfo| authorizer.authorize(&Attributes::path(user.clone(), "get", "/x"));
             assert_eq!((ask(&alice).allowed(), ask(&admin).allowed()), (may, true), "{modes:?}");
             assert_eq!(ask(&alice).reason, why, "{modes:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portico_auth::Authorizer;
-use portico_auth::authz::{Mode, Rbac, of_modes};
+use portico_auth::authz::{Mode, Rbac, Relations, of_modes};
 use portico_machinery::rbac::{Fact, Resource};
 use portico_machinery::{Object, Reason, UserInfo};
 use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
@@ -34,7 +34,7 @@ async fn door() -> (Door, Context) {
         ("rolebindings/default/b", Fact::read(Resource::RoleBindings, &bound)),
     ];
     rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
-    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &rbac);
+    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &rbac, &Relations::Elsewhere);
     let alice = Context { user: UserInfo::new("alice", ["dev"]), user_agent: "suite".to_owned() };
     (Door::open_with(authorizer).await, alice)
 }

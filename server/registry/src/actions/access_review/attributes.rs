@@ -39,8 +39,28 @@ pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
         resource: text(&resource, "resource"),
         subresource: text(&resource, "subresource"),
         name: text(&resource, "name"),
+        field_selector: field_selector(&resource.field("fieldSelector")),
         ..RequestInfo::default()
     }
+}
+
+/// The field selector as a request line would have it; what cannot be read is left out, which asks for more.
+fn field_selector(selector: &Cursor<'_>) -> String {
+    let raw = selector.field("rawSelector").str();
+    if FieldSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
+        return raw.to_owned();
+    }
+    let terms = selector.field("requirements").items().filter_map(|one| {
+        let operator = match one.field("operator").str() {
+            "In" => "=",
+            "NotIn" => "!=",
+            _ => return None,
+        };
+        let mut values = one.field("values").items();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        Some(format!("{}{operator}{}", one.field("key").str(), FieldSelector::escape(value.str())))
+    });
+    terms.collect::<Vec<_>>().join(",")
 }
 
 /// Selectors that could not be read count as none, and are told.

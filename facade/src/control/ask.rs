@@ -1,0 +1,99 @@
+//! Asks the control service what only the objects tell, by reviews in the facade's own name.
+
+mod access;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portico_machinery::{RequestInfo, UserInfo};
+use portico_proto::identity::Forwarded;
+use portico_proto::objects::objects_client::ObjectsClient;
+use portico_proto::objects::{Call, DoRequest, Target};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::transport::ControlTransport;
+pub use access::AccessAsker;
+pub use token::TokenAsker;
+
+const JSON: &str = "application/json";
+/// The name of facades towards the control service.
+const FACADE: &str = "system:portico:facade";
+/// How long a review may take: the caller waits.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub struct Asker {
+    transport: ControlTransport,
+}
+
+/// A kind of review.
+trait Review: Serialize {
+    const GROUP: &'static str;
+    const KIND: &'static str;
+    const RESOURCE: &'static str;
+    type Answered: DeserializeOwned;
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a, S> {
+    api_version: String,
+    kind: &'a str,
+    spec: &'a S,
+}
+
+#[derive(serde::Deserialize)]
+struct Answer<S> {
+    status: S,
+}
+
+impl Asker {
+    /// Asks over this transport.
+    #[must_use]
+    pub fn new(transport: ControlTransport) -> Self {
+        Self { transport }
+    }
+
+    /// The review's status; nothing when nobody could be asked.
+    async fn review<S: Review>(&self, spec: &S) -> Option<S::Answered> {
+        let mut client = ObjectsClient::new(self.transport.calls.clone());
+        let asked = tokio::time::timeout(TIMEOUT, client.r#do(self.request(spec)?)).await.ok()?;
+        let asked = asked.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"));
+        let answer = asked.ok()?.into_inner();
+        if answer.code != 201 {
+            tracing::debug!(code = answer.code, kind = S::KIND, "no review");
+            return None;
+        }
+        Some(serde_json::from_slice::<Answer<S::Answered>>(&answer.body).ok()?.status)
+    }
+
+    fn request<S: Review>(&self, spec: &S) -> Option<tonic::Request<DoRequest>> {
+        let asked = Asked { api_version: format!("{}/v1", S::GROUP), kind: S::KIND, spec };
+        let target = Target {
+            group: S::GROUP.to_owned(),
+            version: "v1".to_owned(),
+            resource: S::RESOURCE.to_owned(),
+            ..Target::default()
+        };
+        let call = Call {
+            target: Some(target),
+            verb: "create".to_owned(),
+            body: serde_json::to_vec(&asked).ok()?.into(),
+            content_type: JSON.to_owned(),
+            accept: JSON.to_owned(),
+            user_agent: "portico-facade".to_owned(),
+            ..Call::default()
+        };
+        let mut request = self.transport.request(DoRequest { call: Some(call) });
+        let user = Arc::new(UserInfo::new(FACADE, [portico_auth::authn::FACADES]));
+        let path = format!("/apis/{}/v1/{}", S::GROUP, S::RESOURCE);
+        let forwarded =
+            Forwarded { user, request: RequestInfo::parse("POST", &path, "").ok()?, audit_id: String::new() };
+        forwarded.insert_into(request.metadata_mut());
+        request.set_timeout(TIMEOUT);
+        Some(request)
+    }
+}

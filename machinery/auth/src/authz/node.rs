@@ -1,0 +1,292 @@
+//! The Node authorizer: a kubelet may read what the pods of its node need, and write what is its node's own.
+//!
+//! Upstream rules: plugin/pkg/auth/authorizer/node of 1.36 with AuthorizeNodeWithSelectors. What a question has to do with
+//! a node is read off a [`Graph`] where one is kept; elsewhere the answer is to ask whoever keeps it. Without opinion
+//! whatever is not known: a graph that is not filled allows nothing.
+
+mod facts;
+mod graph;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use portico_machinery::selector::FieldSelector;
+use portico_machinery::user::NODES;
+use portico_machinery::{Attributes, RequestInfo, UserInfo};
+
+use super::{Authorizer, Decision, Rules};
+pub use facts::Source;
+pub use graph::{Fact, Graph, Kind, Vertex};
+
+/// What the names of nodes' users begin with.
+const USER_PREFIX: &str = "system:node:";
+/// Where nodes' leases are.
+const LEASES: &str = "kube-node-lease";
+/// The field that a selector must pin to the node.
+const NODE_NAME: &str = "spec.nodeName";
+
+/// The node that a user is; empty when the name says none, nothing for everybody else.
+#[must_use]
+pub fn identity(user: &UserInfo) -> Option<&str> {
+    user.name.strip_prefix(USER_PREFIX).filter(|_| user.in_group(NODES))
+}
+
+/// Where it is known what objects have to do with nodes.
+#[derive(Clone, Debug)]
+pub enum Relations {
+    /// Here.
+    Known {
+        /// As far as objects have been heard of.
+        graph: Arc<RwLock<Graph>>,
+        /// Which of the features that are off by default are on.
+        features: Features,
+    },
+    /// With the control service, which has to be asked.
+    Elsewhere,
+}
+
+/// Feature gates that matter to nodes and are off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// `PodCertificateRequest`
+    pub pod_certificates: bool,
+    /// `ClusterTrustBundle`
+    pub trust_bundles: bool,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Node {
+    relations: Relations,
+}
+
+impl Node {
+    /// Decides by these.
+    #[must_use]
+    pub fn new(relations: Relations) -> Self {
+        Self { relations }
+    }
+
+    fn decide(&self, node: &str, r: &RequestInfo) -> Decision {
+        let at = match (r.api_group.as_str(), r.resource.as_str()) {
+            _ if !r.is_resource_request => return self.by_rules(r),
+            ("", "secrets") => return self.read(node, Kind::Secret, r),
+            ("", "configmaps") => return self.read(node, Kind::ConfigMap, r),
+            ("", "persistentvolumeclaims") if r.subresource == "status" => return self.claim_status(node, r),
+            ("", "persistentvolumeclaims") => Kind::Claim,
+            ("", "persistentvolumes") => Kind::Volume,
+            ("resource.k8s.io", "resourceclaims") => Kind::ResourceClaim,
+            ("storage.k8s.io", "volumeattachments") => Kind::Attachment,
+            ("", "serviceaccounts") => return self.service_account(node, r),
+            ("coordination.k8s.io", "leases") => return lease(node, r),
+            ("storage.k8s.io", "csinodes") => return csi_node(node, r),
+            ("resource.k8s.io", "resourceslices") => return self.resource_slice(node, r),
+            ("", "nodes") => return own_node(node, r),
+            ("", "pods") => return self.pod(node, r),
+            ("certificates.k8s.io", "podcertificaterequests") => return self.pod_certificate(node, r),
+            _ => return self.by_rules(r),
+        };
+        self.get(node, at, r)
+    }
+
+    /// What all nodes may do alike.
+    fn by_rules(&self, r: &RequestInfo) -> Decision {
+        if rules::ALL.iter().any(|rule| rule.allows(r)) {
+            return Decision::allow("");
+        }
+        if !rules::TRUST_BUNDLES.allows(r) {
+            return Decision::no_opinion("");
+        }
+        match &self.relations {
+            Relations::Known { features, .. } if features.trust_bundles => Decision::allow(""),
+            Relations::Known { .. } => Decision::no_opinion(""),
+            Relations::Elsewhere => Decision::ask(),
+        }
+    }
+
+    fn get(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+        if r.verb != "get" {
+            return Decision::no_opinion("can only get individual resources of this type");
+        }
+        if !r.subresource.is_empty() {
+            return Decision::no_opinion("cannot get subresource");
+        }
+        self.named(node, kind, r)
+    }
+
+    fn read(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+        if !r.is_read_only() {
+            return Decision::no_opinion("can only read resources of this type");
+        }
+        if !r.subresource.is_empty() {
+            return Decision::no_opinion("cannot read subresource");
+        }
+        if r.namespace.is_empty() {
+            return Decision::no_opinion("can only read namespaced object of this type");
+        }
+        self.named(node, kind, r)
+    }
+
+    fn claim_status(&self, node: &str, r: &RequestInfo) -> Decision {
+        match r.verb.as_str() {
+            "update" | "patch" => self.named(node, Kind::Claim, r),
+            _ => Decision::no_opinion("can only get/update/patch this type"),
+        }
+    }
+
+    fn service_account(&self, node: &str, r: &RequestInfo) -> Decision {
+        match (r.verb.as_str(), r.subresource.as_str()) {
+            ("get", "") => self.read(node, Kind::ServiceAccount, r),
+            ("create", _) if r.name.is_empty() => {
+                Decision::no_opinion("can only create tokens for individual service accounts")
+            }
+            ("create", "token") => self.named(node, Kind::ServiceAccount, r),
+            ("create", _) => Decision::no_opinion("can only create token subresource of serviceaccount"),
+            _ => Decision::no_opinion("can only create tokens for individual service accounts"),
+        }
+    }
+
+    fn resource_slice(&self, node: &str, r: &RequestInfo) -> Decision {
+        if !r.subresource.is_empty() {
+            return Decision::no_opinion("cannot authorize ResourceSlice subresources");
+        }
+        match r.verb.as_str() {
+            // NodeRestriction looks at whose slice it is.
+            "create" => Decision::allow(""),
+            "get" | "update" | "patch" | "delete" => self.named(node, Kind::Slice, r),
+            "watch" | "list" | "deletecollection" if selects_own(node, r) => Decision::allow(""),
+            "watch" | "list" | "deletecollection" => Decision::no_opinion(
+                "can only list/watch/deletecollection resourceslices with nodeName field selector",
+            ),
+            _ => Decision::no_opinion(
+                "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, \
+                 delete, deletecollection",
+            ),
+        }
+    }
+
+    fn pod_certificate(&self, node: &str, r: &RequestInfo) -> Decision {
+        match &self.relations {
+            Relations::Elsewhere => return Decision::ask(),
+            Relations::Known { features, .. } if !features.pod_certificates => {
+                return Decision::no_opinion("");
+            }
+            Relations::Known { .. } => {}
+        }
+        if !r.subresource.is_empty() {
+            let why = "nodes may not access the status subresource of PodCertificateRequests";
+            return Decision::no_opinion(why);
+        }
+        match r.verb.as_str() {
+            // NodeRestriction looks at whose request it is.
+            "create" => Decision::allow(""),
+            "get" => self.named(node, Kind::CertificateRequest, r),
+            "list" | "watch" if selects_own(node, r) => Decision::allow(""),
+            "list" | "watch" => Decision::no_opinion(
+                "can only list/watch podcertificaterequests with nodeName field selector",
+            ),
+            verb => Decision::no_opinion(format!("nodes may not {verb} podcertificaterequests")),
+        }
+    }
+
+    fn pod(&self, node: &str, r: &RequestInfo) -> Decision {
+        match (r.subresource.as_str(), r.verb.as_str()) {
+            ("", "get") => self.named(node, Kind::Pod, r),
+            ("", "list" | "watch") if selects_own(node, r) => Decision::allow(""),
+            ("", "list" | "watch") if !r.name.is_empty() => self.named(node, Kind::Pod, r),
+            ("", "list" | "watch") => {
+                Decision::no_opinion("can only list/watch pods with spec.nodeName field selector")
+            }
+            // Mirror pods, their status, and evictions: NodeRestriction looks at whose pod it is.
+            ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => {
+                Decision::allow("")
+            }
+            _ => Decision::no_opinion(""),
+        }
+    }
+
+    /// Whether the node has to do with the object in question.
+    fn named(&self, node: &str, kind: Kind, r: &RequestInfo) -> Decision {
+        if r.name.is_empty() {
+            return Decision::no_opinion("No Object name found");
+        }
+        let Relations::Known { graph, .. } = &self.relations else { return Decision::ask() };
+        if graph.read().relates(node, &Vertex::new(kind, &r.namespace, &r.name)) {
+            return Decision::allow("");
+        }
+        Decision::no_opinion(format!("no relationship found between node '{node}' and this object"))
+    }
+}
+
+impl Authorizer for Node {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        match identity(&attributes.user) {
+            None => Decision::no_opinion(""),
+            Some("") => Decision::no_opinion(format!("unknown node for user {:?}", attributes.user.name)),
+            Some(node) => self.decide(node, &attributes.request),
+        }
+    }
+
+    fn rules_for(&self, user: &UserInfo, _: &str) -> Rules {
+        match identity(user) {
+            None => Rules::default(),
+            Some(_) => Rules {
+                errors: vec!["node authorizer does not support user rule resolution".to_owned()],
+                incomplete: true,
+                ..Rules::default()
+            },
+        }
+    }
+}
+
+/// Whether the field selector keeps to what is the node's.
+fn selects_own(node: &str, r: &RequestInfo) -> bool {
+    let Ok(selector) = FieldSelector::parse(&r.field_selector) else { return false };
+    selector.terms().iter().any(|term| !term.negated && term.field == NODE_NAME && term.value == node)
+}
+
+fn lease(node: &str, r: &RequestInfo) -> Decision {
+    if !matches!(r.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
+        return Decision::no_opinion("can only get, create, update, patch, or delete a node lease");
+    }
+    if r.namespace != LEASES {
+        return Decision::no_opinion(format!("can only access leases in the {LEASES:?} system namespace"));
+    }
+    // What is created has no name here; NodeRestriction sees it.
+    if r.verb != "create" && r.name != node {
+        let why = "can only access node lease with the same name as the requesting node";
+        return Decision::no_opinion(why);
+    }
+    Decision::allow("")
+}
+
+fn csi_node(node: &str, r: &RequestInfo) -> Decision {
+    if !matches!(r.verb.as_str(), "get" | "create" | "update" | "patch" | "delete") {
+        return Decision::no_opinion("can only get, create, update, patch, or delete a CSINode");
+    }
+    if !r.subresource.is_empty() {
+        return Decision::no_opinion("cannot authorize CSINode subresources");
+    }
+    if r.verb != "create" && r.name != node {
+        return Decision::no_opinion("can only access CSINode with the same name as the requesting node");
+    }
+    Decision::allow("")
+}
+
+/// By name and not by graph: a kubelet looks for its node before there is one.
+fn own_node(node: &str, r: &RequestInfo) -> Decision {
+    match (r.subresource.as_str(), r.verb.as_str()) {
+        ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Decision::allow(""),
+        ("", "get" | "list" | "watch") if r.name == node => Decision::allow(""),
+        ("", "get" | "list" | "watch") if r.name.is_empty() => {
+            Decision::no_opinion(format!("node '{node}' cannot read all nodes, only its own Node object"))
+        }
+        ("", "get" | "list" | "watch") => {
+            Decision::no_opinion(format!("node '{node}' cannot read '{}', only its own Node object", r.name))
+        }
+        _ => Decision::no_opinion(""),
+    }
+}
