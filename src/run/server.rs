@@ -56,6 +56,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             min_watch_timeout: std::time::Duration::from_secs(s.serving.min_request_timeout),
             node_ports: s.core_api.service_node_port_range.clone(),
             service_ranges: s.core_api.service_cluster_ip_range.clone(),
+            allow_privileged: s.core_api.allow_privileged,
             disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },

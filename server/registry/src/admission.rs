@@ -26,8 +26,8 @@ impl Inner {
         }
     }
 
-    /// The kind's own admission plugins, once a write is valid.
-    pub(crate) fn admit(&self, served: &Served, write: &Write<'_>) -> Result<()> {
+    /// Admission once a write is valid: the kind's own, then the plugins', whose warnings come back.
+    pub(crate) async fn admit(&self, served: &Served, write: &Write<'_>) -> Result<Vec<String>> {
         let errors = served.strategy.permit(write);
         if !errors.is_empty() {
             let kind = served.stored_info().group_kind();
@@ -36,7 +36,8 @@ impl Inner {
         served
             .strategy
             .admit(write)
-            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))
+            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
+        self.judge(served, write).await
     }
 
     /// 404 when the object's namespace does not exist, 403 when it is terminating.

@@ -8,10 +8,11 @@ use crate::Result;
 use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
+use crate::pod_spec::allow_privileges;
 use crate::registry::{Context, Inner, Part, Written};
 use crate::served::Served;
 use crate::stored::{self, Stored};
-use crate::strategies::Moment;
+use crate::strategies::{Errors, Moment};
 use crate::validation::{self, MetaRules};
 use crate::{draft, failure, system};
 
@@ -53,7 +54,7 @@ impl Inner {
             let versions = self.versions(served, Part::Main);
             managed_fields::track(&versions, &Object::default(), &mut object, manager, moment.now);
         }
-        self.shape(served, &mut object, None).await?;
+        self.shape(served, Part::Main, &mut object, None).await?;
         served.strategy.claim(&mut object, &context.user);
         let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
             self.create_generated(context, served, object, options, moment).await
@@ -119,37 +120,51 @@ impl Inner {
         prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
-        validate(served, &object)?;
-        self.admit(served, &self.written_by(context, &object))?;
-        let warnings = served.strategy.warnings(&object, None);
+        self.accept(served, &object, judged(served, &object))?;
+        let advice = self.admit(served, &self.written_by(context, &object)).await?;
+        let mut warnings = served.strategy.warnings(&object, None);
+        warnings.extend(advice);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
         let key = draft::key(served, &object);
         let value = draft::encode(served, &mut object)?;
         let stored = if options.dry_run {
+            self.charge(served, &self.written_by(context, &object)).await?;
             Some(self.pretend_create(served, key, value).await?)
         } else {
             let mut txn = Txn::create(key.clone(), value);
             txn.operations.extend(further);
-            self.commit_create(served, &key, txn, object).await?
+            self.commit_create(context, served, &key, txn, object).await?
         };
         Ok(stored.map(|stored| Written { stored, created: true, warnings }))
     }
 
     async fn commit_create(
         &self,
+        context: &Context,
         served: &Served,
         key: &Key,
         txn: Txn,
         object: Object,
     ) -> Result<Option<Stored>> {
-        match self.commit(txn).await {
+        match self.commit_charged(served, &self.written_by(context, &object), txn).await? {
             Ok(record) => Ok(Some(self.recent.written(record, object))),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),
             Err(error) => Err(failure::of_txn(error, &served.resource, key.name())),
         }
+    }
+
+    /// 422 with what is wrong; what this configuration allows is not.
+    pub(crate) fn accept(&self, served: &Served, object: &Object, mut errors: Errors) -> Result<()> {
+        if self.settings.allow_privileged {
+            allow_privileges(&mut errors);
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Box::new(Status::invalid(&served.stored_info().group_kind(), object.name(), &errors)))
     }
 
     async fn pretend_create(&self, served: &Served, key: Key, value: Value) -> Result<Stored> {
@@ -172,15 +187,12 @@ fn prepare(served: &Served, object: &mut Object, moment: Moment) {
     }
 }
 
-fn validate(served: &Served, object: &Object) -> Result<()> {
+fn judged(served: &Served, object: &Object) -> Errors {
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
     errors.extend(served.stored_info().schema.validate(object));
     served.strategy.validate(object, &mut errors);
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(Box::new(Status::invalid(&served.stored_info().group_kind(), object.name(), &errors)))
+    errors
 }
 
 /// 409; says so when the other one is on its way out.

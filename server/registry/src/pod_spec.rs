@@ -13,9 +13,11 @@ mod mounts;
 mod network;
 mod os;
 mod ports;
+mod privileges;
 mod resources;
 mod scheduling;
 mod security;
+pub(crate) mod totals;
 mod volumes;
 mod warnings;
 
@@ -28,7 +30,8 @@ use crate::validation::{checks, tolerations, validate_annotations, validate_labe
 pub(crate) use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
 pub(crate) use containers::is_sidecar;
 pub(crate) use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
-pub(crate) use resources::{COUNTED, container_resource_name, is_counted, resource_name, total};
+pub(crate) use privileges::allow as allow_privileges;
+pub(crate) use resources::{COUNTED, container_resource_name, is_counted, is_extended, resource_name, total};
 pub(crate) use volumes::claims::{access_modes, validate_claim_spec};
 pub(crate) use volumes::host_path;
 pub(crate) use volumes::network::source as volume_source;

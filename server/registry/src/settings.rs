@@ -27,6 +27,8 @@ pub struct Settings {
     pub future_revision_wait: Duration,
     /// Admission plugins that are off, by upstream's names (`--disable-admission-plugins`).
     pub disabled_admission_plugins: Vec<String>,
+    /// Whether containers may be privileged (`--allow-privileged`).
+    pub allow_privileged: bool,
     /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
     /// the default one first.
     pub service_ranges: Vec<IpNet>,
@@ -52,6 +54,7 @@ impl Default for Settings {
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
             identity: None,
+            allow_privileged: false,
             disabled_admission_plugins: Vec::new(),
         }
     }

@@ -13,7 +13,7 @@ use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
-use crate::strategies::{Moment, Write};
+use crate::strategies::{Errors, Moment, Write};
 use crate::validation::{self, MetaRules};
 use crate::{draft, system};
 
@@ -149,9 +149,7 @@ impl Inner {
             let versions = self.versions(served, place.part);
             managed_fields::track(&versions, old, &mut new, manager, moment.now);
         }
-        if place.part == Part::Main {
-            self.shape(served, &mut new, Some(old)).await?;
-        }
+        self.shape(served, place.part, &mut new, Some(old)).await?;
         let entries = new.remove(&MANAGED_FIELDS);
         let beginning =
             Beginning { inner: self, served, part: place.part, old: Some(old), dry_run: terms.dry_run };
@@ -168,12 +166,13 @@ impl Inner {
         if place.part == Part::Main {
             served.strategy.count_changes(&mut new, old);
         }
-        validate(served, place.part, &new, old)?;
+        self.accept(served, &new, judged(served, place.part, &new, old))?;
         let write =
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
-        self.admit(served, &write)?;
+        let advice = self.admit(served, &write).await?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
         warnings.extend(warnings_of(served, place.part, &new, old));
+        warnings.extend(advice);
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
         if same_content(&new, old) {
@@ -184,17 +183,20 @@ impl Inner {
         let submitted = |value| {
             Stored::new(Record { key: current.key.clone(), revision: current.revision, value }.into())
         };
+        let write =
+            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         if terms.dry_run {
+            self.charge(served, &write).await?;
             return Ok(done(submitted(value)));
         }
-        let (txn, removed) = if remove {
-            (self.removal(served, current, value.clone()).await?, Some(value))
+        let (committed, removed) = if remove {
+            (self.commit(self.removal(served, current, value.clone()).await?).await, Some(value))
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);
-            (txn, None)
+            (self.commit_charged(served, &write, txn).await?, None)
         };
-        match self.commit(txn).await {
+        match committed {
             Ok(record) => Ok(done(removed.map_or_else(|| self.recent.written(record, new), submitted))),
             Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again),
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
@@ -274,7 +276,7 @@ fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
     *new = kept;
 }
 
-fn validate(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Result<()> {
+fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors {
     let mut errors = Vec::new();
     validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
     match part {
@@ -287,10 +289,7 @@ fn validate(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Resu
         Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
         Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
     }
-    if errors.is_empty() {
-        return Ok(());
-    }
-    Err(Box::new(Status::invalid(&served.stored_info().group_kind(), new.name(), &errors)))
+    errors
 }
 
 fn warnings_of(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Vec<String> {

@@ -5,8 +5,11 @@
 mod claim_resize;
 mod default_class;
 mod in_use_protection;
+mod limit_ranger;
 mod node_taints;
+mod pod_security;
 mod priority;
+mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod tolerations;
@@ -17,13 +20,16 @@ use std::pin::Pin;
 use portico_machinery::{GroupResource, Object, Status};
 
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::{Inner, Part};
 use crate::served::Served;
+use crate::strategies::Write;
 
 /// A write on its way, which plugins may change.
 pub(crate) struct Change<'a> {
     /// The kind that is written.
     pub(crate) served: &'a Served,
+    /// The object or a subresource.
+    pub(crate) part: Part<'a>,
     /// What is written: complete, not prepared, not judged.
     pub(crate) new: &'a mut Object,
     /// What is there; nothing for a create.
@@ -41,22 +47,56 @@ impl Change<'_> {
 /// A plugin at work.
 pub(crate) type Admitting<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
+/// A plugin that judges, and may warn.
+pub(crate) type Judging<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> + Send + 'a>>;
+
+/// A valid write, to be judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Judged<'a> {
+    /// The kind that is written.
+    pub(crate) served: &'a Served,
+    /// What is written, by whom.
+    pub(crate) write: &'a Write<'a>,
+}
+
+impl Judged<'_> {
+    /// 403 in the words of a plugin.
+    fn forbidden(&self, why: &str) -> Box<Status> {
+        Box::new(Status::forbidden(&self.served.resource, self.write.new.name(), why))
+    }
+}
+
+/// What a plugin looks at: group, resource, and the subresource or nothing.
+pub(crate) type Target = (&'static str, &'static str, &'static str);
+
+/// Pods themselves.
+const PODS: &[Target] = &[("", "pods", "")];
+
 /// Something that changes or refuses writes of some kinds.
 pub(crate) trait Plugin: Send + Sync {
     /// Upstream's name, as the flags know it.
     fn name(&self) -> &'static str;
 
-    /// Whether it looks at this kind at all.
-    fn handles(&self, group: &str, resource: &str) -> bool;
+    /// What it looks at; of nothing else it is told.
+    fn targets(&self) -> &'static [Target];
 
-    /// Changes the write, or refuses it.
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a>;
+    /// Changes a write before it is prepared and judged, or refuses it.
+    fn admit<'a>(&'a self, _inner: &'a Inner, _change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Judges a write that is valid; what it says is for whoever writes.
+    fn judge<'a>(&'a self, _inner: &'a Inner, _judged: Judged<'a>) -> Judging<'a> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 }
 
-/// All plugins, in order.
-const PLUGINS: [&dyn Plugin; 9] = [
+/// All plugins, in order. ResourceQuota comes behind them, with the transaction.
+const PLUGINS: [&dyn Plugin; 11] = [
+    &limit_ranger::LimitRanger,
     &service_account::ServiceAccount,
     &node_taints::TaintNodesByCondition,
+    &pod_security::PodSecurity,
     &priority::Priority,
     &tolerations::DefaultTolerationSeconds,
     &default_class::STORAGE,
@@ -67,15 +107,54 @@ const PLUGINS: [&dyn Plugin; 9] = [
 ];
 
 impl Inner {
-    /// Lets every plugin that is on have its say on a write of a whole object.
-    pub(crate) async fn shape(&self, served: &Served, new: &mut Object, old: Option<&Object>) -> Result<()> {
-        let GroupResource { group, resource } = &served.resource;
-        for plugin in PLUGINS.iter().filter(|plugin| plugin.handles(group, resource)) {
-            if !self.settings.disabled_admission_plugins.iter().any(|off| off == plugin.name()) {
-                plugin.admit(self, Change { served, new: &mut *new, old }).await?;
-            }
+    /// Lets every plugin that is on change a write of an object or a subresource.
+    pub(crate) async fn shape(
+        &self,
+        served: &Served,
+        part: Part<'_>,
+        new: &mut Object,
+        old: Option<&Object>,
+    ) -> Result<()> {
+        for plugin in self.plugins(&served.resource, part) {
+            plugin.admit(self, Change { served, part, new: &mut *new, old }).await?;
         }
         Ok(())
+    }
+
+    /// Lets every plugin that is on judge a valid write; their warnings.
+    pub(crate) async fn judge(&self, served: &Served, write: &Write<'_>) -> Result<Vec<String>> {
+        let mut warnings = Vec::new();
+        for plugin in self.plugins(&served.resource, write.part) {
+            warnings.extend(plugin.judge(self, Judged { served, write }).await?);
+        }
+        Ok(warnings)
+    }
+
+    fn plugins<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+        part: Part<'a>,
+    ) -> impl Iterator<Item = &'static dyn Plugin> + 'a {
+        let subresource = match part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        };
+        let at = (resource.group.as_str(), resource.resource.as_str(), subresource);
+        PLUGINS
+            .into_iter()
+            .filter(move |plugin| plugin.targets().contains(&at) && !self.is_off(plugin.name()))
+    }
+
+    /// Whether a plugin is turned off.
+    fn is_off(&self, plugin: &str) -> bool {
+        self.settings.disabled_admission_plugins.iter().any(|off| off == plugin)
+    }
+
+    /// All objects of a resource in a namespace, decoded; none when it is not served.
+    async fn all_in(&self, namespace: &str, resource: &GroupResource) -> Result<Vec<Object>> {
+        let Ok(served) = self.served(resource) else { return Ok(Vec::new()) };
+        let snapshot = self.snapshot(&served).await?;
+        Ok(snapshot.range(Some(namespace), None).map(|record| crate::stored::decode(record)).collect())
     }
 
     /// All objects of a resource of the cluster, decoded; none when it is not served.

@@ -4,6 +4,7 @@ use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
 use super::all_containers;
+use super::privileges::HOST_PROCESS;
 use crate::strategies::Errors;
 
 const NOT_ON_LINUX: &str = "windows options cannot be set for a linux pod";
@@ -120,4 +121,5 @@ pub(super) fn host_process(spec: &Cursor<'_>, errors: &mut Errors) {
             "hostNetwork must be true if pod contains any hostProcess containers",
         ));
     }
+    errors.push(Error::forbidden(&spec.path(), HOST_PROCESS));
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Quantity, names};
 
+use super::totals::together;
 use crate::strategies::Errors;
 use crate::validation::{checks, values};
 
@@ -306,23 +307,11 @@ fn containers_fit(spec: &Cursor<'_>, resources: &Cursor<'_>, errors: &mut Errors
     }
 }
 
-/// What all containers need together of a resource (`requests` or `limits`), as the scheduler counts: containers and
-/// sidecars at once, or the greediest init step.
-pub(crate) fn total(spec: &Cursor<'_>, list: &str, name: &str) -> Quantity {
+/// What all containers need together of a resource (`requests` or `limits`).
+pub(crate) fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Quantity {
     let of = |container: &Cursor<'_>| {
-        container.field("resources").field(list).key(name).quantity().unwrap_or_default()
+        let amount = container.field("resources").field(list).key(name).quantity();
+        amount.map(|amount| (name.to_owned(), amount)).into_iter().collect()
     };
-    let mut running = Quantity::ZERO;
-    let mut greediest = Quantity::ZERO;
-    for container in spec.field("initContainers").items() {
-        let need = of(&container);
-        if super::containers::is_sidecar(&container) {
-            running = running + need;
-            greediest = greediest.max(running);
-        } else {
-            greediest = greediest.max(running + need);
-        }
-    }
-    let together = spec.field("containers").items().fold(running, |sum, container| sum + of(&container));
-    together.max(greediest)
+    together(spec, of).get(name).copied().unwrap_or_default()
 }

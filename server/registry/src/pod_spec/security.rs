@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
+use super::privileges::PRIVILEGED;
 use super::{all_containers, below};
 use crate::strategies::Errors;
 use crate::validation::{checks, paths};
@@ -108,6 +109,10 @@ pub(super) fn container(container: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut 
     let context = container.field("securityContext");
     if !context.is_present() {
         return;
+    }
+    let privileged = context.field("privileged");
+    if privileged.bool() {
+        errors.push(privileged.forbidden(PRIVILEGED));
     }
     id(&context.field("runAsUser"), errors);
     id(&context.field("runAsGroup"), errors);

@@ -2,7 +2,7 @@
 
 use portico_machinery::{Object, Quantity};
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, Plugin, Target};
 use crate::registry::Inner;
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
@@ -16,8 +16,8 @@ impl Plugin for PersistentVolumeClaimResize {
         "PersistentVolumeClaimResize"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == ("", "persistentvolumeclaims")
+    fn targets(&self) -> &'static [Target] {
+        &[("", "persistentvolumeclaims", "")]
     }
 
     fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

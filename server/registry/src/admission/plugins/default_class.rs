@@ -2,14 +2,14 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, Plugin, Target};
 use crate::registry::Inner;
 
 /// A plugin of this kind.
 pub(super) struct DefaultClass {
     name: &'static str,
     /// Whose class is set.
-    of: (&'static str, &'static str),
+    of: &'static [Target],
     field: &'static str,
     /// Where the class stood before there was a field.
     old: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct DefaultClass {
 /// For claims.
 pub(super) const STORAGE: DefaultClass = DefaultClass {
     name: "DefaultStorageClass",
-    of: ("", "persistentvolumeclaims"),
+    of: &[("", "persistentvolumeclaims", "")],
     field: "storageClassName",
     old: "volume.beta.kubernetes.io/storage-class",
     classes: ("storage.k8s.io", "storageclasses"),
@@ -34,7 +34,7 @@ pub(super) const STORAGE: DefaultClass = DefaultClass {
 /// For ingresses.
 pub(super) const INGRESS: DefaultClass = DefaultClass {
     name: "DefaultIngressClass",
-    of: ("networking.k8s.io", "ingresses"),
+    of: &[("networking.k8s.io", "ingresses", "")],
     field: "ingressClassName",
     old: "kubernetes.io/ingress.class",
     classes: ("networking.k8s.io", "ingressclasses"),
@@ -46,8 +46,8 @@ impl Plugin for DefaultClass {
         self.name
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == self.of
+    fn targets(&self) -> &'static [Target] {
+        self.of
     }
 
     fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

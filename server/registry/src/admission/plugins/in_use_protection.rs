@@ -1,6 +1,6 @@
 //! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, Plugin, Target};
 use crate::registry::Inner;
 
 pub(super) struct StorageObjectInUseProtection;
@@ -10,8 +10,12 @@ impl Plugin for StorageObjectInUseProtection {
         "StorageObjectInUseProtection"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        finalizer(group, resource).is_some()
+    fn targets(&self) -> &'static [Target] {
+        &[
+            ("", "persistentvolumes", ""),
+            ("", "persistentvolumeclaims", ""),
+            ("storage.k8s.io", "volumeattributesclasses", ""),
+        ]
     }
 
     fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

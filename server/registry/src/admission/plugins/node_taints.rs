@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, Plugin, Target};
 use crate::registry::Inner;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -14,8 +14,8 @@ impl Plugin for TaintNodesByCondition {
         "TaintNodesByCondition"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == ("", "nodes")
+    fn targets(&self) -> &'static [Target] {
+        &[("", "nodes", "")]
     }
 
     fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, Plugin, Target};
 use crate::Result;
 use crate::registry::Inner;
 
@@ -17,8 +17,8 @@ impl Plugin for Priority {
         "Priority"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        matches!((group, resource), ("", "pods") | (GROUP, CLASSES))
+    fn targets(&self) -> &'static [Target] {
+        &[("", "pods", ""), (GROUP, CLASSES, "")]
     }
 
     fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

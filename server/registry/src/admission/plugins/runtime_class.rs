@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, PODS, Plugin, Target};
 use crate::Result;
 use crate::registry::Inner;
 
@@ -13,8 +13,8 @@ impl Plugin for RuntimeClass {
         "RuntimeClass"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == ("", "pods")
+    fn targets(&self) -> &'static [Target] {
+        PODS
     }
 
     fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

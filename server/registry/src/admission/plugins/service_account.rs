@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, PODS, Plugin, Target};
 use crate::Result;
 use crate::pod_spec::MIRROR;
 use crate::registry::Inner;
@@ -24,8 +24,8 @@ impl Plugin for ServiceAccount {
         "ServiceAccount"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == ("", "pods")
+    fn targets(&self) -> &'static [Target] {
+        PODS
     }
 
     fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

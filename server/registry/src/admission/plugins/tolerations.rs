@@ -2,7 +2,7 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin};
+use super::{Admitting, Change, PODS, Plugin, Target};
 use crate::registry::Inner;
 
 /// Seconds that a pod stays.
@@ -15,8 +15,8 @@ impl Plugin for DefaultTolerationSeconds {
         "DefaultTolerationSeconds"
     }
 
-    fn handles(&self, group: &str, resource: &str) -> bool {
-        (group, resource) == ("", "pods")
+    fn targets(&self) -> &'static [Target] {
+        PODS
     }
 
     fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {

@@ -1,0 +1,141 @@
+//! LimitRanger: containers get a namespace's defaults; pods, containers and claims keep within its limits.
+//!
+//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is judged, limits are looked at
+//! when it is valid; every error of one LimitRange is told.
+
+mod constraints;
+
+use portico_machinery::rbac::aggregate;
+use portico_machinery::{Cursor, GroupResource, Object};
+
+use super::{Admitting, Change, Judged, Judging, Plugin, Target};
+use crate::Result;
+use crate::pod_spec::totals::{Amounts, amounts, of_spec};
+use crate::registry::{Inner, Part};
+use constraints::{Constrained, judge};
+
+/// Says what was filled in.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+const RESIZE: Part<'static> = Part::Subresource("resize");
+
+pub(super) struct LimitRanger;
+
+impl Plugin for LimitRanger {
+    fn name(&self) -> &'static str {
+        "LimitRanger"
+    }
+
+    fn targets(&self) -> &'static [Target] {
+        &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
+    }
+
+    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let is_pod = change.served.resource.resource == "pods";
+            if !is_pod || !concerns(is_pod, change.part, change.old) {
+                return Ok(());
+            }
+            for range in ranges(inner, change.new.namespace()).await? {
+                fill_in(change.new, &range);
+            }
+            Ok(())
+        })
+    }
+
+    fn judge<'a>(&'a self, inner: &'a Inner, judged: Judged<'a>) -> Judging<'a> {
+        Box::pin(async move {
+            let write = judged.write;
+            let is_pod = judged.served.resource.resource == "pods";
+            if concerns(is_pod, write.part, write.old) {
+                for range in ranges(inner, write.new.namespace()).await? {
+                    let errors = errors_of(&range, write.new, is_pod);
+                    if !errors.is_empty() {
+                        return Err(judged.forbidden(&aggregate(&errors)));
+                    }
+                }
+            }
+            Ok(Vec::new())
+        })
+    }
+}
+
+/// Pods count when they are made or resized, claims on every write; what is being deleted does not.
+fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
+    let deleting = old.is_some_and(|old| old.deletion_timestamp().is_some());
+    !deleting && (!is_pod || old.is_none() || part == RESIZE)
+}
+
+async fn ranges(inner: &Inner, namespace: &str) -> Result<Vec<Object>> {
+    inner.all_in(namespace, &GroupResource::new("", "limitranges")).await
+}
+
+/// Fills in what containers do not say, and notes it.
+fn fill_in(pod: &mut Object, range: &Object) {
+    let (mut requests, mut limits) = (Amounts::new(), Amounts::new());
+    for limit in range.at(&["spec", "limits"]).items().filter(|l| l.field("type").str() == "Container") {
+        requests.extend(amounts(&limit.field("defaultRequest")));
+        limits.extend(amounts(&limit.field("default")));
+    }
+    let mut notes = Vec::new();
+    for (list, word) in [("containers", "container"), ("initContainers", "init container")] {
+        pod.edit_each(&["spec", list], |container| {
+            let filled = [("limits", &limits), ("requests", &requests)]
+                .map(|(list, of)| set_missing(container, list, of));
+            let name = container.str_at("name").to_owned();
+            let [limits, requests] = filled.map(|names| names.join(", "));
+            for (names, list) in [(requests, "request"), (limits, "limit")] {
+                if !names.is_empty() {
+                    notes.push(format!("{names} {list} for {word} {name}"));
+                }
+            }
+        });
+    }
+    if !notes.is_empty() {
+        let note = format!("LimitRanger plugin set: {}", notes.join("; "));
+        pod.set(&["metadata", "annotations", ANNOTATION], note);
+    }
+}
+
+/// Which of a list's resources were missing.
+fn set_missing(container: &mut Object, list: &str, wanted: &Amounts) -> Vec<String> {
+    let mut set = Vec::new();
+    for (name, amount) in wanted {
+        let path = ["resources", list, name];
+        if !container.at(&["resources", list]).key(name).is_present() {
+            container.set(&path, amount.to_string());
+            set.push(name.clone());
+        }
+    }
+    set
+}
+
+fn errors_of(range: &Object, object: &Object, is_pod: bool) -> Vec<String> {
+    let (spec, mut errors) = (object.at(&["spec"]), Vec::new());
+    for limit in range.at(&["spec", "limits"]).items() {
+        match limit.field("type").str() {
+            "Container" if is_pod => {
+                for list in ["containers", "initContainers"] {
+                    for container in spec.field(list).items() {
+                        judge(&limit, &own(&container.field("resources")), &mut errors);
+                    }
+                }
+            }
+            "Pod" if is_pod => {
+                let said = |name: &str| matches!(name, "cpu" | "memory");
+                let [requests, limits] = ["requests", "limits"].map(|list| of_spec(&spec, list, said));
+                judge(&limit, &Constrained { requests, limits: Some(limits) }, &mut errors);
+            }
+            "PersistentVolumeClaim" if !is_pod => {
+                let requests = amounts(&spec.field("resources").field("requests"));
+                judge(&limit, &Constrained { requests, limits: None }, &mut errors);
+            }
+            _ => {}
+        }
+    }
+    errors
+}
+
+fn own(resources: &Cursor<'_>) -> Constrained {
+    let [requests, limits] = ["requests", "limits"].map(|list| amounts(&resources.field(list)));
+    Constrained { requests, limits: Some(limits) }
+}

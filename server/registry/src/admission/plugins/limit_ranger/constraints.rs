@@ -1,0 +1,147 @@
+//! Minimum, maximum and ratio: what one limit says of what something requests and is limited to.
+
+use portico_machinery::{Cursor, Quantity};
+
+use crate::pod_spec::totals::{Amounts, amounts};
+
+/// Beyond this, upstream compares whole numbers and not thousandths.
+const MAX_MILLI: i64 = i64::MAX / 1000;
+
+/// What is looked at. Claims have no limits.
+pub(super) struct Constrained {
+    pub(super) requests: Amounts,
+    pub(super) limits: Option<Amounts>,
+}
+
+/// Adds what one limit finds wrong, in the order of resources' names.
+pub(super) fn judge(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<String>) {
+    let kind = limit.field("type").str();
+    let each = |list: &str| amounts(&limit.field(list));
+    for (name, bound) in each("min") {
+        errors.extend(minimum(kind, &name, bound, of));
+    }
+    for (name, bound) in each("max") {
+        errors.extend(match &of.limits {
+            Some(limits) => maximum(kind, &name, bound, &of.requests, limits),
+            None => maximum_request(kind, &name, bound, &of.requests),
+        });
+    }
+    let Some(limits) = &of.limits else { return };
+    for (name, bound) in each("maxLimitRequestRatio") {
+        errors.extend(ratio(kind, &name, bound, &of.requests, limits));
+    }
+}
+
+/// The three in the finest unit that holds all of them.
+fn comparable(request: Quantity, limit: Quantity, bound: Quantity) -> [i64; 3] {
+    let all = [request, limit, bound];
+    if all.iter().all(|quantity| quantity.value() <= MAX_MILLI) {
+        all.map(Quantity::milli_value)
+    } else {
+        all.map(Quantity::value)
+    }
+}
+
+fn minimum(kind: &str, name: &str, bound: Quantity, of: &Constrained) -> Option<String> {
+    let at_least = format!("minimum {name} usage per {kind} is {bound}");
+    let limit = of.limits.as_ref().and_then(|limits| limits.get(name).copied());
+    let Some(request) = of.requests.get(name).copied() else {
+        return Some(format!("{at_least}.  No request is specified"));
+    };
+    let [requested, limited, least] = comparable(request, limit.unwrap_or_default(), bound);
+    if requested < least {
+        return Some(format!("{at_least}, but request is {request}"));
+    }
+    limit.filter(|_| limited < least).map(|limit| format!("{at_least}, but limit is {limit}"))
+}
+
+fn maximum(kind: &str, name: &str, bound: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+    let at_most = format!("maximum {name} usage per {kind} is {bound}");
+    let Some(limit) = limits.get(name).copied() else {
+        return Some(format!("{at_most}.  No limit is specified"));
+    };
+    let request = requests.get(name).copied();
+    let [requested, limited, most] = comparable(request.unwrap_or_default(), limit, bound);
+    if limited > most {
+        return Some(format!("{at_most}, but limit is {limit}"));
+    }
+    request.filter(|_| requested > most).map(|request| format!("{at_most}, but request is {request}"))
+}
+
+fn maximum_request(kind: &str, name: &str, bound: Quantity, requests: &Amounts) -> Option<String> {
+    let at_most = format!("maximum {name} usage per {kind} is {bound}");
+    let Some(request) = requests.get(name).copied() else {
+        return Some(format!("{at_most}.  No request is specified"));
+    };
+    let [requested, _, most] = comparable(request, Quantity::ZERO, bound);
+    (requested > most).then(|| format!("{at_most}, but request is {request}"))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "upstream compares ratios as such numbers")]
+fn ratio(kind: &str, name: &str, bound: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+    let at_most = format!("{name} max limit to request ratio per {kind} is {bound}");
+    let of = |amounts: &Amounts| amounts.get(name).copied().unwrap_or_default();
+    let [requested, limited, _] = comparable(of(requests), of(limits), bound);
+    if requested == 0 {
+        return Some(format!("{at_most}, but no request is specified or request is 0"));
+    }
+    if limited == 0 {
+        return Some(format!("{at_most}, but no limit is specified or limit is 0"));
+    }
+    let observed = limited as f64 / requested as f64;
+    let exceeds = if bound.value() <= MAX_MILLI {
+        observed * 1000.0 > bound.milli_value() as f64
+    } else {
+        observed > bound.value() as f64
+    };
+    exceeds.then(|| format!("{at_most}, but provided ratio is {observed:.6}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::Object;
+
+    use super::*;
+
+    fn errors(limit: &str, requests: &[(&str, &str)], limits: Option<&[(&str, &str)]>) -> Vec<String> {
+        let limit = Object::from_json(limit.as_bytes()).unwrap();
+        let read = |list: &[(&str, &str)]| -> Amounts {
+            list.iter().map(|(name, amount)| ((*name).to_owned(), amount.parse().unwrap())).collect()
+        };
+        let mut errors = Vec::new();
+        let of = Constrained { requests: read(requests), limits: limits.map(read) };
+        judge(&limit.cursor(), &of, &mut errors);
+        errors
+    }
+
+    #[test]
+    fn each_bound_is_told_in_upstreams_words() {
+        let container = r#"{"type":"Container","min":{"cpu":"100m"},"max":{"cpu":"2"},"maxLimitRequestRatio":{"cpu":"3"}}"#;
+        assert!(errors(container, &[("cpu", "1")], Some(&[("cpu", "2")])).is_empty());
+        assert_eq!(
+            errors(container, &[], Some(&[])),
+            [
+                "minimum cpu usage per Container is 100m.  No request is specified",
+                "maximum cpu usage per Container is 2.  No limit is specified",
+                "cpu max limit to request ratio per Container is 3, but no request is specified or request is 0",
+            ]
+        );
+        assert_eq!(
+            errors(container, &[("cpu", "50m")], Some(&[("cpu", "3")])),
+            [
+                "minimum cpu usage per Container is 100m, but request is 50m",
+                "maximum cpu usage per Container is 2, but limit is 3",
+                "cpu max limit to request ratio per Container is 3, but provided ratio is 60.000000",
+            ]
+        );
+        let claim = r#"{"type":"PersistentVolumeClaim","min":{"storage":"1Gi"},"max":{"storage":"5Gi"}}"#;
+        assert_eq!(
+            errors(claim, &[("storage", "6Gi")], None),
+            ["maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi"]
+        );
+        assert_eq!(
+            errors(claim, &[("storage", "1Mi")], None),
+            ["minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi"]
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Each check refuses what it is for in upstream's words, from the version on that brought it.
+
+use portico_machinery::Object;
+
+use super::*;
+
+/// What a pod of this spec violates; `C` in it stands for a container's opening.
+fn found(level: Level, version: Option<u32>, spec: &str) -> String {
+    let spec = spec.replace("C:", r#""name":"c","#);
+    let pod = Object::from_json(format!(r#"{{"metadata":{{}},"spec":{spec}}}"#).as_bytes()).unwrap();
+    detailed(&violations(Standard { level, version }, &Pod::of(pod.cursor())))
+}
+
+#[test]
+fn the_baseline_keeps_pods_off_the_host() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &str)] = &[
+        (r#"{"containers":[{C:"image":"i"}]}"#, ""),
+        (r#"{"hostPID":true,"hostIPC":true}"#, "host namespaces (hostPID=true, hostIPC=true)"),
+        (r#"{"volumes":[{"name":"v","hostPath":{}}]}"#, "hostPath volumes (volume \"v\")"),
+        (r#"{"containers":[{C:"ports":[{"hostPort":80},{"hostPort":443}]}]}"#,
+            "hostPort (container \"c\" uses hostPorts 443, 80)"),
+        (r#"{"containers":[{C:"securityContext":{"capabilities":{"add":["NET_RAW","CHOWN"]}}}]}"#,
+            "non-default capabilities (container \"c\" must not include \"NET_RAW\" in securityContext.capabilities.add)"),
+        (r#"{"containers":[{C:"securityContext":{"procMount":"Unmasked"}}]}"#,
+            "procMount (container \"c\" must not set securityContext.procMount to \"Unmasked\")"),
+        (r#"{"hostUsers":false,"containers":[{C:"securityContext":{"procMount":"Unmasked"}}]}"#, ""),
+        (r#"{"securityContext":{"seLinuxOptions":{"type":"x","user":"u"}}}"#,
+            "seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type \"x\"; user may not be set)"),
+        (r#"{"securityContext":{"seccompProfile":{"type":"Unconfined"}}}"#,
+            "seccompProfile (pod must not set securityContext.seccompProfile.type to \"Unconfined\")"),
+        (r#"{"securityContext":{"sysctls":[{"name":"kernel.msgmax"}]}}"#, "forbidden sysctls (kernel.msgmax)"),
+        (r#"{"securityContext":{"appArmorProfile":{"type":"Unconfined"}}}"#,
+            "forbidden AppArmor profile (pod must not set AppArmor profile type to \"Unconfined\")"),
+        (r#"{"securityContext":{"windowsOptions":{"hostProcess":true}}}"#,
+            "hostProcess (pod must not set securityContext.windowsOptions.hostProcess=true)"),
+        (r#"{"containers":[{C:"livenessProbe":{"httpGet":{"host":"h"}}}]}"#,
+            "probe or lifecycle host (container \"c\" uses probe or lifecycle host \"h\")"),
+        (r#"{"initContainers":[{"name":"a","securityContext":{"privileged":true}}],"containers":[{C:"securityContext":{"privileged":true}}]}"#,
+            "privileged (containers \"a\", \"c\" must not set securityContext.privileged=true)"),
+    ];
+    for (spec, want) in cases {
+        assert_eq!(found(Level::Baseline, None, spec), *want, "{spec}");
+        assert_eq!(found(Level::Privileged, None, spec), "", "{spec}");
+    }
+}
+
+#[test]
+fn restricted_pods_must_say_that_they_are() {
+    let good = r#"{"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}},
+        "containers":[{C:"securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]}"#;
+    assert_eq!(found(Level::Restricted, None, good), "");
+    let silent = found(Level::Restricted, None, r#"{"containers":[{C:"image":"i"}]}"#);
+    assert_eq!(
+        silent,
+        "allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false), \
+         unrestricted capabilities (container \"c\" must set securityContext.capabilities.drop=[\"ALL\"]), \
+         runAsNonRoot != true (pod or container \"c\" must set securityContext.runAsNonRoot=true), \
+         seccompProfile (pod or container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \
+         \"Localhost\")"
+    );
+    let path =
+        found(Level::Restricted, None, &good.replacen('{', r#"{"volumes":[{"name":"v","hostPath":{}}],"#, 1));
+    assert_eq!(
+        path, "restricted volume types (volume \"v\" uses restricted volume type \"hostPath\")",
+        "and not as a host path as well"
+    );
+    let root = found(
+        Level::Restricted,
+        None,
+        &good.replace("\"runAsNonRoot\":true", "\"runAsUser\":0,\"runAsNonRoot\":true"),
+    );
+    assert_eq!(root, "runAsUser=0 (pod must not set runAsUser=0)");
+}
+
+#[test]
+fn a_version_knows_only_what_it_brought() {
+    let probe = r#"{"containers":[{C:"livenessProbe":{"tcpSocket":{"host":"h"}}}]}"#;
+    assert_eq!(found(Level::Baseline, Some(33), probe), "");
+    assert_ne!(found(Level::Baseline, Some(34), probe), "");
+    assert_ne!(found(Level::Baseline, Some(99), probe), "");
+    let sysctl = r#"{"securityContext":{"sysctls":[{"name":"net.ipv4.tcp_rmem"}]}}"#;
+    assert_ne!(found(Level::Baseline, Some(31), sysctl), "");
+    assert_eq!(found(Level::Baseline, Some(32), sysctl), "");
+    let own_users = r#"{"hostUsers":false,"securityContext":{"runAsUser":0}}"#;
+    assert!(found(Level::Restricted, Some(34), own_users).contains("runAsUser=0"));
+    assert!(!found(Level::Restricted, Some(35), own_users).contains("runAsUser=0"));
+}

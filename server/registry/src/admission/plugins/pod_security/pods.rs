@@ -1,0 +1,250 @@
+//! Checks of what is said for a pod as a whole, and of what may be said for it or for its containers.
+
+use std::collections::BTreeSet;
+
+use portico_machinery::Cursor;
+
+use super::checks::{Pod, Violation, containers_named, named, quoted};
+
+const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+
+/// What may be set, in the order in which versions allowed it.
+const SYSCTLS: [&str; 12] = [
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Types of SELinux, in the order in which versions allowed them.
+const SELINUX_TYPES: [&str; 5] =
+    ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+
+/// Who says something that nobody should: the pod, and containers by name.
+#[derive(Default)]
+struct Setters<'a> {
+    pod: bool,
+    containers: Vec<&'a str>,
+}
+
+impl<'a> Setters<'a> {
+    /// Those whose security context a test dislikes.
+    fn of(pod: &Pod<'a>, mut bad: impl FnMut(&Cursor<'a>) -> bool) -> Self {
+        let mut setters = Self { pod: bad(&pod.spec.field("securityContext")), containers: Vec::new() };
+        for container in pod.containers().filter(|container| bad(&container.field("securityContext"))) {
+            setters.containers.push(container.field("name").str());
+        }
+        setters
+    }
+
+    /// `pod`, `container "a"`; nothing when nobody does.
+    fn words(&self) -> Vec<String> {
+        let mut words: Vec<String> = self.pod.then(|| "pod".to_owned()).into_iter().collect();
+        if !self.containers.is_empty() {
+            words.push(containers_named(&self.containers));
+        }
+        words
+    }
+
+    /// The same in one text.
+    fn joined(&self) -> Option<String> {
+        let words = self.words();
+        (!words.is_empty()).then(|| words.join(" and "))
+    }
+}
+
+pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
+    let shared = ["hostNetwork", "hostPID", "hostIPC"];
+    let shared: Vec<String> = shared
+        .iter()
+        .filter(|field| pod.spec.field(field).bool())
+        .map(|field| format!("{field}=true"))
+        .collect();
+    (!shared.is_empty()).then(|| Violation::new("host namespaces", shared.join(", ")))
+}
+
+pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
+    let mut kinds = BTreeSet::new();
+    let setters = Setters::of(pod, |context| {
+        let profile = context.field("appArmorProfile");
+        let kind = profile.field("type").str();
+        let bad = profile.is_present() && !matches!(kind, "RuntimeDefault" | "Localhost");
+        if bad {
+            kinds.insert(kind.to_owned());
+        }
+        bad
+    });
+    let allowed =
+        |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
+    let annotations: BTreeSet<String> = pod
+        .metadata
+        .field("annotations")
+        .entries()
+        .filter(|(key, value)| key.starts_with(APP_ARMOR) && !allowed(value.str()))
+        .map(|(key, value)| format!("{key}={:?}", value.str()))
+        .collect();
+    let mut who = setters.words();
+    match annotations.len() {
+        0 => {}
+        1 => who.push("annotation".to_owned()),
+        _ => who.push("annotations".to_owned()),
+    }
+    if who.is_empty() {
+        return None;
+    }
+    let values: Vec<String> = kinds.into_iter().chain(annotations).collect();
+    let reason = if values.len() == 1 { "forbidden AppArmor profile" } else { "forbidden AppArmor profiles" };
+    let detail = format!("{} must not set AppArmor profile type to {}", who.join(" and "), quoted(&values));
+    Some(Violation::new(reason, detail))
+}
+
+pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
+    selinux_among(pod, &SELINUX_TYPES[..4])
+}
+
+pub(super) fn selinux_with_engine(pod: &Pod<'_>) -> Option<Violation> {
+    selinux_among(pod, &SELINUX_TYPES)
+}
+
+fn selinux_among(pod: &Pod<'_>, allowed: &[&str]) -> Option<Violation> {
+    let (mut types, mut user, mut role) = (BTreeSet::new(), false, false);
+    let setters = Setters::of(pod, |context| {
+        let options = context.field("seLinuxOptions");
+        let kind = options.field("type").str();
+        let bad_type = !allowed.contains(&kind);
+        if bad_type {
+            types.insert(kind.to_owned());
+        }
+        let [sets_user, sets_role] = ["user", "role"].map(|field| !options.field(field).str().is_empty());
+        user |= sets_user;
+        role |= sets_role;
+        bad_type || sets_user || sets_role
+    });
+    let who = setters.joined()?;
+    let types: Vec<String> = types.into_iter().collect();
+    let mut what = Vec::new();
+    if !types.is_empty() {
+        what.push(named("type", "types", &types));
+    }
+    if user {
+        what.push("user may not be set".to_owned());
+    }
+    if role {
+        what.push("role may not be set".to_owned());
+    }
+    let detail = format!("{who} set forbidden securityContext.seLinuxOptions: {}", what.join("; "));
+    Some(Violation::new("seLinuxOptions", detail))
+}
+
+pub(super) fn seccomp_annotations(pod: &Pod<'_>) -> Option<Violation> {
+    let annotations = pod.metadata.field("annotations");
+    let keys = pod.containers().map(|c| format!("{SECCOMP_CONTAINER}{}", c.field("name").str()));
+    let allowed = |v: &str| matches!(v, "runtime/default" | "docker/default") || v.starts_with("localhost/");
+    let bad: BTreeSet<String> = keys
+        .chain([SECCOMP_POD.to_owned()])
+        .filter_map(|key| {
+            let value = annotations.entry_str(&key).filter(|value| !allowed(value))?;
+            Some(format!("{key}={value:?}"))
+        })
+        .collect();
+    let word = if bad.len() == 1 { "annotation" } else { "annotations" };
+    (!bad.is_empty()).then(|| {
+        let bad: Vec<String> = bad.into_iter().collect();
+        Violation::new("seccompProfile", format!("forbidden {word} {}", bad.join(", ")))
+    })
+}
+
+/// Whether a context says a seccomp profile, and whether that is one that is allowed.
+fn seccomp_profile(context: &Cursor<'_>) -> Option<bool> {
+    let profile = context.field("seccompProfile");
+    profile.is_present().then(|| matches!(profile.field("type").str(), "RuntimeDefault" | "Localhost"))
+}
+
+pub(super) fn seccomp(pod: &Pod<'_>) -> Option<Violation> {
+    let mut kinds = BTreeSet::new();
+    let setters = Setters::of(pod, |context| {
+        let bad = seccomp_profile(context) == Some(false);
+        if bad {
+            kinds.insert(context.field("seccompProfile").field("type").str().to_owned());
+        }
+        bad
+    });
+    let who = setters.joined()?;
+    let kinds: Vec<String> = kinds.into_iter().collect();
+    let detail = format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(&kinds));
+    Some(Violation::new("seccompProfile", detail))
+}
+
+pub(super) fn seccomp_said(pod: &Pod<'_>) -> Option<Violation> {
+    if let Some(said) = seccomp(pod) {
+        return Some(said);
+    }
+    let silent = silent(pod, seccomp_profile(&pod.spec.field("securityContext")).is_some(), |context| {
+        seccomp_profile(context).is_none()
+    })?;
+    let detail = format!(
+        "pod or {silent} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\""
+    );
+    Some(Violation::new("seccompProfile", detail))
+}
+
+pub(super) fn seccomp_said_unless_windows(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.is_windows() { None } else { seccomp_said(pod) }
+}
+
+/// The containers that say nothing where the pod does not speak for them.
+fn silent<'a>(pod: &Pod<'a>, pod_says: bool, is_silent: impl Fn(&Cursor<'a>) -> bool) -> Option<String> {
+    let silent = pod.containers().filter(|c| !pod_says && is_silent(&c.field("securityContext")));
+    let names: Vec<&str> = silent.map(|container| container.field("name").str()).collect();
+    (!names.is_empty()).then(|| containers_named(&names))
+}
+
+pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
+    const REASON: &str = "runAsNonRoot != true";
+    let said = |context: &Cursor<'_>| context.field("runAsNonRoot").opt_bool();
+    if let Some(who) = Setters::of(pod, |context| said(context) == Some(false)).joined() {
+        let detail = format!("{who} must not set securityContext.runAsNonRoot=false");
+        return Some(Violation::new(REASON, detail));
+    }
+    let pod_says = said(&pod.spec.field("securityContext")) == Some(true);
+    let silent = silent(pod, pod_says, |context| said(context).is_none())?;
+    Some(Violation::new(REASON, format!("pod or {silent} must set securityContext.runAsNonRoot=true")))
+}
+
+pub(super) fn non_root_unless_own_users(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.has_own_users() { None } else { non_root(pod) }
+}
+
+pub(super) fn root_user(pod: &Pod<'_>) -> Option<Violation> {
+    let who = Setters::of(pod, |context| context.field("runAsUser").i64() == Some(0)).joined()?;
+    Some(Violation::new("runAsUser=0", format!("{who} must not set runAsUser=0")))
+}
+
+pub(super) fn root_user_unless_own_users(pod: &Pod<'_>) -> Option<Violation> {
+    if pod.has_own_users() { None } else { root_user(pod) }
+}
+
+/// The first `N` of the table are allowed.
+pub(super) fn sysctls<const N: usize>(pod: &Pod<'_>) -> Option<Violation> {
+    let set = pod.spec.field("securityContext").field("sysctls");
+    let names = set.items().map(|sysctl| sysctl.field("name").str());
+    let bad: Vec<&str> = names.filter(|name| !SYSCTLS[..N].contains(name)).collect();
+    (!bad.is_empty()).then(|| Violation::new("forbidden sysctls", bad.join(", ")))
+}
+
+pub(super) fn host_process(pod: &Pod<'_>) -> Option<Violation> {
+    let who =
+        Setters::of(pod, |context| context.field("windowsOptions").field("hostProcess").bool()).joined()?;
+    let detail = format!("{who} must not set securityContext.windowsOptions.hostProcess=true");
+    Some(Violation::new("hostProcess", detail))
+}

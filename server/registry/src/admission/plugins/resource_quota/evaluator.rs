@@ -1,0 +1,43 @@
+//! How much objects of a kind need, and of what.
+
+use jiff::Timestamp;
+use portico_machinery::{GroupResource, Object};
+
+use super::scopes::Requirement;
+use super::{claims, counts, devices, pods, services};
+use crate::pod_spec::totals::Amounts;
+use crate::strategies::Write;
+
+/// What quotas know of a kind.
+pub(super) trait Evaluator: Send + Sync {
+    /// Whether a write may change what is used.
+    fn handles(&self, write: &Write<'_>) -> bool;
+
+    /// Whether objects of the kind need any of this resource of quotas.
+    fn counts(&self, resource: &str) -> bool;
+
+    /// What an object needs.
+    fn usage(&self, object: &Object, now: Timestamp) -> Amounts;
+
+    /// What an object must say when these are limited; the words if it does not.
+    fn constraints(&self, _limited: &[&str], _object: &Object) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether an object is in a scope; kinds without scopes are in none.
+    fn in_scope(&self, _scope: &Requirement<'_>, _object: &Object) -> bool {
+        false
+    }
+}
+
+/// The evaluator of a kind: all kinds are counted, a few are measured.
+pub(super) fn evaluator(resource: &GroupResource) -> Box<dyn Evaluator> {
+    match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "pods") => Box::new(pods::Pods),
+        ("", "services") => Box::new(services::Services),
+        ("", "persistentvolumeclaims") => Box::new(claims::Claims),
+        ("resource.k8s.io", "resourceclaims") => Box::new(devices::ResourceClaims),
+        ("" | "events.k8s.io", "events") => Box::new(counts::Uncounted),
+        _ => Box::new(counts::Count::of(resource)),
+    }
+}
