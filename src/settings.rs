@@ -9,6 +9,7 @@ mod control;
 mod core_api;
 mod file;
 mod files;
+mod kubelets;
 mod process;
 mod proxying;
 mod service_accounts;
@@ -21,6 +22,7 @@ pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
 pub(crate) use core_api::CoreApi;
+pub(crate) use kubelets::Kubelets;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
 pub(crate) use service_accounts::ServiceAccounts;
@@ -79,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) service_accounts: ServiceAccounts,
     #[command(flatten)]
     pub(crate) proxying: Proxying,
+    #[command(flatten)]
+    pub(crate) kubelets: Kubelets,
     #[command(flatten)]
     pub(crate) store: StoreSettings,
     #[command(flatten)]
@@ -146,6 +150,7 @@ impl Settings {
         self.control.check(role)?;
         self.authentication.check()?;
         self.proxying.check()?;
+        self.kubelets.check()?;
         self.admission.check()?;
         self.authorization.check()?;
         self.core_api.check()?;

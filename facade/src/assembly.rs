@@ -295,8 +295,14 @@ impl Parts {
                 catalog: self.configuration.catalog.clone(),
                 issuer: self.configuration.issuer.clone(),
             },
+            local: Local::new(
+                control.clone(),
+                limits,
+                self.configuration.clone(),
+                proxy.clone(),
+                self.watches.clone(),
+            ),
             proxy,
-            local: Local::new(control.clone(), limits, self.configuration.clone(), self.watches.clone()),
             freshness: self.freshness.clone(),
         }
     }

@@ -41,6 +41,7 @@ pub use filters::hsts::BadDirective;
 pub use local::CONTROL_SERVICE_UNAVAILABLE;
 pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use settings::{
-    AuthenticationSettings, FacadeSettings, FailStaticSettings, ProxyingSettings, ServingCertificate,
+    AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
+    ServingCertificate,
 };
 pub use transport::{ControlTransport, GrpcService};

@@ -5,6 +5,7 @@
 
 mod answer;
 mod body;
+mod connect;
 mod pump;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use portico_proto::objects::{
     watch_response,
 };
 use portico_proto::rpc_status::from_rpc;
+use portico_proxy::Proxy;
 use tokio::time::timeout;
 
 use crate::body::Body;
@@ -63,6 +65,7 @@ pub struct Local {
     transport: ControlTransport,
     limits: LocalLimits,
     configuration: Arc<Configuration>,
+    proxy: Proxy,
     tasks: TaskSet,
 }
 
@@ -70,21 +73,23 @@ type Client = ObjectsClient<GrpcService>;
 type Refused = Box<Status>;
 
 impl Local {
-    /// Over this transport; writes that change the configuration wait until it shows them; pumps of watches run in
-    /// `tasks`.
+    /// Over this transport; writes that change the configuration wait until it shows them; what connects elsewhere is
+    /// dialled by `proxy`; pumps of watches run in `tasks`.
     #[must_use]
     pub fn new(
         transport: ControlTransport,
         limits: LocalLimits,
         configuration: Arc<Configuration>,
+        proxy: Proxy,
         tasks: TaskSet,
     ) -> Self {
-        Self { transport, limits, configuration, tasks }
+        Self { transport, limits, configuration, proxy, tasks }
     }
 
     /// Answers a request for a resource.
     pub async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
         let answered = match x.info.verb.as_str() {
+            _ if x.info.connects() => return self.connect(x).await,
             "list" => self.list(x).await,
             "watch" => self.watch(x).await,
             _ => self.call(x).await,
@@ -183,6 +188,7 @@ fn call_of(x: &RequestContext, body: Bytes) -> Call {
         namespace: info.namespace.clone(),
         // Not the info's name: a field selector may have put one there, for authorization only.
         name: info.parts.get(1).cloned().unwrap_or_default(),
+        rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
     };
     let plain =
         matches!(x.parts.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);

@@ -34,6 +34,8 @@ pub struct FacadeSettings {
     pub authorization: Vec<Mode>,
     /// Backends.
     pub proxying: ProxyingSettings,
+    /// Kubelets.
+    pub kubelets: KubeletSettings,
     /// `--request-timeout`, 60 s.
     pub request_timeout: Duration,
     /// `--max-requests-inflight`, 400; 0 is unlimited.
@@ -144,6 +146,23 @@ impl Default for ProxyingSettings {
     }
 }
 
+/// What kubelets see, and what they are checked against.
+#[derive(Clone, Debug)]
+pub struct KubeletSettings {
+    /// `--kubelet-client-certificate` and `--kubelet-client-key`
+    pub client_cert: Option<(PathBuf, PathBuf)>,
+    /// `--kubelet-certificate-authority`; none checks nobody.
+    pub certificate_authority: Option<PathBuf>,
+    /// `--kubelet-timeout`, 5 s: how long a connection to a kubelet may take to stand.
+    pub timeout: Duration,
+}
+
+impl Default for KubeletSettings {
+    fn default() -> Self {
+        Self { client_cert: None, certificate_authority: None, timeout: Duration::from_secs(5) }
+    }
+}
+
 /// The state on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailStaticSettings {
@@ -169,6 +188,7 @@ impl FacadeSettings {
             authentication: AuthenticationSettings::default(),
             authorization: vec![Mode::Rbac],
             proxying: ProxyingSettings::default(),
+            kubelets: KubeletSettings::default(),
             request_timeout: Duration::from_secs(60),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,

@@ -4,6 +4,7 @@
 
 pub mod accept;
 pub mod attributes;
+pub mod connect;
 pub mod digest;
 pub mod discovery;
 pub mod expiration;

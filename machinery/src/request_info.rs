@@ -126,6 +126,26 @@ impl RequestInfo {
         }
     }
 
+    /// What follows the subresource, beginning with a slash; a slash at the path's end stays. Empty for nothing.
+    #[must_use]
+    pub fn rest(&self) -> String {
+        let mut rest = self.parts.get(3..).unwrap_or_default().join("/");
+        if !rest.is_empty() && !rest.starts_with('/') {
+            rest.insert(0, '/');
+        }
+        if self.path.ends_with('/') && !rest.ends_with('/') {
+            rest.push('/');
+        }
+        rest
+    }
+
+    /// Whether the subresource leads elsewhere: to a kubelet, a pod, a Service or a node.
+    #[must_use]
+    pub fn connects(&self) -> bool {
+        self.is_resource_request
+            && matches!(self.subresource.as_str(), "attach" | "exec" | "log" | "portforward" | "proxy")
+    }
+
     /// Upstream's metric label: `resource`, `namespace`, `cluster`, or nothing for other paths.
     #[must_use]
     pub fn scope(&self) -> &'static str {
@@ -240,6 +260,21 @@ mod tests {
                 [&i.verb, &i.api_group, &i.api_version, &i.namespace, &i.resource, &i.subresource, &i.name];
             assert_eq!(i.is_resource_request, *is_resource, "{method} {url}");
             assert_eq!(got.map(String::as_str), *want, "{method} {url}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_subresource_keeps_its_slashes() {
+        for (path, want) in [
+            ("/api/v1/nodes/n/proxy", ""),
+            ("/api/v1/nodes/n/proxy/", "/"),
+            ("/api/v1/nodes/n/proxy/a/b", "/a/b"),
+            ("/api/v1/nodes/n/proxy/a//b/", "/a//b/"),
+            ("/api/v1/nodes/n", ""),
+        ] {
+            let info = RequestInfo::parse("GET", path, "").unwrap();
+            assert_eq!(info.rest(), want, "{path}");
+            assert_eq!(info.connects(), path.contains("proxy"), "{path}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 mod api_service;
 mod config;
+mod dial;
 mod rbac;
 
 pub use api_service::{api_service_from_object, api_service_to_object};
 pub use config::{Check, Entry, InvalidEntry, Payload, PayloadKind, Version, setting};
+pub use dial::InvalidDial;

@@ -113,6 +113,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         authentication: authentication(settings),
         authorization: settings.authorization.modes(),
         proxying: proxying(settings),
+        kubelets: settings.kubelets.facade(),
         request_timeout: s.request_timeout,
         max_requests_inflight: s.max_requests_inflight,
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,

@@ -4,13 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use portico_machinery::expiration::{Evaluator, Release};
-use portico_server::{RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings};
+use portico_server::{
+    ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
+};
 
 use super::{Failure, Process};
 use crate::settings::Settings;
 
 /// The Kubernetes release that this build follows.
 const KUBERNETES: Release = Release { major: 1, minor: 36 };
+/// The gate behind which a GET of exec, attach and portforward needs permission to create.
+const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
 /// The database's file in the data folder.
 const DATABASE: &str = "portico.db";
 
@@ -57,12 +61,20 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             node_ports: s.core_api.service_node_port_range.clone(),
             service_ranges: s.core_api.service_cluster_ip_range.clone(),
             allow_privileged: s.core_api.allow_privileged,
+            connections: connections(s)?,
             disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,
+    })
+}
+
+fn connections(s: &Settings) -> Result<ConnectionSettings, Failure> {
+    Ok(ConnectionSettings {
+        preferred_address_types: s.kubelets.kubelet_preferred_address_types.clone(),
+        check_creation: s.core_api.features()?.enabled(CREATE_PERMISSION),
     })
 }
 

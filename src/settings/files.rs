@@ -22,8 +22,8 @@ impl Settings {
     /// Reads every file once.
     pub(super) fn check_files(&self) -> Result<(), SettingError> {
         use Holds::{Certificates, Key, Text};
-        let (a, s, p) = (&self.authentication, &self.serving, &self.proxying);
-        let files: [(&str, &Option<PathBuf>, Holds); 9] = [
+        let (a, s, p, k) = (&self.authentication, &self.serving, &self.proxying, &self.kubelets);
+        let files: [(&str, &Option<PathBuf>, Holds); 12] = [
             ("--client-ca-file", &a.client_ca_file, Certificates),
             ("--requestheader-client-ca-file", &a.requestheader_client_ca_file, Certificates),
             ("--token-auth-file", &a.token_auth_file, Text),
@@ -31,6 +31,9 @@ impl Settings {
             ("--tls-private-key-file", &s.tls_private_key_file, Key),
             ("--proxy-client-cert-file", &p.proxy_client_cert_file, Certificates),
             ("--proxy-client-key-file", &p.proxy_client_key_file, Key),
+            ("--kubelet-client-certificate", &k.kubelet_client_certificate, Certificates),
+            ("--kubelet-client-key", &k.kubelet_client_key, Key),
+            ("--kubelet-certificate-authority", &k.kubelet_certificate_authority, Certificates),
             ("--egress-selector-config-file", &p.egress_selector_config_file, Text),
             ("--control-kubeconfig", &self.control.control_kubeconfig, Text),
         ];

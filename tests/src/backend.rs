@@ -1,7 +1,7 @@
 //! An aggregated API server that behaves, or misbehaves, as a test says: real sockets, real TLS, its own CA.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use tokio_rustls::TlsAcceptor;
 
 use crate::objects;
-use crate::pki::Authority;
+use crate::pki::{Authority, certificates};
 
 /// The name that the proxy verifies for Service `default/backend`.
 pub const SERVER_NAME: &str = "backend.default.svc";
@@ -98,27 +98,30 @@ impl Backend {
     /// The same at an address of this machine that is not loopback, which EndpointSlices refuse. Nothing, and a word
     /// about it, when there is none.
     pub async fn beyond_loopback(group: &str) -> Option<Self> {
-        // Connecting a UDP socket sends nothing; it only chooses the address to send from.
-        let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
-        let address = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
-        let Some(ip) = address.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback()) else {
-            crate::skipped("this machine has no address but loopback");
-            return None;
-        };
-        Some(Self::bound((ip, 0).into(), group, &[SERVER_NAME]).await)
+        let ip = crate::own_address()?;
+        Some(Self::bound((ip, 0).into(), group, &[SERVER_NAME], None).await)
+    }
+
+    /// A kubelet at this address, with a certificate for it, that speaks only with who shows one of this CA (PEM).
+    pub async fn kubelet(ip: IpAddr, clients: &str) -> Self {
+        Self::bound((ip, 0).into(), "kubelet", &[&ip.to_string()], Some(clients)).await
     }
 
     /// The same with a certificate for these names.
     pub async fn with_names(group: &str, names: &[&str]) -> Self {
-        Self::bound(([127, 0, 0, 1], 0).into(), group, names).await
+        Self::bound(([127, 0, 0, 1], 0).into(), group, names, None).await
     }
 
-    async fn bound(address: SocketAddr, group: &str, names: &[&str]) -> Self {
+    async fn bound(address: SocketAddr, group: &str, names: &[&str], clients: Option<&str>) -> Self {
         crate::install_provider();
         let authority = Authority::new("backend-ca");
         let (chain, key) = authority.server(names).der();
-        let mut tls =
-            rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        let builder = rustls::ServerConfig::builder();
+        let builder = match clients.map(verifier) {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        let mut tls = builder.with_single_cert(chain, key).unwrap();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let listener = TcpListener::bind(address).await.unwrap();
         let shared = Arc::new(Shared {
@@ -211,6 +214,12 @@ impl Drop for Backend {
     }
 }
 
+fn verifier(clients: &str) -> Arc<dyn rustls::server::danger::ClientCertVerifier> {
+    let mut roots = rustls::RootCertStore::empty();
+    certificates(clients.as_bytes()).into_iter().for_each(|cert| roots.add(cert).unwrap());
+    rustls::server::WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap()
+}
+
 async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAcceptor, tasks: TaskSet) {
     let mood = *shared.mood.lock().unwrap();
     match mood {
@@ -293,6 +302,16 @@ async fn answer(
         Some(document) => json_reply(&document),
         None if path.starts_with("/openapi") => reply(StatusCode::NOT_FOUND, "text/plain", "no documents"),
         None if path.ends_with("/stream") => streamed(&shared),
+        None if path.ends_with("/page.html") => reply(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            "<a href=\"/next\">next</a><a href=\"near\">near</a>",
+        ),
+        None if path.ends_with("/moved") => {
+            let mut moved = reply(StatusCode::FOUND, "text/plain", "");
+            moved.headers_mut().insert("location", "/next?x=1".parse().unwrap());
+            moved
+        }
         None if path.ends_with("/big") => {
             reply(StatusCode::OK, "application/octet-stream", vec![b'x'; 8 << 20])
         }

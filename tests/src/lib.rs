@@ -23,6 +23,18 @@ pub fn install_provider() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }
 
+/// An address of this machine that others could have. Nothing, and a word about it, when there is none.
+pub fn own_address() -> Option<std::net::IpAddr> {
+    // Connecting a UDP socket sends nothing; it only chooses the address to send from.
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    let address = probe.connect("192.0.2.1:9").and_then(|()| probe.local_addr());
+    let own = address.ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback());
+    if own.is_none() {
+        skipped("this machine has no address but loopback");
+    }
+    own
+}
+
 /// Says that a test has nothing to do here, past the capturing of output: a skipped test must be seen.
 pub fn skipped(why: &str) {
     // Where nobody reads, nobody misses it.

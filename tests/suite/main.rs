@@ -4,6 +4,7 @@
 mod availability;
 mod certificates;
 mod command_line;
+mod connections;
 mod control_doors;
 mod control_service;
 mod controllers;

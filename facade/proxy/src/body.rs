@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use crate::headers;
+use crate::links::LinkedBody;
 use crate::transport::{Http1Body, Http2Body};
 
 /// Why a body ended early.
@@ -123,6 +124,7 @@ enum Kind {
     Full(Option<Bytes>),
     Http1(Http1Body),
     Http2(Http2Body),
+    Linked(Box<LinkedBody>),
 }
 
 impl Deadline {
@@ -157,6 +159,10 @@ impl ProxyBody {
         Self { kind: Kind::Http2(body), deadline: None }
     }
 
+    pub(crate) fn linked(body: LinkedBody) -> Self {
+        Self { kind: Kind::Linked(Box::new(body)), deadline: None }
+    }
+
     /// The same, broken off when this time has passed.
     pub(crate) fn until(mut self, deadline: Instant) -> Self {
         if !self.is_end_stream() {
@@ -179,6 +185,7 @@ impl Body for ProxyBody {
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Http1(body) => body.poll_frame(cx),
             Kind::Http2(body) => body.poll_frame(cx),
+            Kind::Linked(body) => body.poll_frame(cx),
         };
         if frame.is_pending()
             && let Some(deadline) = &mut this.deadline
@@ -197,11 +204,13 @@ impl Body for ProxyBody {
             Kind::Full(bytes) => bytes.is_none(),
             Kind::Http1(body) => body.is_end_stream(),
             Kind::Http2(body) => body.is_end_stream(),
+            Kind::Linked(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
+            Kind::Linked(_) => SizeHint::default(),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Kind::Http1(body) => body.size_hint(),
             Kind::Http2(body) => body.size_hint(),

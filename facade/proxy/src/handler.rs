@@ -18,7 +18,9 @@ use crate::observation::Observation;
 use crate::outgoing::Outgoing;
 use crate::refusal::{Refusal, Stage, respond};
 use crate::settings::ProxySettings;
-use crate::transport::{Answer, Carrier, Http1Body, Http2Body, Permit, SendError, Shared, Transports};
+use crate::transport::{
+    Answer, Carrier, Http1Body, Http2Body, Permit, Presents, SendError, Shared, Transports, Way,
+};
 use crate::upgrade;
 use crate::upstream::Upstream;
 
@@ -36,18 +38,21 @@ struct Admitted<'a> {
 /// Takes requests to backends. Clones share everything.
 #[derive(Clone)]
 pub struct Proxy {
-    shared: Arc<Shared>,
-    transports: Arc<Transports>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) transports: Arc<Transports>,
 }
 
 impl Proxy {
     /// A proxy, with its sweeper and its watch on the client certificate running in the settings' tasks.
     pub fn new(settings: ProxySettings, metrics: ProxyMetrics) -> Self {
-        let ProxySettings { connector, client_cert, tasks, limits } = settings;
-        let shared = Arc::new(Shared::new(connector, limits, tasks, metrics, client_cert));
-        let this = Self { shared, transports: Arc::default() };
+        let this = Self { shared: Arc::new(Shared::new(settings, metrics)), transports: Arc::default() };
         let tasks = &this.shared.tasks;
-        tasks.spawn_until_cancelled("proxy-client-certificate", this.shared.clone().follow_client_cert());
+        for (name, presents) in [
+            ("proxy-client-certificate", Presents::FrontProxy),
+            ("proxy-kubelet-certificate", Presents::Kubelet),
+        ] {
+            tasks.spawn_until_cancelled(name, this.shared.clone().follow_client_cert(presents));
+        }
         let (shared, transports) = (this.shared.clone(), this.transports.clone());
         tasks.spawn_until_cancelled("proxy-sweeper", async move {
             let mut ticks = interval(SWEEP);
@@ -101,7 +106,10 @@ impl Proxy {
         let backend = upstream.route().backend.as_ref().ok_or(Refusal::NoBackend)?;
         check_available(&upstream.route().available)?;
         let transport = upstream
-            .transport(|backend, ca| self.transports.get(&self.shared, backend, ca))
+            .transport(|backend, ca| {
+                let way = Way::to_backend(backend, &self.shared.limits);
+                self.transports.get(&self.shared, way, Some(&backend.service), ca)
+            })
             .ok_or(Refusal::NoBackend)?
             .map_err(|error| Refusal::Transport(error.to_string()))?;
         let identity = context.identity.ok_or(Refusal::MissingUser)?;
@@ -162,16 +170,21 @@ impl Proxy {
         check_status(head.status, &head.headers, self.shared.limits.reject_redirects)?;
         headers::clean_response(&mut head.headers, permit.transport().authority(target));
         head.version = Version::HTTP_11;
-        let mut body = match carrier {
-            Carrier::Http1(decoder, connection) => {
-                ProxyBody::http1(Http1Body::new(decoder, connection, permit, Some(target)))
-            }
-            Carrier::Http2(incoming, stream) => ProxyBody::http2(Http2Body::new(incoming, stream, permit)),
-        };
+        let mut body = body_of(carrier, permit, target);
         if let Some(deadline) = deadline {
             body = body.until(deadline);
         }
         Ok(Response::from_parts(head, body))
+    }
+}
+
+/// The body of an answer that this target gave.
+pub(crate) fn body_of(carrier: Carrier, permit: Permit, target: usize) -> ProxyBody {
+    match carrier {
+        Carrier::Http1(decoder, connection) => {
+            ProxyBody::http1(Http1Body::new(decoder, connection, permit, Some(target)))
+        }
+        Carrier::Http2(incoming, stream) => ProxyBody::http2(Http2Body::new(incoming, stream, permit)),
     }
 }
 

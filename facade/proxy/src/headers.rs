@@ -15,7 +15,7 @@ pub(crate) use forwarded::{names_target, set_target, write_target};
 pub(crate) use hop::{Upgrade, frames_body, requested_upgrade};
 pub use identity::Identity;
 pub(crate) use identity::is_private;
-pub(crate) use response::clean_response;
+pub(crate) use response::{clean_answer, clean_response};
 pub(crate) use words::Words;
 
 use http::HeaderMap;

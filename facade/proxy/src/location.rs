@@ -32,6 +32,18 @@ pub(crate) fn path_and_query(uri: &Uri) -> Result<PathAndQuery, Refusal> {
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
 }
 
+/// The request target for a path that is not escaped and a query as it stands in a URL.
+pub(crate) fn of_connection(path: &str, query: &str) -> Result<PathAndQuery, Refusal> {
+    let mut out = Vec::with_capacity(path.len() + query.len() + 16);
+    escape_into(&mut out, if path.is_empty() { b"/" } else { path.as_bytes() }, keeps_in_path);
+    if !query.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
+    }
+    PathAndQuery::from_maybe_shared(Bytes::from(out))
+        .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
+}
+
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
 }

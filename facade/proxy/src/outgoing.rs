@@ -3,7 +3,7 @@
 //! It is lent to whoever sends it, so that trying another connection costs nothing. Over HTTP/1.1 our words are
 //! written straight into the connection's buffer; what needs them as headers (HTTP/2, upgrades) settles them first.
 
-use http::header::{HeaderMap, HeaderValue};
+use http::header::{HOST, HeaderMap, HeaderValue};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version};
@@ -23,6 +23,8 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) body: RequestBody,
     /// Until they are settled.
     words: Option<Words<'a>>,
+    /// What the client calls the host, where the target is to hear that.
+    host: Option<HeaderValue>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -31,7 +33,26 @@ impl<'a> Outgoing<'a> {
         let target = location::path_and_query(&parts.uri)?;
         let mut headers = parts.headers;
         headers::strip_request(&mut headers);
-        Ok(Self { method: parts.method, target, headers, body, words: Some(words) })
+        Ok(Self { method: parts.method, target, headers, body, words: Some(words), host: None })
+    }
+
+    /// The same for another path and query than the client named; the host stays as the client calls it.
+    pub(crate) fn elsewhere(
+        target: PathAndQuery,
+        host: HeaderValue,
+        parts: Parts,
+        body: RequestBody,
+        words: Words<'a>,
+    ) -> Self {
+        let mut headers = parts.headers;
+        headers::strip_request(&mut headers);
+        Self { method: parts.method, target, headers, body, words: Some(words), host: Some(host) }
+    }
+
+    /// A GET of our own, to this host.
+    pub(crate) fn get(target: PathAndQuery, host: HeaderValue, headers: HeaderMap) -> Self {
+        let body = RequestBody::empty();
+        Self { method: Method::GET, target, headers, body, words: None, host: Some(host) }
     }
 
     /// Puts our words among the headers, in place of what the client says of the same.
@@ -43,12 +64,16 @@ impl<'a> Outgoing<'a> {
 
     /// The lines of an HTTP/1.1 head for this target, but for those that frame the body.
     pub(crate) fn write(&self, out: &mut Vec<u8>, authority: &HeaderValue) {
-        headers::write_target(out, authority);
+        match &self.host {
+            Some(host) => headers::write_line(out, HOST.as_str(), host.as_bytes()),
+            None => headers::write_target(out, authority),
+        }
         if let Some(words) = &self.words {
             words.write(out, &self.headers, self.target.path());
         }
         for (name, value) in &self.headers {
-            let anew = headers::names_target(name) || self.words.as_ref().is_some_and(|w| w.replaces(name));
+            let target = if self.host.is_some() { *name == HOST } else { headers::names_target(name) };
+            let anew = target || self.words.as_ref().is_some_and(|w| w.replaces(name));
             if !anew && !headers::frames_body(name) {
                 headers::write_line(out, name.as_str(), value.as_bytes());
             }
@@ -58,7 +83,7 @@ impl<'a> Outgoing<'a> {
     /// As HTTP/2 wants it, where the authority is part of the URI. What it holds is gone from here.
     pub(crate) fn take_http2(&mut self, authority: &HeaderValue) -> Request<RequestBody> {
         self.settle();
-        set_target(&mut self.headers, authority);
+        set_target(&mut self.headers, self.host.as_ref().unwrap_or(authority));
         let mut request = Request::new(std::mem::take(&mut self.body));
         *request.headers_mut() = std::mem::take(&mut self.headers);
         *request.method_mut() = self.method.clone();

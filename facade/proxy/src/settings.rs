@@ -6,6 +6,7 @@ use std::time::Duration;
 use portico_kit::dial::Connector;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
+use portico_machinery::resolve::Bundle;
 use tokio::sync::watch;
 
 /// What a [`crate::Proxy`] needs.
@@ -16,10 +17,30 @@ pub struct ProxySettings {
     /// The proxy-client certificate as it stands (`FileWatch::pair(..).subscribe()`); a change makes new
     /// connections and retires old ones. Absent: backends see no client certificate.
     pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// What kubelets see, and what they are checked against.
+    pub kubelets: Kubelets,
     /// Owns upgraded connections, HTTP/2 connections and the sweeper.
     pub tasks: TaskSet,
     /// The numbers.
     pub limits: Limits,
+}
+
+/// What kubelets see, and what they are checked against. All of it stays in this process.
+#[derive(Clone)]
+pub struct Kubelets {
+    /// `--kubelet-client-certificate` and its key; a change makes new connections. Absent: they see none.
+    pub client_cert: Option<watch::Receiver<Arc<CertPair>>>,
+    /// `--kubelet-certificate-authority`. Absent: nobody is checked, as upstream.
+    pub authority: Option<watch::Receiver<Arc<Bundle>>>,
+    /// `--kubelet-timeout`: the time for resolving, connecting and the TLS handshake.
+    pub dial_timeout: Duration,
+}
+
+impl Default for Kubelets {
+    /// Upstream's 5 s, and no files.
+    fn default() -> Self {
+        Self { client_cert: None, authority: None, dial_timeout: Duration::from_secs(5) }
+    }
 }
 
 /// The proxy's limits. The defaults are what `docs/OPERATIONS.md` states.
@@ -47,6 +68,8 @@ pub struct Limits {
     pub circuit_open_max: Duration,
     /// A backend that answers an upgrade with an error must send its body within this time.
     pub refused_upgrade_deadline: Duration,
+    /// Bytes of a kubelet's refusal that are told to who asked for a log.
+    pub refusal_bytes: usize,
     /// An HTTP/2 connection without frames for this long is asked for a sign of life.
     pub http2_ping_interval: Duration,
     /// And is closed when none comes within this time.
@@ -69,6 +92,7 @@ impl Default for Limits {
             circuit_open: Duration::from_millis(250),
             circuit_open_max: Duration::from_secs(2),
             refused_upgrade_deadline: Duration::from_secs(10),
+            refusal_bytes: 50_000,
             http2_ping_interval: Duration::from_secs(5),
             http2_ping_timeout: Duration::from_secs(5),
             http2_max_streams: 100,

@@ -10,6 +10,7 @@ mod http2;
 mod registry;
 mod target;
 mod trust;
+mod way;
 
 pub use registry::{Transport, TransportError};
 
@@ -17,6 +18,7 @@ pub(crate) use exchange::{Answer, Carrier, SendError};
 pub(crate) use http1::{Answered, Http1Body, Http1Error, Switched};
 pub(crate) use http2::Http2Body;
 pub(crate) use registry::{Permit, Shared, Transports};
+pub(crate) use way::{Presents, Way};
 
 use std::sync::LazyLock;
 

@@ -1,25 +1,37 @@
-//! From settings to the proxy: address rules, egress, client certificate, limits.
+//! From settings to the proxy: address rules, egress, client certificates, limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::dial::{AddressPolicy, Connector, ConnectorOptions};
 use portico_kit::egress::{EgressConfig, EgressDialer, EgressMetrics};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
-use portico_kit::tls::CertPair;
-use portico_proxy::{Limits, Proxy, ProxyMetrics, ProxySettings};
+use portico_kit::tls::{CertPair, ClientTls, Roots, TlsError};
+use portico_machinery::resolve::Bundle;
+use portico_proxy::{Kubelets, Limits, Proxy, ProxyMetrics, ProxySettings};
 
 use super::StartError;
-use crate::settings::FacadeSettings;
+use crate::settings::{FacadeSettings, KubeletSettings};
 
 /// The selection of the egress configuration that backends are dialled through.
 const SELECTION: &str = "cluster";
 
-/// The proxy and the file that gives its identity.
+/// The proxy and the files that give its identities.
 #[derive(Clone)]
 pub(super) struct Proxying {
     pub(super) proxy: Proxy,
     pub(super) policy: AddressPolicy,
-    files: Option<FileWatch<CertPair>>,
+    files: Files,
+}
+
+/// Files that are read again when they change.
+#[derive(Clone)]
+struct Files {
+    proxy_client: Option<FileWatch<CertPair>>,
+    kubelet_client: Option<FileWatch<CertPair>>,
+    kubelet_authority: Option<FileWatch<Bundle>>,
 }
 
 impl Proxying {
@@ -30,10 +42,8 @@ impl Proxying {
         tasks: &TaskSet,
     ) -> Result<Self, StartError> {
         let wanted = &settings.proxying;
-        let files = wanted.client_cert.clone();
-        let files =
-            files.map(|(cert, key)| FileWatch::pair("--proxy-client-cert-file", cert, key)).transpose()?;
-        let client_cert = files.as_ref().map(FileWatch::subscribe);
+        let files = Files::load(settings)?;
+        let client_cert = files.proxy_client.as_ref().map(FileWatch::subscribe);
         let egress = match &wanted.egress_selector_config_file {
             Some(path) => match EgressConfig::load(path)?.selection(SELECTION) {
                 Some(selection) => EgressDialer::new(selection, Some(EgressMetrics::new(registry)))?,
@@ -55,22 +65,65 @@ impl Proxying {
             ..Limits::default()
         };
         let connector = Connector::with_egress(options, egress);
-        let proxy = ProxySettings { connector, client_cert, tasks: tasks.clone(), limits };
+        let kubelets = files.kubelets(settings.kubelets.timeout);
+        let proxy = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
         Ok(Self { proxy: Proxy::new(proxy, ProxyMetrics::new(registry)), policy, files })
     }
 
-    /// Polls the client certificate; the proxy sees its changes.
+    /// Polls the files; the proxy sees their changes.
     pub(super) fn follow(&self, tasks: &TaskSet) {
-        if let Some(files) = &self.files {
+        let Files { proxy_client, kubelet_client, kubelet_authority } = &self.files;
+        if let Some(files) = proxy_client {
             files.watch(tasks, "aggregator-reload-proxy-client-cert");
+        }
+        if let Some(files) = kubelet_client {
+            files.watch(tasks, "kubelet-client-certificate");
+        }
+        if let Some(file) = kubelet_authority {
+            file.watch(tasks, "kubelet-certificate-authority");
         }
     }
 
     /// Looks at the files now.
     pub(super) async fn reload(&self) -> Vec<FileError> {
-        match &self.files {
-            Some(files) => files.reload().await.err().into_iter().collect(),
-            None => Vec::new(),
+        let Files { proxy_client, kubelet_client, kubelet_authority } = &self.files;
+        let mut errors = Vec::new();
+        for pair in [proxy_client, kubelet_client].into_iter().flatten() {
+            errors.extend(pair.reload().await.err());
+        }
+        if let Some(file) = kubelet_authority {
+            errors.extend(file.reload().await.err());
+        }
+        errors
+    }
+}
+
+impl Files {
+    fn load(settings: &FacadeSettings) -> Result<Self, FileError> {
+        let KubeletSettings { client_cert, certificate_authority, .. } = &settings.kubelets;
+        let pair = |flag, files: &Option<_>| {
+            files.clone().map(|(cert, key)| FileWatch::pair(flag, cert, key)).transpose()
+        };
+        let authority = |file: &PathBuf| FileWatch::new(vec![file.clone()], |raw| authority(&raw[0]));
+        Ok(Self {
+            proxy_client: pair("--proxy-client-cert-file", &settings.proxying.client_cert)?,
+            kubelet_client: pair("--kubelet-client-certificate", client_cert)?,
+            kubelet_authority: certificate_authority.as_ref().map(authority).transpose()?,
+        })
+    }
+
+    fn kubelets(&self, dial_timeout: Duration) -> Kubelets {
+        Kubelets {
+            client_cert: self.kubelet_client.as_ref().map(FileWatch::subscribe),
+            authority: self.kubelet_authority.as_ref().map(FileWatch::subscribe),
+            dial_timeout,
         }
     }
+}
+
+/// A bundle that TLS can be spoken with.
+fn authority(pem: &[u8]) -> Result<Bundle, TlsError> {
+    let roots = Roots::Pem { what: "--kubelet-certificate-authority".to_owned(), pem: pem.into() };
+    ClientTls::builder().roots(roots).build()?;
+    Ok(Bundle::new(pem.to_vec()))
 }

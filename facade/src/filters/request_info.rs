@@ -43,6 +43,5 @@ fn is_long_running(info: &RequestInfo) -> bool {
     if !info.is_resource_request {
         return info.path.starts_with("/debug/pprof/");
     }
-    matches!(info.verb.as_str(), "watch" | "proxy")
-        || matches!(info.subresource.as_str(), "attach" | "exec" | "proxy" | "log" | "portforward")
+    matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()
 }

@@ -20,6 +20,7 @@ mod protobuf;
 mod schema;
 mod validate;
 
+pub use decode::times::seconds as rfc3339;
 pub use decode::{DecodeError, Decoded, Format, patch_status};
 pub use equality::same_content;
 pub use merge::PatchError;

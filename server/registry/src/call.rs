@@ -24,7 +24,7 @@ pub struct Target {
     pub namespace: String,
     /// The name, empty for the collection.
     pub name: String,
-    /// Path segments behind the subresource, joined by `/`; only proxies have any.
+    /// What follows the subresource, as [`RequestInfo::rest`] has it; only proxies serve anything there.
     pub rest: String,
 }
 
@@ -40,7 +40,7 @@ impl Target {
             namespace: info.namespace.clone(),
             // Request info also takes a name out of a field selector: the path alone counts here.
             name: info.parts.get(1).cloned().unwrap_or_default(),
-            rest: info.parts.get(3..).unwrap_or_default().join("/"),
+            rest: info.rest(),
         }
     }
 

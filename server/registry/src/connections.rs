@@ -1,112 +1,161 @@
-//! Connections to what runs on nodes (`log`, `exec`, `attach`, `portforward`): what is wrong with a request is said before
-//! anything is dialled.
+//! Connections to what runs elsewhere (`log`, `exec`, `attach`, `portforward`, `proxy`): what is wrong with a request is
+//! said before anything is dialled, and who may have the connection is told where to dial. Whoever asked dials.
+//!
+//! In upstream's order: options, permission, the object, the way. Admission of connections comes between options and
+//! permission, with webhooks and policies; none of the plugins that are here looks at them.
 
-use portico_machinery::field::Error;
-use portico_machinery::{Cursor, GroupKind, GroupResource, Object, Status};
+mod kubelet;
+mod log;
+mod options;
+mod proxy;
+mod service;
+
+use portico_machinery::connect::{Dial, Security};
+use portico_machinery::route::Target;
+use portico_machinery::{Attributes, GroupResource, Object, RequestInfo, Status};
 
 use crate::Result;
 use crate::answer::Answer;
-use crate::registry::{Inner, Place};
+use crate::call::Call;
+use crate::options::Query;
+use crate::registry::Inner;
 use crate::served::Served;
 use crate::stored;
+
+pub(crate) use options::methods;
+
+/// What is decided on a connection.
+#[derive(Debug)]
+pub enum Connected {
+    /// There is nothing to dial: a refusal, or an answer without content.
+    Answered(Answer),
+    /// Where to dial.
+    Dial(Dial),
+}
+
+/// Somebody who knows backends that have addresses of their own, in place of their Service's.
+pub trait Registered: Send + Sync {
+    /// Where the backend behind this Service is and how it is spoken to; a port that is not given is any of its ports.
+    fn backend_of(
+        &self,
+        namespace: &str,
+        service: &str,
+        port: Option<u16>,
+    ) -> Option<(Vec<Target>, Security)>;
+}
 
 /// A subresource that connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
     /// What a container wrote.
     Log,
-    /// A command in a container, or the container itself.
-    Container,
-    /// Ports of the pod.
+    /// A command in a container.
+    Exec,
+    /// A container's own streams.
+    Attach,
+    /// Ports of a pod.
     Ports,
+    /// HTTP to a pod.
+    Pod,
+    /// HTTP to one of the pods behind a Service.
+    Service,
+    /// HTTP to a node: to its kubelet, mostly.
+    Node,
 }
 
 /// The connection behind a subresource.
 pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<Connection> {
     match (group, resource, subresource) {
         ("", "pods", "log") => Some(Connection::Log),
-        ("", "pods", "exec" | "attach") => Some(Connection::Container),
+        ("", "pods", "exec") => Some(Connection::Exec),
+        ("", "pods", "attach") => Some(Connection::Attach),
         ("", "pods", "portforward") => Some(Connection::Ports),
+        ("", "pods", "proxy") => Some(Connection::Pod),
+        ("", "services", "proxy") => Some(Connection::Service),
+        ("", "nodes", "proxy") => Some(Connection::Node),
         _ => None,
     }
 }
 
-impl Inner {
-    /// Judges a connection; `parameter` finds what the query says.
-    pub(crate) async fn connect(
+impl Connection {
+    /// Whether a GET of it does what a `create` does: it changes the protocol.
+    fn is_stream(self) -> bool {
+        matches!(self, Self::Exec | Self::Attach | Self::Ports)
+    }
+}
+
+/// A connection that is asked for.
+pub(crate) struct Asked<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) call: &'a Call,
+    pub(crate) query: &'a Query<'a>,
+    /// The kind whose subresource it is.
+    pub(crate) served: &'a Served,
+    pub(crate) namespace: &'a str,
+}
+
+impl Asked<'_> {
+    /// Decides. Nothing is to be dialled for a log that nobody writes yet.
+    pub(crate) async fn decide(
         &self,
         connection: Connection,
-        served: &Served,
-        place: Place<'_>,
-        parameter: impl Fn(&str) -> Option<String> + Send + Sync,
-    ) -> Result<Answer> {
-        if connection == Connection::Log {
-            check_log_options(place.name, &parameter)?;
+        registered: &dyn Registered,
+    ) -> Result<Option<Dial>> {
+        if connection != Connection::Log && self.query.first("dryRun").is_some() {
+            return Err(Box::new(Status::bad_request("dryRun is not supported")));
         }
-        let pod = stored::decode(&*self.get(served, place.namespace, place.name).await?);
-        if connection != Connection::Ports {
-            check_container(&pod, parameter("container").as_deref().unwrap_or_default())?;
+        if connection.is_stream() {
+            let query = options::stream(connection, self.query)?;
+            self.check_creation()?;
+            return self.stream(connection, query).await.map(Some);
         }
-        let node = pod.str_at("spec.nodeName");
-        if node.is_empty() {
-            return match connection {
-                Connection::Log => Ok(Answer::json(204, bytes::Bytes::new(), 0)),
-                _ => Err(Box::new(Status::bad_request(format!(
-                    "pod {} does not have a host assigned",
-                    pod.name()
-                )))),
-            };
+        match connection {
+            Connection::Pod => self.to_pod().await.map(Some),
+            Connection::Service => self.to_service(registered).await.map(Some),
+            Connection::Node => self.to_node().await.map(Some),
+            _ => self.log().await,
         }
-        let nodes = self.served(&GroupResource::new("", "nodes"))?;
-        if self.read(&nodes, "", node).await?.is_none() {
-            // Upstream names the node and calls it a pod.
-            return Err(Box::new(Status::not_found(&served.resource, node)));
-        }
-        Err(Box::new(Status::unavailable(format!("the kubelet of node {node:?} cannot be reached"))))
     }
-}
 
-/// What a log request may ask for.
-fn check_log_options(name: &str, parameter: &impl Fn(&str) -> Option<String>) -> Result<()> {
-    let number = |key: &str| parameter(key).and_then(|text| text.parse::<i64>().ok());
-    let mut errors = Vec::new();
-    if let Some(lines) = number("tailLines").filter(|lines| *lines < 0) {
-        errors.push(Error::invalid(&"tailLines".into(), lines, "must be greater than or equal to 0"));
-    }
-    for key in ["limitBytes", "sinceSeconds"] {
-        if let Some(value) = number(key).filter(|value| *value < 1) {
-            errors.push(Error::invalid(&key.into(), value, "must be greater than 0"));
+    /// WebSockets begin with a GET, SPDY with a POST: whoever may only `get` must not run commands that way.
+    fn check_creation(&self) -> Result<()> {
+        if self.call.verb == "create" || !self.inner.settings.connections.check_creation {
+            return Ok(());
         }
+        let target = &self.call.target;
+        let request = RequestInfo {
+            is_resource_request: true,
+            verb: "create".to_owned(),
+            api_prefix: "api".to_owned(),
+            api_group: target.group.clone(),
+            api_version: target.version.clone(),
+            namespace: target.namespace.clone(),
+            resource: target.resource.clone(),
+            subresource: target.subresource.clone(),
+            name: target.name.clone(),
+            ..RequestInfo::default()
+        };
+        let decision = self.inner.authorizer.authorize(&Attributes::new(self.call.user.clone(), request));
+        if decision.allowed() {
+            return Ok(());
+        }
+        // Upstream gives the authorizer's reason alone, which is mostly empty.
+        Err(Box::new(Status::forbidden(&self.served.resource, &target.name, &decision.reason)))
     }
-    if parameter("sinceTime").is_some() && parameter("sinceSeconds").is_some() {
-        let text = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-        errors.push(Error::forbidden(&"".into(), text));
-    }
-    if parameter("stream").is_some() {
-        errors.push(Error::forbidden(&"stream".into(), "may not be specified"));
-    }
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let kind = GroupKind { group: String::new(), kind: "PodLogOptions".to_owned() };
-    Err(Box::new(Status::invalid(&kind, name, &errors)))
-}
 
-/// The container must be there; one that is not named must be the only one.
-fn check_container(pod: &Object, wanted: &str) -> Result<()> {
-    let spec = pod.at(&["spec"]);
-    let containers = crate::pod_spec::all_containers(&spec);
-    let names: Vec<&str> =
-        containers.iter().map(|container: &Cursor<'_>| container.field("name").str()).collect();
-    let name = pod.name();
-    if wanted.is_empty() && names.len() > 1 {
-        return Err(Box::new(Status::bad_request(format!(
-            "a container name must be specified for pod {name}, choose one of: [{}]",
-            names.join(" ")
-        ))));
+    fn name(&self) -> &str {
+        &self.call.target.name
     }
-    if !wanted.is_empty() && !names.contains(&wanted) {
-        return Err(Box::new(Status::bad_request(format!("container {wanted} is not valid for pod {name}"))));
+
+    /// The object whose subresource it is, or 404.
+    async fn parent(&self, name: &str) -> Result<Object> {
+        Ok(stored::decode(&*self.inner.get(self.served, self.namespace, name).await?))
     }
-    Ok(())
+
+    /// An object of another kind, if it is there.
+    async fn other(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Object>> {
+        let served = self.inner.served(&GroupResource::new("", resource))?;
+        let record = self.inner.read(&served, namespace, name).await?;
+        Ok(record.map(|record| stored::decode(&record)))
+    }
 }

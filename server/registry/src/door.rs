@@ -18,7 +18,7 @@ use crate::Result;
 use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
-use crate::connections;
+use crate::connections::{self, Asked as AskedToConnect, Connected, Connection, Registered};
 use crate::forms::{self, Include, Renderer};
 use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
@@ -56,18 +56,10 @@ struct Request<'a> {
 async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
     let Route { served, action, part, namespace } = route::find(inner, call)?;
     negotiate::check_route(action, call)?;
-    let name = call.target.name.as_str();
-    if let Some(complaint) = names::path_segment(name).first() {
-        return Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {complaint}"))));
-    }
+    let name = checked_name(call)?;
     let place = Place { part, namespace, name };
     let query = Query::parse(&call.query);
     let request = Request { inner, call, served, query, namespace, place };
-    let target = &call.target;
-    if let Some(connection) = connections::of(&target.group, &target.resource, &target.subresource) {
-        let parameter = |key: &str| request.query.first(key).map(str::to_owned);
-        return inner.connect(connection, &request.served, place, parameter).await;
-    }
     match action {
         Action::Get => request.get().await,
         Action::List => request.list().await,
@@ -78,6 +70,48 @@ async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
         Action::Delete => request.delete().await,
         Action::DeleteCollection => request.delete_collection().await,
     }
+}
+
+fn checked_name(call: &Call) -> Result<&str> {
+    let name = call.target.name.as_str();
+    match names::path_segment(name).first() {
+        None => Ok(name),
+        Some(complaint) => {
+            Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {complaint}"))))
+        }
+    }
+}
+
+/// Decides on a connection; what is none is answered.
+pub(crate) async fn connect(inner: &Arc<Inner>, call: &Call, registered: &dyn Registered) -> Connected {
+    match try_connect(inner, call, registered).await {
+        Ok(Some(decided)) => decided,
+        Ok(None) => Connected::Answered(serve(inner, call).await),
+        Err(status) => Connected::Answered(negotiate::failure(*status, &call.accept)),
+    }
+}
+
+/// Nothing for what is no connection.
+async fn try_connect(
+    inner: &Arc<Inner>,
+    call: &Call,
+    registered: &dyn Registered,
+) -> Result<Option<Connected>> {
+    let target = &call.target;
+    let Some(connection) = connections::of(&target.group, &target.resource, &target.subresource) else {
+        return Ok(None);
+    };
+    let (served, namespace) = route::connection(inner, call)?;
+    checked_name(call)?;
+    if connection == Connection::Log {
+        negotiate::check_log(call)?;
+    }
+    let query = Query::parse(&call.query);
+    let asked = AskedToConnect { inner, call, query: &query, served: &served, namespace };
+    Ok(Some(match asked.decide(connection, registered).await? {
+        Some(dial) => Connected::Dial(dial),
+        None => Connected::Answered(Answer::json(204, Bytes::new(), 0)),
+    }))
 }
 
 impl Request<'_> {

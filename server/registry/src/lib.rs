@@ -50,6 +50,7 @@ mod watch;
 pub use allocation::HeldPort;
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
+pub use connections::{Connected, Registered};
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
 pub use identity::Identity;
@@ -60,7 +61,7 @@ pub use options::{
 };
 pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Written};
 pub use served::KindIndexer;
-pub use settings::{Clock, Settings};
+pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
 pub use strategies::{FlowObject, flow_objects};
 pub use watch::WatchStream;

@@ -15,6 +15,7 @@ use portico_store::Store;
 use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::connections::{Connected, Registered};
 use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
@@ -206,6 +207,12 @@ impl Registry {
     /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
     pub async fn serve(&self, call: Call) -> Answer {
         door::serve(&self.inner, &call).await
+    }
+
+    /// The door for subresources that connect (`exec`, `log`, `proxy`, ...): an answer, or where to dial. Anything else
+    /// is answered as [`Registry::serve`] would.
+    pub async fn connect(&self, call: Call, registered: &dyn Registered) -> Connected {
+        door::connect(&self.inner, &call, registered).await
     }
 
     /// Creates an object; its namespace is its own.

@@ -13,6 +13,24 @@ use crate::identity::Identity;
 /// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// How nodes are reached, and who may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionSettings {
+    /// Types of node addresses, best first (`--kubelet-preferred-address-types`).
+    pub preferred_address_types: Vec<String>,
+    /// Whether a GET of `exec`, `attach` or `portforward` also needs permission to `create`
+    /// (gate `AuthorizePodWebsocketUpgradeCreatePermission`).
+    pub check_creation: bool,
+}
+
+impl Default for ConnectionSettings {
+    /// Upstream's.
+    fn default() -> Self {
+        let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+        Self { preferred_address_types: types.map(str::to_owned).to_vec(), check_creation: true }
+    }
+}
+
 /// Sizes and times.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -34,6 +52,8 @@ pub struct Settings {
     pub service_ranges: Vec<IpNet>,
     /// Where Services get their node ports from (`--service-node-port-range`).
     pub node_ports: RangeInclusive<u16>,
+    /// Connections to what runs on nodes.
+    pub connections: ConnectionSettings,
     /// What issues and checks service accounts' tokens; without, none is issued and none is known.
     pub identity: Option<Arc<Identity>>,
 }
@@ -53,6 +73,7 @@ impl Default for Settings {
             future_revision_wait: Duration::from_secs(3),
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
+            connections: ConnectionSettings::default(),
             identity: None,
             allow_privileged: false,
             disabled_admission_plugins: Vec::new(),

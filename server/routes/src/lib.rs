@@ -9,6 +9,7 @@ mod explain;
 mod feed;
 mod index;
 mod publish;
+mod registered;
 mod routes;
 mod settings;
 mod table;

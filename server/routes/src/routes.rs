@@ -113,6 +113,11 @@ impl Routes {
         self.inner.publisher.publish(revision, changes);
     }
 
+    /// What is known now, under a short lock.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Index) -> T) -> T {
+        look(&self.inner.state.read().index)
+    }
+
     /// One compiled route.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Compiled> {

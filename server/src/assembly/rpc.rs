@@ -79,7 +79,7 @@ impl Services {
         let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone());
         let mut builder = Routes::builder();
         builder
-            .add_service(limited!(ObjectsServer, ObjectsService::new(self.registry)))
+            .add_service(limited!(ObjectsServer, ObjectsService::new(self.registry, rooms.routes.clone())))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))
             .add_service(limited!(CatalogServer, CatalogService { documents: rooms.documents() }))

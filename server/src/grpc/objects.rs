@@ -3,14 +3,15 @@
 mod call;
 mod stream;
 
-use portico_machinery::Status;
+use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::objects_server::Objects;
 use portico_proto::objects::{
     ConnectRequest, ConnectResponse, DoRequest, DoResponse, ListRequest, ListResponse, WatchRequest,
     WatchResponse, WatchStarted, watch_response,
 };
 use portico_proto::rpc_status::to_rpc;
-use portico_registry::{Answer, Body, Registry};
+use portico_registry::{Answer, Body, Connected, Registry};
+use portico_routes::Routes;
 use tonic::{Request, Response};
 
 use super::{RpcResult, authorize, caller};
@@ -20,11 +21,13 @@ use stream::{ListParts, WatchSteps};
 #[derive(Clone)]
 pub(crate) struct ObjectsService {
     registry: Registry,
+    routes: Routes,
 }
 
 impl ObjectsService {
-    pub(crate) fn new(registry: Registry) -> Self {
-        Self { registry }
+    /// Over this registry; the routes know Services whose backends have addresses of their own.
+    pub(crate) fn new(registry: Registry, routes: Routes) -> Self {
+        Self { registry, routes }
     }
 
     /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
@@ -91,12 +94,22 @@ impl Objects for ObjectsService {
     }
 
     async fn connect(&self, request: Request<ConnectRequest>) -> RpcResult<Response<ConnectResponse>> {
-        // Reserved by the contract; nothing that connects is served yet. Who may not ask is told no more than that.
         let caller = caller(&request)?;
         let call = required(request.into_inner().call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(&caller, call::request_info(&call))?;
-        Err(to_rpc(&Status::no_method()))
+        let decision = match self.registry.connect(call, &self.routes).await {
+            Connected::Dial(dial) => Decision::Dial(dial.into()),
+            Connected::Answered(Answer { status: Some(status), .. })
+                if status.is_failure() && !caller.is_forwarded() =>
+            {
+                return Err(to_rpc(&status));
+            }
+            Connected::Answered(answer) => {
+                Decision::Answered(call::response(answer, !caller.is_forwarded()).await?)
+            }
+        };
+        Ok(Response::new(ConnectResponse { decision: Some(decision) }))
     }
 }
 

@@ -8,8 +8,18 @@ use http::header::{
 use super::forwarded::AUDIT_ID;
 use super::hop;
 
-/// Our own CORS filter and audit speak for us; hop-by-hop headers end here; `Location` is made absolute.
+/// As [`clean_answer`], and `Location` is made absolute.
 pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
+    clean_answer(headers);
+    if let Some(location) = headers.get(LOCATION)
+        && let Some(absolute) = absolute(location, authority)
+    {
+        headers.insert(LOCATION, absolute);
+    }
+}
+
+/// Our own CORS filter and audit speak for us; hop-by-hop headers end here.
+pub(crate) fn clean_answer(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         hop::remove_named_by_connection(headers);
     }
@@ -17,11 +27,6 @@ pub(crate) fn clean_response(headers: &mut HeaderMap, authority: &HeaderValue) {
         headers.keys().filter(|name| is_ours(name) || hop::is_hop_by_hop(name)).cloned().collect();
     for name in doomed {
         headers.remove(name);
-    }
-    if let Some(location) = headers.get(LOCATION)
-        && let Some(absolute) = absolute(location, authority)
-    {
-        headers.insert(LOCATION, absolute);
     }
 }
 

@@ -19,7 +19,9 @@ const HTTPS: HeaderValue = HeaderValue::from_static("https");
 pub(crate) struct Words<'a> {
     identity: &'a [Header],
     client: Option<&'a ClientAddress>,
-    audit_id: &'a HeaderValue,
+    audit_id: Option<&'a HeaderValue>,
+    /// What the client asked for, where that is another path than the backend is asked for.
+    uri: Option<&'a HeaderValue>,
 }
 
 impl<'a> Words<'a> {
@@ -29,15 +31,23 @@ impl<'a> Words<'a> {
         client: Option<&'a ClientAddress>,
         audit_id: &'a HeaderValue,
     ) -> Result<Self, Refusal> {
-        Ok(Self { identity: identity.headers()?, client, audit_id })
+        let audit_id = Some(audit_id).filter(|id| !id.is_empty());
+        Ok(Self { identity: identity.headers()?, client, audit_id, uri: None })
+    }
+
+    /// Of nobody: what a connection leads to learns where a request came from and what it asked for. What the client
+    /// says of host and scheme stays, as upstream leaves it.
+    pub(crate) fn of_connection(client: &'a ClientAddress, uri: &'a HeaderValue) -> Self {
+        Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
     /// Whether what a client says under this name gives way to what we say.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         match name.as_str() {
             "x-forwarded-for" => self.client.is_some(),
-            "x-forwarded-proto" | "x-forwarded-uri" => true,
-            "audit-id" => !self.audit_id.is_empty(),
+            "x-forwarded-proto" => self.uri.is_none(),
+            "x-forwarded-uri" => true,
+            "audit-id" => self.audit_id.is_some(),
             _ => false,
         }
     }
@@ -52,12 +62,16 @@ impl<'a> Words<'a> {
         if let Some(list) = self.client.and_then(|client| forwarded::list(headers, client)) {
             headers.insert(FOR, list);
         }
-        headers.insert(PROTO, HTTPS);
-        if let Ok(path) = HeaderValue::from_str(path) {
-            headers.insert(URI, path);
+        if let Some(uri) = self.uri {
+            headers.insert(URI, uri.clone());
+        } else {
+            headers.insert(PROTO, HTTPS);
+            if let Ok(path) = HeaderValue::from_str(path) {
+                headers.insert(URI, path);
+            }
         }
-        if !self.audit_id.is_empty() {
-            headers.insert(AUDIT_ID, self.audit_id.clone());
+        if let Some(audit_id) = self.audit_id {
+            headers.insert(AUDIT_ID, audit_id.clone());
         }
     }
 
@@ -69,10 +83,12 @@ impl<'a> Words<'a> {
         if let Some(list) = self.client.and_then(|client| forwarded::list(headers, client)) {
             write_line(out, FOR.as_str(), list.as_bytes());
         }
-        write_line(out, PROTO.as_str(), HTTPS.as_bytes());
-        write_line(out, URI.as_str(), path.as_bytes());
-        if !self.audit_id.is_empty() {
-            write_line(out, AUDIT_ID.as_str(), self.audit_id.as_bytes());
+        if self.uri.is_none() {
+            write_line(out, PROTO.as_str(), HTTPS.as_bytes());
+        }
+        write_line(out, URI.as_str(), self.uri.map_or(path.as_bytes(), HeaderValue::as_bytes));
+        if let Some(audit_id) = self.audit_id {
+            write_line(out, AUDIT_ID.as_str(), audit_id.as_bytes());
         }
     }
 }

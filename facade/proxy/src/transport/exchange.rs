@@ -204,13 +204,19 @@ impl Transport {
         let (generation, tls) =
             self.tls().map_err(|error| SendError::Dial { stage: Stage::Tls, message: error.to_string() })?;
         let tls = match alpn {
-            Some(alpn) if self.http2() => tls.with_alpn(alpn),
+            Some(alpn) if self.http2() => tls.map(|tls| tls.with_alpn(alpn)),
             _ => tls,
         };
-        let timeout = self.shared.limits.dial_timeout;
+        let timeout = self.way.dial_timeout;
         let give_up = *dials.give_up.get_or_insert_with(|| Instant::now() + timeout);
         let watch = Watch { target, started: Instant::now(), settled: false };
-        match timeout_at(give_up, self.shared.connector.connect_tls(&target.address, &tls)).await {
+        let connecting = async {
+            match &tls {
+                Some(tls) => self.shared.connector.connect_tls(&target.address, tls).await,
+                None => self.shared.connector.connect_plain(&target.address).await,
+            }
+        };
+        match timeout_at(give_up, connecting).await {
             Ok(Ok(io)) => {
                 watch.reached();
                 self.shared.metrics.dialled(Ok(()));

@@ -11,16 +11,17 @@ use parking_lot::Mutex;
 use portico_kit::dial::Connector;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ClientTls, TlsError};
-use portico_machinery::route::{Backend, ServiceReference, Target as Address, Trust};
+use portico_machinery::route::{ServiceReference, Target as Address, Trust};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::http1::Http1;
 use super::target::Target;
-use super::trust::TrustStore;
+use super::trust::{Settings, TrustStore};
+use super::way::{Presents, Way};
 use crate::metrics::ProxyMetrics;
 use crate::observation::Observation;
-use crate::settings::Limits;
+use crate::settings::{Kubelets, Limits, ProxySettings};
 
 /// Why there is no way to a backend at all. Requests answer 500 with this text.
 #[derive(Debug, thiserror::Error)]
@@ -42,48 +43,44 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskSet,
     pub(crate) metrics: ProxyMetrics,
+    pub(crate) kubelets: Kubelets,
     client_cert: Option<watch::Receiver<Arc<CertPair>>>,
-    /// Counts changes of the client certificate.
+    /// Counts changes of client certificates.
     generation: AtomicU64,
     trust: TrustStore,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        connector: Connector,
-        limits: Limits,
-        tasks: TaskSet,
-        metrics: ProxyMetrics,
-        client_cert: Option<watch::Receiver<Arc<CertPair>>>,
-    ) -> Self {
+    pub(crate) fn new(settings: ProxySettings, metrics: ProxyMetrics) -> Self {
+        let ProxySettings { connector, client_cert, kubelets, tasks, limits } = settings;
         let (generation, trust) = (AtomicU64::new(1), TrustStore::default());
-        Self { connector, limits, tasks, metrics, client_cert, generation, trust }
+        Self { connector, limits, tasks, metrics, kubelets, client_cert, generation, trust }
     }
 
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Counts up for each change of the client certificate; ends when nobody can change it any more.
-    pub(crate) async fn follow_client_cert(self: Arc<Self>) {
-        let Some(mut cert) = self.client_cert.clone() else { return };
+    /// Counts up for each change of this client certificate; ends when nobody can change it any more.
+    pub(crate) async fn follow_client_cert(self: Arc<Self>, presents: Presents) {
+        let Some(mut cert) = self.certificate(presents).cloned() else { return };
         while cert.changed().await.is_ok() {
             self.generation.fetch_add(1, Ordering::AcqRel);
-            tracing::info!("the proxy's client certificate changed: backends are dialled anew");
+            tracing::info!(?presents, "a client certificate changed: backends are dialled anew");
         }
     }
 
-    fn pair(&self) -> Option<CertPair> {
-        self.client_cert.as_ref().map(|cert| cert.borrow().as_ref().clone())
+    fn certificate(&self, presents: Presents) -> Option<&watch::Receiver<Arc<CertPair>>> {
+        match presents {
+            Presents::Nothing => None,
+            Presents::FrontProxy => self.client_cert.as_ref(),
+            Presents::Kubelet => self.kubelets.client_cert.as_ref(),
+        }
     }
-}
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    trust: Trust,
-    server_name: String,
-    targets: Vec<Address>,
-    http2: bool,
+    fn pair(&self, presents: Presents) -> Option<CertPair> {
+        self.certificate(presents).map(|cert| cert.borrow().as_ref().clone())
+    }
 }
 
 struct Tls {
@@ -96,8 +93,9 @@ pub struct Transport {
     pub(super) shared: Arc<Shared>,
     pub(super) targets: Box<[Target]>,
     pub(super) next: AtomicUsize,
-    key: Key,
-    service: ServiceReference,
+    pub(super) way: Way,
+    /// Whose backend it is; nobody's when it was dialled for one request.
+    service: Option<ServiceReference>,
     ca: Option<Bytes>,
     tls: ArcSwapOption<Tls>,
     in_flight: AtomicUsize,
@@ -111,22 +109,22 @@ impl Transport {
     /// Everything is checked here: a bad bundle is refused now, before any request.
     fn new(
         shared: Arc<Shared>,
-        key: Key,
-        service: ServiceReference,
+        way: Way,
+        service: Option<ServiceReference>,
         ca: Option<Bytes>,
     ) -> Result<Self, TransportError> {
-        if let (Trust::Bundle(hash), None) = (&key.trust, &ca) {
+        if let (Some(Trust::Bundle(hash)), None) = (&way.trust, &ca) {
             return Err(TransportError::MissingBundle(hash.clone()));
         }
         let target = |address: &Address| {
             Target::new(address, &shared.limits).ok_or_else(|| TransportError::Target(address.to_string()))
         };
-        let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
+        let targets = way.targets.iter().map(target).collect::<Result<_, _>>()?;
         let transport = Self {
             shared,
             targets,
             next: AtomicUsize::new(0),
-            key,
+            way,
             service,
             ca,
             tls: ArcSwapOption::empty(),
@@ -140,7 +138,7 @@ impl Transport {
 
     /// Where it goes.
     pub fn targets(&self) -> &[Address] {
-        &self.key.targets
+        &self.way.targets
     }
 
     /// Requests under way.
@@ -154,18 +152,19 @@ impl Transport {
     }
 
     pub(super) fn http2(&self) -> bool {
-        self.key.http2
+        self.way.http2
     }
 
     /// What was last seen, of the target with the newest verdict.
     pub(crate) fn observation(&self) -> Option<Observation> {
+        let service = self.service.clone()?;
         let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
         let (target, verdict) = newest.max_by_key(|(_, verdict)| verdict.at_ms)?;
         let (failed, message) =
             verdict.failed.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
         Some(Observation {
-            service: self.service.clone(),
-            server_name: self.key.server_name.clone(),
+            service,
+            server_name: self.way.server_name.clone(),
             target: target.address.to_string(),
             failed,
             message,
@@ -195,19 +194,24 @@ impl Transport {
         }
     }
 
-    /// The TLS settings under the present client certificate, with their generation.
-    pub(super) fn tls(&self) -> Result<(u64, ClientTls), TlsError> {
+    /// The TLS settings under the present client certificate, with their generation; nothing where TLS is not spoken.
+    pub(super) fn tls(&self) -> Result<(u64, Option<ClientTls>), TlsError> {
         let generation = self.shared.generation();
+        let Way { trust, presents, http2, server_name, .. } = &self.way;
+        let Some(trust) = trust else { return Ok((generation, None)) };
         if let Some(tls) = &*self.tls.load()
             && tls.generation == generation
         {
-            return Ok((generation, tls.settings.clone()));
+            return Ok((generation, Some(tls.settings.clone())));
         }
-        let (shared, Key { trust, http2, server_name, .. }) = (&self.shared, &self.key);
-        let settings = shared.trust.settings(trust, self.ca.as_ref(), *http2, generation, shared.pair())?;
-        let settings = settings.with_server_name(server_name.clone())?;
+        let wanted = Settings { trust: trust.clone(), presents: *presents, http2: *http2 };
+        let pair = self.shared.pair(*presents);
+        let mut settings = self.shared.trust.settings(wanted, self.ca.as_ref(), generation, pair)?;
+        if !server_name.is_empty() {
+            settings = settings.with_server_name(server_name.clone())?;
+        }
         self.tls.store(Some(Arc::new(Tls { generation, settings: settings.clone() })));
-        Ok((generation, settings))
+        Ok((generation, Some(settings)))
     }
 
     /// Closes what is dead or too old; a transport at rest lets go of its TLS settings. Tells its idle connections.
@@ -225,16 +229,17 @@ impl Transport {
         self.targets.iter().map(|target| target.sweep(generation, oldest, rest)).sum()
     }
 
-    fn rests(&self) -> bool {
-        self.tls.load().is_none() && self.in_flight() == 0
+    fn rests(&self, now: Instant) -> bool {
+        let unused = now.duration_since(*self.last_used.lock());
+        unused > self.shared.limits.idle_timeout && self.in_flight() == 0
     }
 }
 
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Transport")
-            .field("server_name", &self.key.server_name)
-            .field("targets", &self.key.targets)
+            .field("server_name", &self.way.server_name)
+            .field("targets", &self.way.targets)
             .field("in_flight", &self.in_flight())
             .finish_non_exhaustive()
     }
@@ -260,30 +265,27 @@ impl Drop for Permit {
 /// The transports, by content.
 #[derive(Default)]
 pub(crate) struct Transports {
-    known: Mutex<HashMap<Key, Arc<Transport>>>,
+    known: Mutex<HashMap<Way, Arc<Transport>>>,
 }
 
 impl Transports {
-    /// The transport for this backend: the one that is there already, or a new one.
+    /// The transport for this way: the one that is there already, or a new one. A route that asks names its service.
     pub(crate) fn get(
         &self,
         shared: &Arc<Shared>,
-        backend: &Backend,
+        way: Way,
+        service: Option<&ServiceReference>,
         ca: Option<&Bytes>,
     ) -> Result<Arc<Transport>, TransportError> {
-        let key = Key {
-            trust: backend.trust.clone(),
-            server_name: backend.server_name.clone(),
-            targets: backend.targets.clone(),
-            http2: backend.http2,
-        };
-        if let Some(found) = self.known.lock().get(&key) {
-            // Asked for by a route that is new: the control service may know that the backend is back.
-            found.targets.iter().for_each(|target| target.circuit.probe_soon());
+        if let Some(found) = self.known.lock().get(&way) {
+            if service.is_some() {
+                // Asked for by a route that is new: the control service may know that the backend is back.
+                found.targets.iter().for_each(|target| target.circuit.probe_soon());
+            }
             return Ok(found.clone());
         }
-        let made = Transport::new(shared.clone(), key.clone(), backend.service.clone(), ca.cloned())?;
-        let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
+        let made = Transport::new(shared.clone(), way.clone(), service.cloned(), ca.cloned())?;
+        let kept = self.known.lock().entry(way).or_insert_with(|| Arc::new(made)).clone();
         Ok(kept)
     }
 
@@ -298,7 +300,7 @@ impl Transports {
         let idle: usize = all.iter().map(|transport| transport.sweep(now)).sum();
         drop(all);
         let mut known = self.known.lock();
-        known.retain(|_, transport| Arc::strong_count(transport) > 1 || !transport.rests());
+        known.retain(|_, transport| Arc::strong_count(transport) > 1 || !transport.rests(now));
         shared.metrics.transports.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
         shared.metrics.connections.set(i64::try_from(idle).unwrap_or(i64::MAX));
         drop(known);

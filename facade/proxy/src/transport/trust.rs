@@ -8,32 +8,38 @@ use parking_lot::Mutex;
 use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots, TlsError};
 use portico_machinery::route::Trust;
 
-type Key = (Trust, bool);
+use super::way::Presents;
+
+/// What TLS settings are made of.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Settings {
+    pub(super) trust: Trust,
+    pub(super) presents: Presents,
+    pub(super) http2: bool,
+}
 
 /// The settings in use. Bounded by the number of distinct bundles; let go when unused.
 #[derive(Default)]
 pub(super) struct TrustStore {
-    known: Mutex<HashMap<Key, (u64, ClientTls)>>,
+    known: Mutex<HashMap<Settings, (u64, ClientTls)>>,
 }
 
 impl TrustStore {
     /// Settings without a server name, made at first ask under each generation of the client certificate.
     pub(super) fn settings(
         &self,
-        trust: &Trust,
+        wanted: Settings,
         ca: Option<&Bytes>,
-        http2: bool,
         generation: u64,
         pair: Option<CertPair>,
     ) -> Result<ClientTls, TlsError> {
-        let key = (trust.clone(), http2);
-        if let Some((made, tls)) = self.known.lock().get(&key)
+        if let Some((made, tls)) = self.known.lock().get(&wanted)
             && *made == generation
         {
             return Ok(tls.clone());
         }
         // Parsed outside the lock: two askers at the same moment do it twice, and the later one is kept.
-        let roots = match trust {
+        let roots = match &wanted.trust {
             Trust::System => Roots::System,
             Trust::Insecure => Roots::Insecure,
             Trust::Bundle(_) => Roots::Pem {
@@ -41,9 +47,9 @@ impl TrustStore {
                 pem: Arc::from(ca.map_or(&[][..], |pem| pem.as_ref())),
             },
         };
-        let alpn = if http2 { Alpn::Both } else { Alpn::Http1 };
+        let alpn = if wanted.http2 { Alpn::Both } else { Alpn::Http1 };
         let tls = ClientTls::builder().roots(roots).alpn(alpn).client_cert(pair).build()?;
-        self.known.lock().insert(key, (generation, tls.clone()));
+        self.known.lock().insert(wanted, (generation, tls.clone()));
         Ok(tls)
     }
 

@@ -19,7 +19,8 @@ use portico_kit::tls::CertPair;
 use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
 use portico_machinery::{GroupVersion, RequestInfo, Status, UserInfo};
 use portico_proxy::{
-    ClientAddress, Identity, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody, Upstream,
+    ClientAddress, Identity, Kubelets, Limits, Proxy, ProxyContext, ProxyMetrics, ProxySettings, RequestBody,
+    Upstream,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -96,7 +97,8 @@ impl Setup {
     pub async fn start(self) -> Front {
         let Self { route, bundle, user, limits, client_cert, deadline, registry, connector } = self;
         let tasks = TaskSet::new();
-        let settings = ProxySettings { connector, client_cert, tasks: tasks.clone(), limits };
+        let kubelets = Kubelets::default();
+        let settings = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
         let proxy = Proxy::new(settings, ProxyMetrics::new(&registry));
         let upstream =
             Arc::new(Upstream::new(Arc::new(route), &|hash| (hash == "hash").then(|| bundle.clone())));

@@ -151,7 +151,11 @@ impl Connector {
         self.inner.options.policy.check(addr).map_err(refused)
     }
 
-    async fn resolve(&self, target: &Target, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
+    /// The addresses of a target, before anything is dialled.
+    ///
+    /// # Errors
+    /// The name has none, or none was told before the deadline.
+    pub async fn resolve(&self, target: &Target, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
         if let Some(ip) = target.ip() {
             return Ok(vec![SocketAddr::new(ip, target.port)]);
         }

@@ -7,7 +7,10 @@ const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 const MICRO_LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
 
 /// A time in canonical form: UTC, whole seconds; a fraction is cut off.
-pub(crate) fn seconds(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// Go's words for what does not fit the layout.
+pub fn seconds(text: &str) -> Result<String, String> {
     read(text, LAYOUT).map(time::rfc3339)
 }
 

@@ -16,6 +16,9 @@ const MEDIA_TYPES: [&str; 3] =
 const WATCH_TYPES: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 
+const LOG_TYPES: [&str; 4] =
+    ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
 const OBJECT_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::Metadata];
 const LIST_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::MetadataList];
 
@@ -28,19 +31,28 @@ pub(super) fn check_route(action: Action, call: &Call) -> Result<()> {
         let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
         return Err(Box::new(status.with_details(Details::default())));
     }
+    let more: &[&str] = if matches!(action, Action::List | Action::Watch) { &WATCH_TYPES } else { &[] };
+    check_accept(call, &MEDIA_TYPES, more)
+}
+
+/// What a log's route and its handler refuse: the route has text, which the handler does not know.
+pub(super) fn check_log(call: &Call) -> Result<()> {
+    check_accept(call, &LOG_TYPES, &[])?;
+    object(call).map(drop)
+}
+
+/// 406 for who reads none of the known types, with all of them and what else is told.
+fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
     let clauses = accept::parse_accept(&call.accept);
-    let known = |clause: &accept::MediaType| {
+    let reads = |clause: &accept::MediaType| {
         let essence = clause.essence();
-        essence == "*/*" || MEDIA_TYPES.contains(&essence.as_str())
+        essence == "*/*" || known.contains(&essence.as_str())
     };
-    if call.accept.trim().is_empty() || clauses.iter().any(known) {
+    if call.accept.trim().is_empty() || clauses.iter().any(reads) {
         return Ok(());
     }
-    let mut listed = MEDIA_TYPES.to_vec();
-    if matches!(action, Action::List | Action::Watch) {
-        listed.extend(WATCH_TYPES);
-    }
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {}", listed.join(", "));
+    let listed = [known, more].concat().join(", ");
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {listed}");
     Err(Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default())))
 }
 

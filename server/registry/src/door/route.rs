@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use portico_kinds::Subresource;
 use portico_machinery::{GroupVersionResource, Status};
 
 use crate::Result;
@@ -45,8 +46,22 @@ pub(super) fn find<'a>(inner: &Inner, call: &'a Call) -> Result<Route<'a>> {
     let (part, verbs) = part_of(&served, target)?;
     match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
         Some(action) => Ok(Route { served, action, part, namespace }),
+        // A prefix of the path that once was, as authorization still reads it.
+        None if call.verb == "proxy" => Err(Box::new(Status::no_route())),
         None => Err(Box::new(Status::no_method())),
     }
+}
+
+/// The kind and the namespace of a connection, by whatever method it may be asked for.
+pub(super) fn connection<'a>(inner: &Inner, call: &'a Call) -> Result<(Arc<Served>, &'a str)> {
+    let target = &call.target;
+    let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
+    let namespace = namespace_of(&served, target)?;
+    let found = subresource(&served, target)?;
+    if target.name.is_empty() || !connections::methods(found.below, &found.verbs, &call.verb) {
+        return Err(Box::new(Status::no_method()));
+    }
+    Ok((served, namespace))
 }
 
 /// The namespace of the path; 404 when the kind lives elsewhere.
@@ -67,15 +82,26 @@ fn part_of<'a, 's>(served: &'s Served, target: &'a Target) -> Result<(Part<'a>, 
     if target.subresource.is_empty() {
         return Ok((Part::Main, &served.info.verbs));
     }
-    let found = served.info.subresource(&target.subresource).filter(|_| target.rest.is_empty());
-    let Some(subresource) = found else { return Err(Box::new(Status::no_route())) };
+    let subresource = subresource(served, target)?;
+    if subresource.connect || connections::of(&target.group, &target.resource, &target.subresource).is_some()
+    {
+        let message =
+            format!("{}/{} connects: it is asked for by Connect", target.resource, target.subresource);
+        return Err(Box::new(Status::bad_request(message)));
+    }
     // A subresource of another kind is an action or a view, or it is not there yet.
     let built = subresource.kind == served.info.gvk
-        || connections::of(&target.group, &target.resource, &target.subresource).is_some()
         || actions::of(&target.group, &target.resource, &target.subresource).is_some()
         || served.view(Part::Subresource(&target.subresource)).is_some();
     let verbs: &[String] = if built { &subresource.verbs } else { &[] };
     Ok((Part::Subresource(&target.subresource), verbs))
+}
+
+/// The subresource that the path names; one that serves nothing below itself is not there with more behind it.
+fn subresource<'s>(served: &'s Served, target: &Target) -> Result<&'s Subresource> {
+    let fits = |found: &&Subresource| found.below || target.rest.trim_matches('/').is_empty();
+    let found = served.info.subresource(&target.subresource).filter(fits);
+    found.ok_or_else(|| Box::new(Status::no_route()))
 }
 
 fn action_on(call: &Call, verbs: &[String], across_namespaces: bool) -> Option<Action> {

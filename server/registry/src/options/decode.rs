@@ -29,7 +29,7 @@ impl<'q> Query<'q> {
         self.first(key).unwrap_or_default()
     }
 
-    fn all(&self, key: &str) -> Vec<String> {
+    pub(crate) fn all(&self, key: &str) -> Vec<String> {
         self.0.iter().filter(|(k, _)| k == key).map(|(_, v)| v.clone().into_owned()).collect()
     }
 

@@ -31,7 +31,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
             subresource: target.subresource,
             namespace: target.namespace,
             name: target.name,
-            rest: String::new(),
+            rest: target.rest,
         },
         verb: if call.method.is_empty() { call.verb } else { call.method },
         query: call.query,

@@ -1,0 +1,204 @@
+//! Connections that the control service has decided on (`log`, `exec`, `proxy`, ...): dialled and streamed from here.
+//!
+//! Upstream's handler for these is not the aggregator's: what is dialled learns nothing of the caller's identity, hears
+//! the host as the client calls it, and what it answers is led back below the path of the proxy.
+
+mod failure;
+mod log;
+mod way;
+
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, StatusCode};
+use portico_machinery::connect::{Dial, Manner, clean_path};
+use portico_machinery::{RequestInfo, Status};
+
+use crate::Proxy;
+use crate::body::{ProxyBody, RequestBody};
+use crate::handler::body_of;
+use crate::headers::{self, ClientAddress, Upgrade, Words};
+use crate::links::{LinkedBody, Links, is_html};
+use crate::location;
+use crate::outgoing::Outgoing;
+use crate::refusal::Refusal;
+use crate::transport::{Answer, Permit};
+use crate::upgrade;
+
+/// A connection that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Connecting<'a> {
+    /// Where it leads.
+    pub dial: &'a Dial,
+    /// Who is at the other end.
+    pub client: &'a ClientAddress,
+    /// What was asked for.
+    pub info: &'a RequestInfo,
+}
+
+type Connected = Result<Response<ProxyBody>, Box<Status>>;
+
+impl Proxy {
+    /// Dials, and hands the request on. There is no deadline: a stream lasts until one side ends it.
+    ///
+    /// # Errors
+    /// Upstream's Status for what was not reached, or must not be.
+    pub async fn connect<B: Into<RequestBody>>(
+        &self,
+        connecting: Connecting<'_>,
+        request: Request<B>,
+    ) -> Connected {
+        let Connecting { dial, .. } = connecting;
+        let to = headers::requested_upgrade(request.headers());
+        let protocol = match (to, dial.manner) {
+            (_, Manner::Log) | (Upgrade::No, Manner::Proxy) => None,
+            (Upgrade::To(protocol), _) => Some(protocol),
+            (Upgrade::No, Manner::Upgrade) => {
+                return Err(Box::new(Status::bad_request("Upgrade request required")));
+            }
+            (Upgrade::Refused(why), _) => return Err(Box::new(Status::bad_request(why))),
+        };
+        let (way, ca) = self.way(dial).await?;
+        if protocol.is_none() && is_bare(dial, request.method()) {
+            return Ok(with_slash(&request));
+        }
+        let transport = self.transports.get(&self.shared, way, None, ca.as_ref());
+        let transport = transport.map_err(|error| Box::new(Status::internal(error)))?;
+        let permit = transport.admit().map_err(|limit| failure::busy(limit))?;
+        let target = location::of_connection(&dial.path, &dial.query)
+            .map_err(|refusal| Box::new(Status::bad_request(refusal.to_string())))?;
+        let request = request.map(Into::into);
+        match protocol {
+            _ if dial.manner == Manner::Log => self.log(connecting, permit, target).await,
+            Some(protocol) => Box::pin(self.upgraded(connecting, permit, target, request, protocol)).await,
+            None => self.passed_on(connecting, permit, target, request).await,
+        }
+    }
+
+    async fn upgraded(
+        &self,
+        connecting: Connecting<'_>,
+        permit: Permit,
+        target: PathAndQuery,
+        mut request: Request<RequestBody>,
+        protocol: HeaderValue,
+    ) -> Connected {
+        let client = request.extensions_mut().remove();
+        let (host, prefix) = (host_of(&request), prefix(&connecting.info.path, &connecting.dial.path));
+        let uri = uri(prefix, target.path());
+        let (parts, body) = request.into_parts();
+        let words = Words::of_connection(connecting.client, &uri);
+        let outgoing = Outgoing::elsewhere(target, host, parts, body, words);
+        upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None)
+            .await
+            .map_err(failure::of_upgrade)
+    }
+
+    async fn passed_on(
+        &self,
+        connecting: Connecting<'_>,
+        permit: Permit,
+        target: PathAndQuery,
+        request: Request<RequestBody>,
+    ) -> Connected {
+        let (host, prefix) = (host_of(&request), prefix(&connecting.info.path, &connecting.dial.path));
+        let uri = uri(prefix, target.path());
+        let (parts, body) = request.into_parts();
+        let words = Words::of_connection(connecting.client, &uri);
+        let mut outgoing = Outgoing::elsewhere(target, host.clone(), parts, body, words);
+        let answer = permit.transport().send(&mut outgoing).await.map_err(failure::of_proxy)?;
+        let authority = permit.transport().authority(answer.target);
+        let links = Links::new(prefix.to_owned(), &host, authority);
+        led_back(answer, permit, links)
+    }
+}
+
+/// The answer as the client should see it: what leads to the target's own paths leads through the proxy.
+fn led_back(answer: Answer, permit: Permit, links: Links) -> Connected {
+    let Answer { mut head, carrier, target } = answer;
+    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(failure::of_proxy(failure::unasked()));
+    }
+    headers::clean_answer(&mut head.headers);
+    head.version = http::Version::HTTP_11;
+    let body = body_of(carrier, permit, target);
+    if let Some(location) = head.headers.get(LOCATION) {
+        if let Some(rewritten) = location.to_str().ok().and_then(|text| links.rewrite(text))
+            && let Ok(value) = HeaderValue::try_from(rewritten)
+        {
+            head.headers.insert(LOCATION, value);
+        }
+        return Ok(Response::from_parts(head, body));
+    }
+    if !is_html(head.headers.get(CONTENT_TYPE)) {
+        return Ok(Response::from_parts(head, body));
+    }
+    let body = LinkedBody::around(body, links, &mut head.headers);
+    Ok(Response::from_parts(head, body))
+}
+
+/// `.../proxy` itself: relative links on the page behind it would lead astray.
+fn is_bare(dial: &Dial, method: &Method) -> bool {
+    dial.manner == Manner::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
+    let uri = request.uri();
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut response = Response::new(ProxyBody::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    // What stood in a request line may stand in a header.
+    if let Ok(location) = HeaderValue::try_from(format!("{}/{query}", uri.path())) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}
+
+/// The path of the proxy itself: what was asked for, less what the target is asked for.
+fn prefix<'a>(asked: &'a str, below: &str) -> &'a str {
+    let below = below.trim_end_matches('/');
+    asked.trim_end_matches('/').strip_suffix(below).unwrap_or(asked)
+}
+
+/// What the client calls us; HTTP/2 says it in the URI.
+fn host_of(request: &Request<RequestBody>) -> HeaderValue {
+    let said = request.headers().get(HOST).cloned();
+    let authority = || HeaderValue::try_from(request.uri().authority()?.as_str()).ok();
+    said.or_else(authority).unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+/// What the target is asked for, as the client would ask for it.
+fn uri(prefix: &str, path: &str) -> HeaderValue {
+    let uri = clean_path(&format!("{prefix}{path}"));
+    HeaderValue::from_bytes(uri.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static("/"))
+}
+
+/// What a refusal says beside its prefix.
+fn bare(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Unreachable { message, .. } => message.clone(),
+        Refusal::CircuitOpen { message, failures, .. } => {
+            format!("{message} (not tried again yet after {failures} failures)")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Headers of a request of our own.
+fn own_headers() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(http::header::USER_AGENT, HeaderValue::from_static("portico"));
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_is_what_the_target_is_not_asked_for() {
+        let proxy = "/api/v1/namespaces/x/pods/p/proxy";
+        for (below, path) in [("", ""), ("/", "/"), ("/a/b", "/a/b"), ("/a/", "/a/")] {
+            assert_eq!(prefix(&format!("{proxy}{path}"), below), proxy, "{path}");
+        }
+    }
+}

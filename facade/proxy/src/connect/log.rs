@@ -1,0 +1,130 @@
+//! A log: a GET of our own, whose text streams as it comes; a kubelet's refusal becomes a Status.
+
+use bytes::BytesMut;
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use http::uri::PathAndQuery;
+use http::{Response, StatusCode};
+use http_body_util::BodyExt;
+use portico_machinery::status::Details;
+use portico_machinery::{Reason, RequestInfo, Status};
+use tokio::time::Instant;
+
+use super::{Connected, Connecting, failure, own_headers};
+use crate::Proxy;
+use crate::body::ProxyBody;
+use crate::handler::body_of;
+use crate::outgoing::Outgoing;
+use crate::transport::{Answer, Permit};
+
+impl Proxy {
+    pub(super) async fn log(
+        &self,
+        connecting: Connecting<'_>,
+        permit: Permit,
+        target: PathAndQuery,
+    ) -> Connected {
+        let transport = permit.transport().clone();
+        let mut request = Outgoing::get(target.clone(), transport.authority(0).clone(), own_headers());
+        let url = || format!("https://{}{target}", transport.authority(0).to_str().unwrap_or_default());
+        let answer = transport.send(&mut request).await.map_err(|error| failure::of_log(&url(), error))?;
+        let Answer { head, carrier, target: index } = answer;
+        let body = body_of(carrier, permit, index);
+        if let Some(location) = head.headers.get(LOCATION).filter(|_| head.status.is_redirection()) {
+            let location = String::from_utf8_lossy(location.as_bytes());
+            return Err(failure::unknown(format!("Get {location:?}: redirects forbidden")));
+        }
+        if !(200..=206).contains(&head.status.as_u16()) {
+            let limits = &self.shared.limits;
+            let body = body.until(Instant::now() + limits.refused_upgrade_deadline);
+            return Err(refusal(head.status, &said(body, limits.refusal_bytes).await, connecting.info));
+        }
+        let mut response = Response::new(body);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        Ok(response)
+    }
+}
+
+/// What a refusal says, as far as it is told; one that breaks off has said what it has said.
+async fn said(mut body: ProxyBody, limit: usize) -> String {
+    let mut text = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        let data = frame.into_data().unwrap_or_default();
+        let room = limit - text.len();
+        text.extend_from_slice(&data[..data.len().min(room)]);
+        if text.len() == limit {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A code of somebody else's and their words, in upstream's.
+fn refusal(code: StatusCode, text: &str, info: &RequestInfo) -> Box<Status> {
+    match code {
+        StatusCode::INTERNAL_SERVER_ERROR => return Box::new(Status::internal(text)),
+        StatusCode::BAD_REQUEST => return Box::new(Status::bad_request(text)),
+        _ => {}
+    }
+    let (reason, message) = words(code, text);
+    let (kind, name) = (info.resource_path(), &info.name);
+    let mut status = Status::failure(reason, format!("{message} ( {kind} {name})"));
+    status.code = code.as_u16();
+    let (group, name) = (info.api_group.clone(), name.clone());
+    Box::new(status.with_details(Details { name, group, kind, ..Details::default() }))
+}
+
+fn words(code: StatusCode, text: &str) -> (Reason, String) {
+    let (reason, message) = match code.as_u16() {
+        401 => (Reason::Unauthorized, "the server has asked for the client to provide credentials"),
+        403 => (Reason::Forbidden, text),
+        404 => (Reason::NotFound, "the server could not find the requested resource"),
+        405 => (Reason::MethodNotAllowed, "the server does not allow this method on the requested resource"),
+        409 => (Reason::Conflict, "the server reported a conflict"),
+        422 => (Reason::Invalid, "the server rejected our request due to an error in our request"),
+        429 => (
+            Reason::TooManyRequests,
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => (Reason::ServiceUnavailable, "the server is currently unable to handle the request"),
+        504 => (
+            Reason::Timeout,
+            "the server was unable to return a response in the time allotted, but may still be processing the request",
+        ),
+        501.. => {
+            let message =
+                format!("an error on the server ({text:?}) has prevented the request from succeeding");
+            return (Reason::InternalError, message);
+        }
+        code => {
+            let message = format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+            return (Reason::Unknown, message);
+        }
+    };
+    (reason, message.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_kubelets_are_told_in_upstreams_words() {
+        let info = RequestInfo::parse("GET", "/api/v1/namespaces/x/pods/p/log", "").unwrap();
+        for (code, reason, message) in [
+            (400, "BadRequest", "no such container"),
+            (500, "InternalError", "Internal error occurred: no such container"),
+            (404, "NotFound", "the server could not find the requested resource ( pods/log p)"),
+            (403, "Forbidden", "no such container ( pods/log p)"),
+            (
+                502,
+                "InternalError",
+                "an error on the server (\"no such container\") has prevented the request from succeeding ( pods/log p)",
+            ),
+        ] {
+            let status = refusal(StatusCode::from_u16(code).unwrap(), "no such container", &info);
+            assert_eq!((status.code, &*status.reason, &*status.message), (code, reason, message));
+        }
+    }
+}

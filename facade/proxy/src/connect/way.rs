@@ -1,0 +1,75 @@
+//! From what the control service says to what is dialled: certificates of kubelets are known here alone.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use portico_kit::dial::Target as Host;
+use portico_machinery::Status;
+use portico_machinery::connect::{Dial, Security, is_global_unicast};
+use portico_machinery::digest::sha256_hex;
+use portico_machinery::route::{Target, Trust};
+use tokio::time::{Instant, timeout};
+
+use crate::Proxy;
+use crate::transport::{Presents, Way};
+
+impl Proxy {
+    /// The way there, and the roots that it names.
+    pub(super) async fn way(&self, dial: &Dial) -> Result<(Way, Option<Bytes>), Box<Status>> {
+        let (trust, presents, server_name, ca) = self.trust(&dial.security);
+        let kubelet = presents == Presents::Kubelet;
+        let kubelets = &self.shared.kubelets;
+        let dial_timeout = if kubelet { kubelets.dial_timeout } else { self.shared.limits.dial_timeout };
+        let mut way =
+            Way { targets: dial.targets.clone(), trust, presents, server_name, http2: false, dial_timeout };
+        if dial.global_unicast {
+            self.look_up(&mut way).await?;
+        }
+        Ok((way, ca))
+    }
+
+    fn trust(&self, security: &Security) -> (Option<Trust>, Presents, String, Option<Bytes>) {
+        let authority = self.shared.kubelets.authority.as_ref().map(|authority| authority.borrow().clone());
+        match (security, authority) {
+            (Security::Plain, _) => (None, Presents::Nothing, String::new(), None),
+            (Security::Kubelet { verify: true }, Some(bundle)) => {
+                let (trust, pem) = (Trust::Bundle(bundle.hash.to_string()), bundle.pem.to_vec());
+                (Some(trust), Presents::Kubelet, String::new(), Some(pem.into()))
+            }
+            (Security::Kubelet { .. }, _) => (Some(Trust::Insecure), Presents::Kubelet, String::new(), None),
+            (Security::Unverified, _) => (Some(Trust::Insecure), Presents::Nothing, String::new(), None),
+            (Security::Verified { roots, server_name }, _) if roots.is_empty() => {
+                (Some(Trust::System), Presents::Nothing, server_name.clone(), None)
+            }
+            (Security::Verified { roots, server_name }, _) => {
+                let trust = Trust::Bundle(sha256_hex(roots));
+                (Some(trust), Presents::Nothing, server_name.clone(), Some(roots.clone()))
+            }
+        }
+    }
+
+    /// Names become addresses, all of which must be global: what was judged is what is dialled. The certificate must
+    /// still be for the name.
+    async fn look_up(&self, way: &mut Way) -> Result<(), Box<Status>> {
+        let refused = |why: String| Box::new(Status::bad_request(why));
+        let until = Instant::now() + way.dial_timeout;
+        let mut found = Vec::new();
+        for Target { host, port } in &way.targets {
+            let name = Host::new(host.clone(), *port);
+            let looking = self.shared.connector.resolve(&name, until);
+            let addresses = timeout(way.dial_timeout, looking).await;
+            let addresses = addresses
+                .map_err(|_| refused(format!("lookup {host}: timed out")))?
+                .map_err(|error| refused(error.to_string()))?;
+            if !addresses.iter().all(|address| is_global_unicast(address.ip())) {
+                return Err(refused("address not allowed".to_owned()));
+            }
+            if host.parse::<IpAddr>().is_err() {
+                way.server_name.clone_from(host);
+            }
+            found.extend(addresses.iter().map(|a| Target { host: a.ip().to_string(), port: a.port() }));
+        }
+        way.targets = found;
+        Ok(())
+    }
+}

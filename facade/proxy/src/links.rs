@@ -1,0 +1,126 @@
+//! Links in what a proxied target answers: absolute paths, and URLs of the target itself, lead through the proxy.
+//!
+//! Upstream's rule. Links to other hosts and relative ones stay as they are.
+
+mod body;
+mod html;
+
+pub(crate) use body::LinkedBody;
+
+use http::HeaderValue;
+use portico_machinery::connect::clean_path;
+
+/// Where links should lead.
+#[derive(Clone, Debug)]
+pub(crate) struct Links {
+    /// The path of the proxy, without a slash at its end.
+    prefix: String,
+    /// What the client calls us.
+    host: String,
+    /// What was dialled, `host:port`.
+    authority: String,
+}
+
+/// A link in its parts; `rest` is query and fragment.
+struct Link<'a> {
+    scheme: &'a str,
+    host: &'a str,
+    path: &'a str,
+    rest: &'a str,
+}
+
+impl Links {
+    pub(crate) fn new(prefix: String, host: &HeaderValue, authority: &HeaderValue) -> Self {
+        let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        Self { prefix, host: text(host), authority: text(authority) }
+    }
+
+    /// The link as it should be; nothing when it is right as it is.
+    pub(crate) fn rewrite(&self, link: &str) -> Option<String> {
+        let Link { scheme, host, path, rest } = Link::parse(link)?;
+        let ours = !host.is_empty() && host == self.host;
+        if !host.is_empty() && !ours && !self.is_target(scheme, host) || !path.starts_with('/') {
+            return None;
+        }
+        // A URL under the name that the client uses keeps it; any other becomes a path.
+        let origin = if ours { &link[..link.len() - path.len() - rest.len()] } else { "" };
+        let path = match path.strip_prefix(&self.prefix) {
+            Some(_) => path.to_owned(),
+            None => clean_path(&format!("{}{path}", self.prefix)),
+        };
+        let rewritten = format!("{origin}{path}{rest}");
+        (rewritten != link).then_some(rewritten)
+    }
+
+    /// Whether this is what was dialled; the scheme's own port need not be said.
+    fn is_target(&self, scheme: &str, host: &str) -> bool {
+        let usual = if scheme == "https" { ":443" } else { ":80" };
+        host == self.authority || self.authority.strip_suffix(usual) == Some(host)
+    }
+}
+
+impl<'a> Link<'a> {
+    /// Nothing for what is no link to a place on a host (`mailto:`, `javascript:`, `data:`).
+    fn parse(link: &'a str) -> Option<Self> {
+        let end = link.find(['?', '#']).unwrap_or(link.len());
+        let (place, rest) = link.split_at(end);
+        let (scheme, after) = match place.split_once("://") {
+            Some((scheme, after)) if !scheme.contains('/') => (scheme, Some(after)),
+            _ => ("", place.strip_prefix("//")),
+        };
+        let Some(after) = after else {
+            return (!place.split('/').next().unwrap_or_default().contains(':')).then_some(Self {
+                scheme: "",
+                host: "",
+                path: place,
+                rest,
+            });
+        };
+        let (host, path) = after.split_at(after.find('/').unwrap_or(after.len()));
+        Some(Self { scheme, host, path, rest })
+    }
+}
+
+/// `text/html`, with whatever parameters.
+pub(crate) fn is_html(media_type: Option<&HeaderValue>) -> bool {
+    let essence = media_type.and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
+    essence.is_some_and(|essence| essence.trim() == "text/html")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn links() -> Links {
+        let value = HeaderValue::from_static;
+        Links::new("/api/v1/pods/p/proxy".to_owned(), &value("k8s:6443"), &value("10.0.0.1:80"))
+    }
+
+    #[test]
+    fn links_to_the_target_lead_through_the_proxy() {
+        let proxy = "/api/v1/pods/p/proxy";
+        for (link, want) in [
+            ("/a", Some(format!("{proxy}/a"))),
+            ("/", Some(format!("{proxy}/"))),
+            ("/a/?x=/y#z", Some(format!("{proxy}/a/?x=/y#z"))),
+            ("/a/../b/", Some(format!("{proxy}/b/"))),
+            ("http://10.0.0.1:80/a", Some(format!("{proxy}/a"))),
+            ("http://10.0.0.1/a", Some(format!("{proxy}/a"))),
+            ("//10.0.0.1:80/a", Some(format!("{proxy}/a"))),
+            ("https://k8s:6443/a", Some(format!("https://k8s:6443{proxy}/a"))),
+            ("/api/v1/pods/p/proxy/a", None),
+            ("http://10.0.0.1/api/v1/pods/p/proxy/a", Some(format!("{proxy}/a"))),
+            ("https://10.0.0.1/a", None),
+            ("https://other/a", None),
+            ("http://10.0.0.1:80", None),
+            ("a/b", None),
+            ("?x", None),
+            ("#top", None),
+            ("", None),
+            ("mailto:a@b", None),
+            ("javascript:/x", None),
+        ] {
+            assert_eq!(links().rewrite(link), want, "{link}");
+        }
+    }
+}

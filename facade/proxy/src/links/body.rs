@@ -1,0 +1,156 @@
+//! A page on its way to the client, its links led back as it streams; compressed pages are taken apart and put together.
+
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::{GzDecoder, GzEncoder};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
+use http_body::{Body, Frame};
+
+use super::Links;
+use super::html::Html;
+use crate::body::{BoxError, ProxyBody};
+
+/// Compressed bytes that are taken apart at once: what they become is bounded by a thousand times as much.
+const PIECE: usize = 1024;
+
+#[derive(Debug)]
+enum Coding {
+    Identity,
+    Gzip(Box<(GzDecoder<Vec<u8>>, GzEncoder<Vec<u8>>)>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct LinkedBody {
+    inner: ProxyBody,
+    html: Html,
+    coding: Coding,
+    ended: bool,
+}
+
+impl LinkedBody {
+    /// Around this page; its length is not known any more. A page in an encoding that is not known here stays as it is.
+    pub(crate) fn around(inner: ProxyBody, links: Links, headers: &mut HeaderMap) -> ProxyBody {
+        let coding = match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
+            None | Some(b"") => Coding::Identity,
+            Some(b"gzip") => {
+                let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                Coding::Gzip(Box::new((GzDecoder::new(Vec::new()), encoder)))
+            }
+            Some(_) => return inner,
+        };
+        if inner.is_end_stream() {
+            // To a HEAD, or an empty page.
+            return inner;
+        }
+        headers.remove(CONTENT_LENGTH);
+        ProxyBody::linked(Self { inner, html: Html::new(links), coding, ended: false })
+    }
+
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        while !self.ended {
+            let out = match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.coding.push(&mut self.html, &data),
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                None => {
+                    self.ended = true;
+                    self.coding.finish(&mut self.html)
+                }
+            };
+            match out {
+                Ok(out) if out.is_empty() => {}
+                Ok(out) => return Poll::Ready(Some(Ok(Frame::data(out.into())))),
+                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+impl Coding {
+    fn push(&mut self, html: &mut Html, data: &[u8]) -> io::Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(data.len());
+        match self {
+            Self::Identity => html.push(data, &mut out),
+            Self::Gzip(both) => {
+                let (decoder, encoder) = &mut **both;
+                for piece in data.chunks(PIECE) {
+                    decoder.write_all(piece)?;
+                    decoder.flush()?;
+                    let mut page = Vec::new();
+                    html.push(&std::mem::take(decoder.get_mut()), &mut page);
+                    encoder.write_all(&page)?;
+                }
+                encoder.flush()?;
+                out.append(encoder.get_mut());
+            }
+        }
+        Ok(out)
+    }
+
+    fn finish(&mut self, html: &mut Html) -> io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        match self {
+            Self::Identity => html.finish(&mut out),
+            Self::Gzip(both) => {
+                let (decoder, encoder) = &mut **both;
+                decoder.try_finish()?;
+                let mut page = Vec::new();
+                html.push(&std::mem::take(decoder.get_mut()), &mut page);
+                html.finish(&mut page);
+                encoder.write_all(&page)?;
+                encoder.try_finish()?;
+                out.append(encoder.get_mut());
+            }
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use http::HeaderValue;
+    use http_body_util::BodyExt;
+
+    use super::super::tests::links;
+    use super::*;
+
+    async fn through(page: Vec<u8>, coding: Option<&'static str>) -> (HeaderMap, Vec<u8>) {
+        let mut headers = HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from(page.len()))]);
+        headers.extend(coding.map(|coding| (CONTENT_ENCODING, HeaderValue::from_static(coding))));
+        let body = LinkedBody::around(ProxyBody::full(page), links(), &mut headers);
+        (headers, body.collect().await.unwrap().to_bytes().to_vec())
+    }
+
+    #[tokio::test]
+    async fn pages_are_led_back_plain_and_compressed() {
+        let (page, want) = (r#"<a href="/x">x</a>"#, r#"<a href="/api/v1/pods/p/proxy/x">x</a>"#);
+        let (headers, body) = through(page.into(), None).await;
+        assert_eq!(String::from_utf8(body).unwrap(), want);
+        assert!(!headers.contains_key(CONTENT_LENGTH));
+
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(page.as_bytes()).unwrap();
+        let (_, body) = through(encoder.finish().unwrap(), Some("gzip")).await;
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&body[..]).read_to_string(&mut text).unwrap();
+        assert_eq!(text, want);
+
+        let (headers, body) = through(page.into(), Some("br")).await;
+        assert_eq!(body, page.as_bytes(), "what cannot be read stays as it is");
+        assert!(headers.contains_key(CONTENT_LENGTH));
+    }
+}

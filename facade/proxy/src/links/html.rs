@@ -1,0 +1,290 @@
+//! Just enough HTML to find links in tags while a page streams: no tree, no entities, bounded memory.
+//!
+//! Attributes that hold links are upstream's list. Comments and the text of scripts and the like are no tags.
+
+use super::Links;
+
+/// A tag that is longer passes as it is.
+const MAX_TAG: usize = 64 * 1024;
+const COMMENT: &[u8] = b"<!--";
+const COMMENT_END: &[u8] = b"-->";
+/// Elements whose content is text up to their own end tag.
+const RAW: [&str; 9] =
+    ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript"];
+
+/// The attributes of an element that hold links.
+fn attributes(element: &[u8]) -> &'static [&'static str] {
+    const TABLE: [(&str, &[&str]); 22] = [
+        ("a", &["href"]),
+        ("applet", &["codebase"]),
+        ("area", &["href"]),
+        ("audio", &["src"]),
+        ("base", &["href"]),
+        ("blockquote", &["cite"]),
+        ("body", &["background"]),
+        ("button", &["formaction"]),
+        ("command", &["icon"]),
+        ("del", &["cite"]),
+        ("embed", &["src"]),
+        ("form", &["action"]),
+        ("frame", &["longdesc", "src"]),
+        ("head", &["profile"]),
+        ("html", &["manifest"]),
+        ("iframe", &["longdesc", "src"]),
+        ("img", &["longdesc", "src", "usemap"]),
+        ("input", &["src", "usemap", "formaction"]),
+        ("ins", &["cite"]),
+        ("link", &["href"]),
+        ("object", &["classid", "codebase", "data", "usemap"]),
+        ("q", &["cite"]),
+    ];
+    const MORE: [(&str, &[&str]); 3] =
+        [("script", &["src"]), ("source", &["src"]), ("video", &["poster", "src"])];
+    let mut rows = TABLE.iter().chain(&MORE);
+    rows.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(element)).map_or(&[], |(_, names)| names)
+}
+
+/// Where in the page we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Text,
+    Comment,
+    /// In an element of [`RAW`].
+    Raw(&'static str),
+}
+
+/// A page on its way through.
+#[derive(Debug)]
+pub(super) struct Html {
+    links: Links,
+    place: Place,
+    /// The beginning of what cannot be told yet.
+    pending: Vec<u8>,
+}
+
+impl Html {
+    pub(super) fn new(links: Links) -> Self {
+        Self { links, place: Place::Text, pending: Vec::new() }
+    }
+
+    /// Takes more of the page, and gives what is settled.
+    pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
+        self.pending.extend_from_slice(data);
+        let page = std::mem::take(&mut self.pending);
+        let mut rest = page.as_slice();
+        while let Some(taken) = self.step(rest, out) {
+            rest = &rest[taken..];
+        }
+        self.pending = rest.to_vec();
+    }
+
+    /// The page is complete.
+    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut self.pending);
+    }
+
+    /// How much of this is settled now; nothing when more must be seen.
+    fn step(&mut self, page: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        if page.is_empty() {
+            return None;
+        }
+        match self.place {
+            Place::Text => self.text(page, out),
+            Place::Comment => Some(self.up_to(COMMENT_END, page, out)).filter(|taken| *taken > 0),
+            Place::Raw(name) => {
+                let end = format!("</{name}");
+                Some(self.up_to(end.as_bytes(), page, out)).filter(|taken| *taken > 0)
+            }
+        }
+    }
+
+    /// Up to the mark that ends this place, or to where the mark may begin.
+    fn up_to(&mut self, mark: &[u8], page: &[u8], out: &mut Vec<u8>) -> usize {
+        let found = page.windows(mark.len()).position(|window| window.eq_ignore_ascii_case(mark));
+        let taken = match found {
+            Some(at) => {
+                self.place = Place::Text;
+                at + mark.len()
+            }
+            None => page.len().saturating_sub(mark.len() - 1),
+        };
+        out.extend_from_slice(&page[..taken]);
+        taken
+    }
+
+    fn text(&mut self, page: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+        let at = page.iter().position(|byte| *byte == b'<').unwrap_or(page.len());
+        if at > 0 {
+            out.extend_from_slice(&page[..at]);
+            return Some(at);
+        }
+        if page.starts_with(COMMENT) {
+            self.place = Place::Comment;
+            out.extend_from_slice(COMMENT);
+            return Some(COMMENT.len());
+        }
+        if COMMENT.starts_with(page) {
+            return None;
+        }
+        if !page[1].is_ascii_alphabetic() {
+            out.push(b'<');
+            return Some(1);
+        }
+        match tag_end(page) {
+            Some(end) => {
+                self.tag(&page[..end], out);
+                Some(end)
+            }
+            None if page.len() > MAX_TAG => {
+                out.extend_from_slice(page);
+                Some(page.len())
+            }
+            None => None,
+        }
+    }
+
+    fn tag(&mut self, tag: &[u8], out: &mut Vec<u8>) {
+        let name_end = 1 + tag[1..].iter().take_while(|byte| !ends_name(**byte)).count();
+        let name = &tag[1..name_end];
+        if let Some(raw) = RAW.iter().find(|raw| raw.as_bytes().eq_ignore_ascii_case(name)) {
+            self.place = Place::Raw(raw);
+        }
+        let wanted = attributes(name);
+        let mut copied = 0;
+        for (attribute, value) in (Attributes { tag, at: name_end }) {
+            let held =
+                wanted.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(&tag[attribute.clone()]));
+            let link = std::str::from_utf8(&tag[value.clone()]).ok().filter(|_| held);
+            if let Some(rewritten) = link.and_then(|link| self.links.rewrite(link.trim())) {
+                out.extend_from_slice(&tag[copied..value.start]);
+                out.extend_from_slice(rewritten.as_bytes());
+                copied = value.end;
+            }
+        }
+        out.extend_from_slice(&tag[copied..]);
+    }
+}
+
+fn ends_name(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
+}
+
+/// Behind the `>` that ends a tag; one between quotes does not.
+fn tag_end(tag: &[u8]) -> Option<usize> {
+    let mut quote = None;
+    let mut value = false;
+    for (at, byte) in tag.iter().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return Some(at + 1),
+            (None, b'"' | b'\'') if value => quote = Some(*byte),
+            (None, byte) => value = *byte == b'=' || (value && byte.is_ascii_whitespace()),
+            (Some(open), byte) if open == *byte => (quote, value) = (None, false),
+            (Some(_), _) => {}
+        }
+    }
+    None
+}
+
+type Range = std::ops::Range<usize>;
+
+/// Names and values of a tag's attributes, as ranges of the tag; those without a value are passed over.
+struct Attributes<'a> {
+    tag: &'a [u8],
+    at: usize,
+}
+
+impl Attributes<'_> {
+    fn skip(&mut self, skipped: impl Fn(u8) -> bool) -> Range {
+        let start = self.at;
+        while self.tag.get(self.at).is_some_and(|byte| skipped(*byte)) {
+            self.at += 1;
+        }
+        start..self.at
+    }
+
+    fn value(&mut self) -> Range {
+        match self.tag.get(self.at) {
+            Some(&quote @ (b'"' | b'\'')) => {
+                self.at += 1;
+                let value = self.skip(|byte| byte != quote);
+                self.at += 1;
+                value
+            }
+            _ => self.skip(|byte| !byte.is_ascii_whitespace() && byte != b'>'),
+        }
+    }
+}
+
+impl Iterator for Attributes<'_> {
+    type Item = (Range, Range);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            self.skip(|byte| byte.is_ascii_whitespace() || byte == b'/');
+            if self.tag.get(self.at).is_none_or(|byte| *byte == b'>') {
+                return None;
+            }
+            let name = self.skip(|byte| !ends_name(byte) && byte != b'=');
+            self.skip(|byte| byte.is_ascii_whitespace());
+            if self.tag.get(self.at) == Some(&b'=') {
+                self.at += 1;
+                self.skip(|byte| byte.is_ascii_whitespace());
+                return Some((name, self.value()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::links;
+    use super::*;
+
+    fn through(pieces: &[&[u8]]) -> String {
+        let (mut html, mut out) = (Html::new(links()), Vec::new());
+        pieces.iter().for_each(|piece| html.push(piece, &mut out));
+        html.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    const PAGE: &str = r#"<!DOCTYPE html><html><!-- <a href="/no"> --><head><link rel=x href=/css/a.css>
+<script src="/a.js">var x = '<a href="/no">';</script></head><BODY Background='/b.png'>
+<a title="a > b" href="/x?a=1&amp;b=2">1 < 2</a> <a href="other">o</a><a href = "http://10.0.0.1/y/">y</a>
+<img src="/i.png"/><input formaction="/f" disabled><p cite="/no">p</p><a href="https://e.org/">e</a></BODY></html>"#;
+
+    #[test]
+    fn links_in_tags_are_led_back_and_nothing_else_changes() {
+        let prefix = "/api/v1/pods/p/proxy";
+        let mut want = PAGE.to_owned();
+        for link in ["/css/a.css", "/a.js", "/b.png", "/x?a=1", "/i.png", "/f\""] {
+            want = want.replace(link, &format!("{prefix}{link}"));
+        }
+        want = want.replace("http://10.0.0.1/y/", &format!("{prefix}/y/"));
+        assert_eq!(through(&[PAGE.as_bytes()]), want);
+    }
+
+    #[test]
+    fn an_endless_tag_is_not_kept() {
+        let page = format!("<a {}", "x".repeat(MAX_TAG));
+        let (mut html, mut out) = (Html::new(links()), Vec::new());
+        html.push(page.as_bytes(), &mut out);
+        assert_eq!((out.len(), html.pending.len()), (page.len(), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_where_a_page_is_cut(first in 0usize..600, second in 0usize..600) {
+            let (a, b) = (first.min(second).min(PAGE.len()), first.max(second).min(PAGE.len()));
+            let page = PAGE.as_bytes();
+            prop_assert_eq!(through(&[&page[..a], &page[a..b], &page[b..]]), through(&[page]));
+        }
+
+        #[test]
+        fn what_holds_no_link_passes_unchanged(page in "[<>a-c=\"' /!-]{0,60}") {
+            let page = page.replace("=", "");
+            prop_assert_eq!(through(&[page.as_bytes()]), page);
+        }
+    }
+}

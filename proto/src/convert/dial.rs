@@ -1,0 +1,108 @@
+//! Where a connection leads.
+
+use portico_machinery::connect::{Dial, Manner, Security};
+use portico_machinery::route::Target;
+
+use crate::objects as pb;
+
+impl From<Dial> for pb::Dial {
+    fn from(dial: Dial) -> Self {
+        let Dial { targets, security, path, query, manner, global_unicast } = dial;
+        let (security, roots, server_name) = match security {
+            Security::Plain => (pb::Security::Plain, bytes::Bytes::new(), String::new()),
+            Security::Kubelet { verify: true } => (pb::Security::Kubelet, bytes::Bytes::new(), String::new()),
+            Security::Kubelet { verify: false } => {
+                (pb::Security::KubeletUnverified, bytes::Bytes::new(), String::new())
+            }
+            Security::Unverified => (pb::Security::Unverified, bytes::Bytes::new(), String::new()),
+            Security::Verified { roots, server_name } => (pb::Security::Verified, roots, server_name),
+        };
+        let manner = match manner {
+            Manner::Proxy => pb::Manner::Proxy,
+            Manner::Log => pb::Manner::Log,
+            Manner::Upgrade => pb::Manner::Upgrade,
+        };
+        let address = |target: Target| pb::Address { host: target.host, port: target.port.into() };
+        Self {
+            addresses: targets.into_iter().map(address).collect(),
+            security: security.into(),
+            roots,
+            server_name,
+            path,
+            query,
+            manner: manner.into(),
+            global_unicast,
+        }
+    }
+}
+
+/// A message that says less than is needed to dial, or what this build does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the control service says in no known way what to dial: {0}")]
+pub struct InvalidDial(&'static str);
+
+impl TryFrom<pb::Dial> for Dial {
+    type Error = InvalidDial;
+
+    fn try_from(dial: pb::Dial) -> Result<Self, InvalidDial> {
+        let security = match dial.security() {
+            pb::Security::Unspecified => return Err(InvalidDial("security")),
+            pb::Security::Plain => Security::Plain,
+            pb::Security::Kubelet => Security::Kubelet { verify: true },
+            pb::Security::KubeletUnverified => Security::Kubelet { verify: false },
+            pb::Security::Unverified => Security::Unverified,
+            pb::Security::Verified => {
+                Security::Verified { roots: dial.roots.clone(), server_name: dial.server_name.clone() }
+            }
+        };
+        let manner = match dial.manner() {
+            pb::Manner::Unspecified => return Err(InvalidDial("manner")),
+            pb::Manner::Proxy => Manner::Proxy,
+            pb::Manner::Log => Manner::Log,
+            pb::Manner::Upgrade => Manner::Upgrade,
+        };
+        let target = |address: pb::Address| match u16::try_from(address.port) {
+            Ok(port) if port > 0 && !address.host.is_empty() => Ok(Target { host: address.host, port }),
+            _ => Err(InvalidDial("address")),
+        };
+        let targets = dial.addresses.into_iter().map(target).collect::<Result<Vec<_>, _>>()?;
+        if targets.is_empty() {
+            return Err(InvalidDial("address"));
+        }
+        let (path, query, global_unicast) = (dial.path, dial.query, dial.global_unicast);
+        Ok(Self { targets, security, path, query, manner, global_unicast })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dial_survives_the_wire_and_nothing_less_is_dialled() {
+        let whole = Dial {
+            targets: vec![Target { host: "10.0.0.1".to_owned(), port: 10250 }],
+            security: Security::Plain,
+            path: "/a b/".to_owned(),
+            query: "x=1".to_owned(),
+            manner: Manner::Log,
+            global_unicast: true,
+        };
+        let verified = Security::Verified { roots: "pem".into(), server_name: "x".to_owned() };
+        for security in [
+            Security::Plain,
+            Security::Kubelet { verify: true },
+            Security::Kubelet { verify: false },
+            Security::Unverified,
+            verified,
+        ] {
+            for manner in [Manner::Proxy, Manner::Log, Manner::Upgrade] {
+                let dial = Dial { security: security.clone(), manner, ..whole.clone() };
+                assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
+            }
+        }
+        assert!(Dial::try_from(pb::Dial::default()).is_err());
+        let nowhere = Dial { targets: Vec::new(), ..whole };
+        assert_eq!(Dial::try_from(pb::Dial::from(nowhere)), Err(InvalidDial("address")));
+    }
+}
