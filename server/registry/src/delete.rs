@@ -9,7 +9,7 @@ use portico_machinery::{GroupResource, Object, Status, time};
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
-use crate::options::{DeleteOptions, Propagation};
+use crate::options::{DeleteOptions, Preconditions, Propagation};
 use crate::registry::{Deleted, Inner};
 use crate::served::Served;
 use crate::stored::{self, Stored};
@@ -42,7 +42,8 @@ impl Inner {
         }
         loop {
             let current = self.get(served, namespace, name).await?;
-            check_preconditions(served, &current, options)?;
+            let found = (current.value.uid(), &*current.revision.to_string());
+            check_preconditions(served, name, found, &options.preconditions)?;
             let outcome = decide(served, &current, options, self.moment());
             if let Some(deleted) = self.carry_out(served, &current, outcome, options.dry_run).await? {
                 return Ok(deleted);
@@ -90,24 +91,25 @@ impl Inner {
     }
 }
 
-fn check_preconditions(served: &Served, current: &Record, options: &DeleteOptions) -> Result<()> {
-    let conflict = |why: String| {
+/// Whether the object of this name is still the one that the caller means.
+pub(crate) fn check_preconditions(
+    served: &Served,
+    name: &str,
+    (uid, revision): (&str, &str),
+    wanted: &Preconditions,
+) -> Result<()> {
+    let conflict = |what: &str, wanted: &str, found: &str, happened: &str| {
         let kind = GroupResource::new(&served.info.gvk.group, &served.info.gvk.kind);
-        Err(Box::new(Status::conflict(&kind, current.key.name(), &why)))
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"
+        );
+        Err(Box::new(Status::conflict(&kind, name, &why)))
     };
-    let uid = current.value.uid();
-    if let Some(wanted) = options.preconditions.uid.as_deref().filter(|wanted| *wanted != uid) {
-        return conflict(format!(
-            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
-        ));
+    if let Some(wanted) = wanted.uid.as_deref().filter(|wanted| *wanted != uid) {
+        return conflict("UID", wanted, uid, "deleted and then recreated");
     }
-    let revision = current.revision.to_string();
-    if let Some(wanted) =
-        options.preconditions.resource_version.as_deref().filter(|wanted| *wanted != revision)
-    {
-        return conflict(format!(
-            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({revision}). The object might have been modified"
-        ));
+    if let Some(wanted) = wanted.resource_version.as_deref().filter(|wanted| *wanted != revision) {
+        return conflict("ResourceVersion", wanted, revision, "modified");
     }
     Ok(())
 }

@@ -6,10 +6,11 @@ use portico_store::{Txn, TxnError};
 use crate::Result;
 use crate::registry::Inner;
 use crate::served::Served;
-use crate::{draft, failure};
+use crate::{draft, failure, stored};
 
 impl Inner {
-    /// Puts what `change` makes of an object in its place; tried again when somebody was faster.
+    /// Puts what `change` makes of an object in its place; tried again when somebody was faster. The answer is what is
+    /// there then, with its revision.
     pub(crate) async fn modify(
         &self,
         served: &Served,
@@ -29,7 +30,7 @@ impl Inner {
             let value = draft::encode(served, &mut object)?;
             let (key, revision) = (current.record().key.clone(), current.record().revision);
             match self.commit(Txn::update(key, revision, value)).await {
-                Ok(_) => return Ok(object),
+                Ok(record) => return Ok(stored::decode(&record)),
                 Err(TxnError::Conflict { .. }) => {}
                 Err(TxnError::NotFound { .. }) => {
                     return Err(Box::new(Status::not_found(&served.resource, name)));

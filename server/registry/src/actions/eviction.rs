@@ -11,6 +11,7 @@ use portico_machinery::{GroupResource, Object, Status, time};
 use super::binding::{created, set_condition};
 use super::{Acting, Action, Asked, Outcome};
 use crate::Result;
+use crate::delete::check_preconditions;
 use crate::options::DeleteOptions;
 use crate::served::Served;
 use crate::stored;
@@ -24,27 +25,69 @@ impl Action for Eviction {
     }
 }
 
+/// How often the eviction of a pod that no budget guards is tried again because the pod changed meanwhile.
+const TRIES: usize = 20;
+
 async fn evict(asked: Asked<'_>) -> Result<Outcome> {
     if asked.body.name() != asked.place.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
     }
-    let mut options = delete_options(&asked)?;
-    let Asked { inner, served, place, .. } = &asked;
-    let record = inner.get(served, place.namespace, place.name).await?;
-    let pod = stored::decode(&record);
-    if !ignores_budgets(&pod) {
-        spare(&asked, &pod, &mut options).await?;
+    let options = delete_options(&asked)?;
+    let mut tries = 1;
+    let pod = loop {
+        let pod =
+            stored::decode(&*asked.inner.get(asked.served, asked.place.namespace, asked.place.name).await?);
+        if !ignores_budgets(&pod) {
+            break pod;
+        }
+        let pending = pod.str_at("status.phase") == "Pending" && pod.deletion_timestamp().is_none();
+        let judged = if pending { as_judged(&options, &pod) } else { options.clone() };
+        match remove(&asked, judged).await {
+            Err(status) if overtaken(&status, &options) && tries < TRIES => tries += 1,
+            removed => return removed.map(|()| Outcome::Said(created())),
+        }
+    };
+    match spare(&asked, &pod, options.dry_run).await? {
+        None => remove(&asked, options).await?,
+        Some(budget) => remove(&asked, as_judged(&options, &pod)).await.map_err(|status| {
+            if overtaken(&status, &options) { Box::new(budget::in_progress(&budget)) } else { status }
+        })?,
+    }
+    Ok(Outcome::Said(created()))
+}
+
+/// Only the pod as it was judged: one that became ready meanwhile is asked for again.
+fn as_judged(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
+    let mut options = options.clone();
+    options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
+    options
+}
+
+/// Whether the pod is another than the one that was judged, and the caller did not ask for just that one.
+fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
+    status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
+}
+
+/// Says in the pod why it goes, and deletes it as that left it.
+async fn remove(asked: &Asked<'_>, mut options: DeleteOptions) -> Result<()> {
+    let Asked { inner, served, place, .. } = asked;
+    if !options.dry_run {
         let now = time::rfc3339(inner.moment().now);
         let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
-        inner
-            .modify(served, place.namespace, place.name, options.dry_run, |pod| {
+        let marked = inner
+            .modify(served, place.namespace, place.name, false, |pod| {
+                let found = (pod.uid(), pod.resource_version());
+                check_preconditions(served, place.name, found, &options.preconditions)?;
                 set_condition(pod, "DisruptionTarget", Some(why), &now);
                 Ok(())
             })
             .await?;
+        if let Some(revision) = &mut options.preconditions.resource_version {
+            marked.resource_version().clone_into(revision);
+        }
     }
     inner.delete(served, place.namespace, place.name, &options).await?;
-    Ok(Outcome::Said(created()))
+    Ok(())
 }
 
 /// The body's options; they and the query must agree on whether it is a dry run.
@@ -68,13 +111,14 @@ fn ignores_budgets(pod: &Object) -> bool {
         || pod.deletion_timestamp().is_some()
 }
 
-/// Asks the budget that covers the pod, and charges it.
-async fn spare(asked: &Asked<'_>, pod: &Object, options: &mut DeleteOptions) -> Result<()> {
+/// Asks the budget that covers the pod, and charges it; the budget's name when it lets the pod go uncounted because the
+/// pod is not ready.
+async fn spare(asked: &Asked<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
     let Asked { inner, place, .. } = asked;
     let budgets = inner.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
     let covering = covering(asked, &budgets, pod).await?;
     let budget = match covering.as_slice() {
-        [] => return Ok(()),
+        [] => return Ok(None),
         [one] => one,
         _ => {
             let mut status = Status::failure(
@@ -86,17 +130,15 @@ async fn spare(asked: &Asked<'_>, pod: &Object, options: &mut DeleteOptions) -> 
         }
     };
     if !is_ready(pod) && budget::spares_unready(budget) {
-        // Only as it was judged: a pod that became ready meanwhile is asked for again.
-        options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
-        return Ok(());
+        return Ok(Some(budget.name().to_owned()));
     }
     let now = time::rfc3339(inner.moment().now);
     inner
-        .modify(&budgets, place.namespace, budget.name(), options.dry_run, |budget| {
+        .modify(&budgets, place.namespace, budget.name(), dry_run, |budget| {
             budget::charge(budget, place.name, &now)
         })
         .await?;
-    Ok(())
+    Ok(None)
 }
 
 /// Budgets whose selector takes the pod; those that cannot be read take nothing.

@@ -6,6 +6,7 @@ mod access;
 mod apiservices;
 mod defaults_of_others;
 mod deletions;
+mod evictions;
 mod harness;
 mod lists;
 mod namespaces;

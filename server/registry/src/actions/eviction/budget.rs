@@ -23,8 +23,7 @@ pub(super) fn spares_unready(budget: &Object) -> bool {
 pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
     let name = budget.name().to_owned();
     if number(budget, "observedGeneration") < budget.generation() {
-        let text = format!("The disruption budget {name} is still being processed by the server.");
-        return Err(Box::new(too_many(text).with_retry_after(10)));
+        return Err(Box::new(in_progress(&name)));
     }
     let allowed = number(budget, "disruptionsAllowed");
     let forbidden = |why: &str| {
@@ -46,6 +45,12 @@ pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
     }
     budget.set(&["status", "disruptedPods", pod], now);
     Ok(())
+}
+
+/// 429: ask again once the budget has seen what is happening.
+pub(super) fn in_progress(name: &str) -> Status {
+    let text = format!("The disruption budget {name} is still being processed by the server.");
+    too_many(text).with_retry_after(10)
 }
 
 /// 429 with the budget's own words as the cause.
