@@ -12,6 +12,7 @@ use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
 use portico_auth::authz::{Decider, Deciding, Mode, Rbac, Relations, of_modes};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
+use portico_machinery::Attributes;
 use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
 
 use super::*;
@@ -96,7 +97,8 @@ impl Decider for Nobody {
 impl Rig {
     fn chain(&self) -> impl Handler + use<> {
         let metrics = RequestMetrics::new(&self.registry);
-        let tokens = "good,alice,1\nmaster,root,2,\"system:masters\"\n";
+        let tokens =
+            "good,alice,1\nmaster,root,2,\"system:masters\"\nnode,system:node:n,3,\"system:nodes\"\n";
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
         let union = Union::default().with_tokens(tokens).with_anonymous(true);
         let union = Arc::new(ArcSwap::from_pointee(union));
@@ -205,6 +207,9 @@ async fn each_filter_does_its_part() {
         ("GET /x", &["Audit-ID: abc"], 200, "stub", "audit-id", "abc"),
         ("GET /x", &[], 200, "stub", "cache-control", "no-cache, private"),
         ("GET /x", &[], 200, "stub", "strict-transport-security", "max-age=1; preload"),
+        ("GET /api/v1/namespaces/a/secrets/s", &["Authorization: Bearer node"], 503, "the control service is not available", "", ""),
+        ("GET /api/v1/namespaces/a/secrets", &["Authorization: Bearer node"], 403, "No Object name found", "", ""),
+        ("GET /api/v1/nodes/n", &["Authorization: Bearer node"], 200, "stub", "", ""),
         ("GET /own-cache", &[], 200, "", "cache-control", "public"),
         ("GET /panic", &[], 500, "This request caused apiserver to panic.", "x-content-type-options", "nosniff"),
         ("GET /api/v1/watch", &[], 500, "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo", "", ""),

@@ -6,6 +6,7 @@ use portico_machinery::{GroupResource, Object, Status, time};
 
 use super::{Acting, Action, Asked, Outcome};
 use crate::Result;
+use crate::registry::Part;
 
 /// `POST pods/p/binding` and `POST bindings`.
 pub(super) struct Binding;
@@ -16,9 +17,14 @@ impl Action for Binding {
     }
 }
 
-async fn bind(asked: Asked<'_>) -> Result<Outcome> {
-    let (binding, place) = (&asked.body, asked.place);
+async fn bind(mut asked: Asked<'_>) -> Result<Outcome> {
+    let place = asked.place;
     let collection = place.name.is_empty();
+    if !collection {
+        let part = Part::Subresource("binding");
+        asked.inner.shape(asked.served, part, &mut asked.body, None).await?;
+    }
+    let binding = &asked.body;
     if !collection && binding.name() != place.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
     }

@@ -13,6 +13,7 @@ mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod tolerations;
+mod topology_labels;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -92,7 +93,7 @@ pub(crate) trait Plugin: Send + Sync {
 }
 
 /// All plugins, in order. ResourceQuota comes behind them, with the transaction.
-const PLUGINS: [&dyn Plugin; 11] = [
+const PLUGINS: [&dyn Plugin; 12] = [
     &limit_ranger::LimitRanger,
     &service_account::ServiceAccount,
     &node_taints::TaintNodesByCondition,
@@ -104,6 +105,7 @@ const PLUGINS: [&dyn Plugin; 11] = [
     &claim_resize::PersistentVolumeClaimResize,
     &runtime_class::RuntimeClass,
     &default_class::INGRESS,
+    &topology_labels::PodTopologyLabels,
 ];
 
 impl Inner {

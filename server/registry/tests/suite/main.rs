@@ -12,6 +12,7 @@ mod lists;
 mod namespaces;
 mod ownership;
 mod protobuf;
+mod quotas;
 mod routes;
 mod services;
 mod watches;

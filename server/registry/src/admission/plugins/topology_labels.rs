@@ -1,0 +1,42 @@
+//! PodTopologyLabels: a pod carries the zone and region of the node that it is given.
+
+use super::{Admitting, Change, Plugin, Target};
+use crate::registry::{Inner, Part};
+
+/// What is copied from the node, over whatever the pod says.
+const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+
+pub(super) struct PodTopologyLabels;
+
+impl Plugin for PodTopologyLabels {
+    fn name(&self) -> &'static str {
+        "PodTopologyLabels"
+    }
+
+    fn targets(&self) -> &'static [Target] {
+        &[("", "pods", ""), ("", "pods", "binding")]
+    }
+
+    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+        Box::pin(async move {
+            let node = match change.part {
+                Part::Main => change.new.str_at("spec.nodeName"),
+                // A binding's labels become its pod's.
+                Part::Subresource(_) if change.new.str_at("target.kind") == "Node" => {
+                    change.new.str_at("target.name")
+                }
+                Part::Subresource(_) => "",
+            };
+            if change.old.is_some() || node.is_empty() {
+                return Ok(());
+            }
+            let Some(node) = inner.object_of("", "nodes", "", node).await? else { return Ok(()) };
+            for key in LABELS {
+                if let Some(value) = node.label(key) {
+                    change.new.set(&["metadata", "labels", key], value);
+                }
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,145 @@
+//! What is counted with a write, and what a configuration or a namespace lets nobody write.
+
+use futures::future::join_all;
+
+use crate::harness::{Door, JSON, MERGE};
+
+const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// A quota with this much of each, nothing of it used.
+async fn quota(door: &Door, spec: &str, hard: &str, used: &str) {
+    let body =
+        format!(r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"q"}},"spec":{spec}}}"#);
+    assert_eq!(door.post(QUOTAS, &body).await.code, 201);
+    let status = format!(r#"{{"status":{{"hard":{hard},"used":{used}}}}}"#);
+    let patched = door.patch(&format!("{QUOTAS}/q/status"), MERGE, &status).await;
+    assert_eq!(patched.code, 200, "{}", patched.text);
+}
+
+fn map(name: &str) -> String {
+    format!(r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{name}"}}}}"#)
+}
+
+async fn used(door: &Door, resource: &str) -> String {
+    let quota = door.get(&format!("{QUOTAS}/q")).await.object();
+    quota.at(&["status", "used", resource]).str().to_owned()
+}
+
+#[tokio::test]
+async fn many_at_once_are_counted_one_by_one_and_never_exceed() {
+    let door = Door::open().await;
+    let hard = r#"{"configmaps":"5"}"#;
+    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"configmaps":"0"}"#).await;
+    let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
+    let codes = join_all(names.iter().map(|name| async { door.post(MAPS, &map(name)).await.code })).await;
+    assert_eq!(codes.iter().filter(|code| **code == 201).count(), 5, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 403).count(), 7, "{codes:?}");
+    assert_eq!(used(&door, "configmaps").await, "5");
+    assert_eq!(door.get(MAPS).await.names().len(), 5);
+}
+
+#[tokio::test]
+async fn what_is_not_written_is_not_counted() {
+    let door = Door::open().await;
+    let hard = r#"{"count/configmaps":"2"}"#;
+    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"count/configmaps":"0"}"#).await;
+    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), &map("a")).await.code, 201);
+    assert_eq!(used(&door, "count/configmaps").await, "0");
+    assert_eq!(door.post(MAPS, &map("a")).await.code, 201);
+    assert_eq!(door.post(MAPS, &map("a")).await.code, 409);
+    assert_eq!(used(&door, "count/configmaps").await, "1");
+    let changed = door.patch(&format!("{MAPS}/a"), MERGE, r#"{"data":{"k":"v"}}"#).await;
+    assert_eq!((changed.code, used(&door, "count/configmaps").await.as_str()), (200, "1"));
+    assert_eq!(door.post(MAPS, &map("b")).await.code, 201);
+    let dry = door.ask("POST", &format!("{MAPS}?dryRun=All"), JSON, JSON, &map("c")).await;
+    assert_eq!(
+        dry.at("message"),
+        "configmaps \"c\" is forbidden: exceeded quota: q, requested: count/configmaps=1, used: count/configmaps=2, \
+         limited: count/configmaps=2"
+    );
+}
+
+#[tokio::test]
+async fn a_change_costs_what_it_needs_more() {
+    let door = Door::open().await;
+    let hard = r#"{"services.nodeports":"1","services":"3"}"#;
+    quota(&door, &format!(r#"{{"hard":{hard}}}"#), hard, r#"{"services.nodeports":"0","services":"0"}"#)
+        .await;
+    let services = "/api/v1/namespaces/default/services";
+    let service = |name: &str| {
+        format!(
+            r#"{{"kind":"Service","apiVersion":"v1","metadata":{{"name":"{name}"}},"spec":{{"ports":[{{"port":80}}]}}}}"#
+        )
+    };
+    for name in ["a", "b"] {
+        assert_eq!(door.post(services, &service(name)).await.code, 201);
+    }
+    let node_port = r#"{"spec":{"type":"NodePort"}}"#;
+    assert_eq!(door.patch(&format!("{services}/a"), MERGE, node_port).await.code, 200);
+    assert_eq!(used(&door, "services.nodeports").await, "1");
+    let refused = door.patch(&format!("{services}/b"), MERGE, node_port).await;
+    assert_eq!(refused.code, 403, "{}", refused.text);
+    assert_eq!(used(&door, "services").await, "2");
+}
+
+#[tokio::test]
+async fn scopes_choose_what_a_quota_is_about() {
+    let door = Door::open().await;
+    let hard = r#"{"pods":"0"}"#;
+    let spec = format!(
+        r#"{{"hard":{hard},"scopeSelector":{{"matchExpressions":[{{"scopeName":"PriorityClass","operator":"In","values":["high"]}}]}}}}"#
+    );
+    let class = r#"{"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/v1","metadata":{"name":"high"},"value":5}"#;
+    assert_eq!(door.post("/apis/scheduling.k8s.io/v1/priorityclasses", class).await.code, 201);
+    let account = r#"{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"}}"#;
+    assert_eq!(door.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
+    quota(&door, &spec, hard, hard).await;
+    let pod = |name: &str, more: &str| {
+        format!(
+            r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}"}},"spec":{{{more}"containers":[{{"name":"c","image":"i"}}]}}}}"#
+        )
+    };
+    assert_eq!(door.post(PODS, &pod("low", "")).await.code, 201);
+    let high = door.post(PODS, &pod("high", r#""priorityClassName":"high","#)).await;
+    assert_eq!(
+        high.at("message"),
+        "pods \"high\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0"
+    );
+}
+
+#[tokio::test]
+async fn a_bound_pod_carries_its_nodes_zone() {
+    let door = Door::open().await;
+    let account = r#"{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"default"}}"#;
+    assert_eq!(door.post("/api/v1/namespaces/default/serviceaccounts", account).await.code, 201);
+    let node = r#"{"kind":"Node","apiVersion":"v1","metadata":{"name":"n","labels":{"topology.kubernetes.io/zone":"z","other":"o"}}}"#;
+    assert_eq!(door.post("/api/v1/nodes", node).await.code, 201);
+    let pod = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    assert_eq!(door.post(PODS, pod).await.code, 201);
+    let binding =
+        r#"{"kind":"Binding","apiVersion":"v1","metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}"#;
+    let bound = door.post(&format!("{PODS}/p/binding"), binding).await;
+    assert_eq!(bound.code, 201, "{}", bound.text);
+    let pod = door.get(&format!("{PODS}/p")).await.object();
+    assert_eq!(pod.label("topology.kubernetes.io/zone"), Some("z"));
+    assert_eq!(pod.label("other"), None);
+}
+
+#[tokio::test]
+async fn containers_are_privileged_only_where_that_is_allowed() {
+    let door = Door::open().await;
+    let template = r#"{"kind":"PodTemplate","apiVersion":"v1","metadata":{"name":"t"},"template":{"metadata":{},"spec":{
+        "initContainers":[{"name":"a","image":"i","securityContext":{"privileged":true}}],
+        "containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]}}}"#;
+    let refused = door.post("/api/v1/namespaces/default/podtemplates", template).await;
+    assert_eq!(refused.code, 422, "{}", refused.text);
+    let message = refused.at("message");
+    for list in ["initContainers", "containers"] {
+        let error = format!(
+            "template.spec.{list}[0].securityContext.privileged: Forbidden: disallowed by cluster policy"
+        );
+        assert!(message.contains(&error), "{message}");
+    }
+}
