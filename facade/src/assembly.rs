@@ -50,6 +50,7 @@ use crate::filters::{cors, hsts};
 use crate::freshness::Freshness;
 use crate::local::{Local, LocalLimits};
 use crate::metrics::RequestMetrics;
+use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::route_table::RouteTable;
 use crate::serve::{ConnectionLimits, Server};
 use crate::settings::FacadeSettings;
@@ -125,6 +126,7 @@ struct Parts {
     lifecycle: Lifecycle,
     health: Health,
     hooks: Hooks,
+    registry: Registry,
     metrics: Arc<RequestMetrics>,
     short: WaitGroup,
     watching: WaitGroup,
@@ -205,6 +207,7 @@ impl Parts {
         health.on_ready(lifecycle.has_been_ready.clone());
         let hooks = Hooks::new(health.clone());
         let metrics = RequestMetrics::new(&process.registry);
+        settings.version.tell(&process.registry);
         let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
         let in_flight = MaxInFlight::new(reads, others, metrics.clone());
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
@@ -220,6 +223,7 @@ impl Parts {
             lifecycle,
             health,
             hooks,
+            registry: process.registry.clone(),
             metrics,
             short: WaitGroup::default(),
             watching: WaitGroup::default(),
@@ -338,14 +342,14 @@ impl Parts {
             authentication: Authentication {
                 union,
                 reviewer: Arc::new(TokenAsker(asker.clone())),
-                duration: timed("authentication"),
+                metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
             impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
             max_in_flight: self.in_flight.clone(),
             authorization: Authorization {
                 authorizer,
                 decider: Arc::new(AccessAsker(asker)),
-                duration: timed("authorization"),
+                metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
             },
         })
     }

@@ -20,6 +20,7 @@ use crate::body::Body;
 use crate::context::RequestContext;
 use crate::filters::wait_group::WaitGroup;
 use crate::metrics::RequestMetrics;
+use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::respond;
 use crate::serve::Connection;
 
@@ -117,7 +118,7 @@ impl Rig {
             authentication: Authentication {
                 union,
                 reviewer: Arc::new(Nobody),
-                duration: metrics.filter("authentication"),
+                metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
             impersonation: Impersonation {
                 authorizer: authorizer.clone(),
@@ -127,7 +128,7 @@ impl Rig {
             authorization: Authorization {
                 authorizer,
                 decider: Arc::new(Nobody),
-                duration: metrics.filter("authorization"),
+                metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
             },
         };
         build(filters, Stub)

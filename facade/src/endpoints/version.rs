@@ -1,6 +1,7 @@
 //! `/version`: which Kubernetes this is, and which Portico.
 
 use http::{Response, StatusCode};
+use portico_kit::metrics::Registry;
 use serde::Serialize;
 
 use crate::body::Body;
@@ -62,6 +63,25 @@ impl Default for VersionInfo {
             compiler: "rustc".to_owned(),
             platform: format!("{}/{arch}", std::env::consts::OS),
         }
+    }
+}
+
+impl VersionInfo {
+    /// Shows it as `kubernetes_build_info`, whose value is always 1.
+    pub fn tell(&self, registry: &Registry) {
+        let info = registry.gauge_vec("kubernetes_build_info", "What this was built from; always 1");
+        let labels: [(&'static str, String); 9] = [
+            ("build_date", self.build_date.clone()),
+            ("compiler", self.compiler.clone()),
+            ("git_commit", self.git_commit.clone()),
+            ("git_tree_state", self.git_tree_state.clone()),
+            ("git_version", self.git_version.clone()),
+            ("go_version", self.go_version.clone()),
+            ("major", self.major.clone()),
+            ("minor", self.minor.clone()),
+            ("platform", self.platform.clone()),
+        ];
+        info.get_or_create_owned(&labels).set(1);
     }
 }
 

@@ -10,11 +10,11 @@ use http::{HeaderMap, Response};
 use portico_auth::authn::{Reviewer, without_token};
 use portico_auth::{Credentials, HeaderValues, Outcome, Union};
 use portico_machinery::Status;
-use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Filter, Handler};
 use crate::body::Body;
 use crate::context::RequestContext;
+use crate::metrics::access::{Authenticated, AuthenticationMetrics};
 use crate::respond;
 
 /// See the module.
@@ -23,8 +23,8 @@ pub struct Authentication {
     pub union: Arc<ArcSwap<Union>>,
     /// Who knows what tokens stand for.
     pub reviewer: Arc<dyn Reviewer>,
-    /// `apiserver_request_filter_duration_seconds{filter="authentication"}`
-    pub duration: Histogram,
+    /// How it ends, and how long it takes.
+    pub metrics: AuthenticationMetrics,
 }
 
 /// HTTP headers as `portico_auth` reads them.
@@ -55,7 +55,7 @@ impl Filter for Authentication {
             found = authenticate(&union, x);
         }
         strip(&self.union.load(), &mut x.parts.headers);
-        self.duration.observe(begin.elapsed().as_secs_f64());
+        self.metrics.done(ended(&found.outcome), begin.elapsed());
         if let Some(warning) = found.warning {
             x.warnings.push(warning.to_owned());
         }
@@ -83,6 +83,15 @@ impl Filter for Authentication {
                 refuse(x)
             }
         }
+    }
+}
+
+/// Upstream's three ends: somebody, nobody, and credentials that are wrong.
+fn ended(outcome: &Outcome) -> Authenticated<'_> {
+    match outcome {
+        Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Authenticated::As(&user.name),
+        Outcome::Unauthorized(why) if why.errors.is_empty() => Authenticated::Nobody,
+        Outcome::Unauthorized(_) | Outcome::Ask(_) => Authenticated::Refused,
     }
 }
 

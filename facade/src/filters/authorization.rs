@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use http::Response;
 use portico_auth::authz::Decider;
-use portico_auth::{Authorizer, Verdict, forbidden};
+use portico_auth::{Authorizer, Decision, Verdict, forbidden};
 use portico_machinery::{Attributes, Status};
-use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Filter, Handler};
 use crate::body::Body;
 use crate::context::RequestContext;
 use crate::local::unavailable;
+use crate::metrics::access::AuthorizationMetrics;
 use crate::respond;
 
 /// See the module.
@@ -22,15 +22,15 @@ pub struct Authorization {
     pub authorizer: Arc<dyn Authorizer>,
     /// Who knows the objects.
     pub decider: Arc<dyn Decider>,
-    /// `apiserver_request_filter_duration_seconds{filter="authorization"}`
-    pub duration: Histogram,
+    /// How it ends, and how long it takes.
+    pub metrics: AuthorizationMetrics,
 }
 
 impl Filter for Authorization {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
         let begin = std::time::Instant::now();
-        let refusal = self.refusal(x).await;
-        self.duration.observe(begin.elapsed().as_secs_f64());
+        let (decision, refusal) = self.judge(x).await;
+        self.metrics.done(decision.map(|decision| decision.verdict), begin.elapsed());
         match refusal {
             Some(status) => respond::forbidden(x, &status),
             None => next.handle(x).await,
@@ -39,7 +39,7 @@ impl Filter for Authorization {
 }
 
 impl Authorization {
-    async fn refusal(&self, x: &mut RequestContext) -> Option<Box<Status>> {
+    async fn judge(&self, x: &mut RequestContext) -> (Option<Decision>, Option<Box<Status>>) {
         // Lent for the question, so that nothing is copied.
         let user = x.user.take().unwrap_or_default();
         let attributes = Attributes::new(user, std::mem::take(&mut x.info));
@@ -55,6 +55,6 @@ impl Authorization {
         };
         x.user = Some(attributes.user);
         x.info = attributes.request;
-        refusal
+        (decided, refusal)
     }
 }

@@ -12,6 +12,9 @@ use crate::failure;
 use crate::registry::Registry;
 use crate::stored::Stored;
 
+/// The group of records that nobody serves.
+const INTERNAL: &str = "portico.dev";
+
 /// Where an object lies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectRef {
@@ -189,6 +192,16 @@ impl Registry {
     pub async fn resources_in(&self, namespace: &str) -> Result<Vec<GroupResource>> {
         let resources = self.store().resources_in(namespace).await.map_err(unreadable)?;
         Ok(resources.iter().map(|resource: &Resource| GroupResource::clone(resource)).collect())
+    }
+
+    /// How many objects are stored of each resource that has any; what nobody serves is left out.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn object_counts(&self) -> Result<Vec<(GroupResource, u64)>> {
+        let counts = self.store().counts().await.map_err(unreadable)?;
+        let served = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
+        Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
     }
 
     /// What a kind is stored as; nothing when it is not served here.

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portico_controllers::flow_status::FlowStatus;
 use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::legacy_token_cleaner;
 use portico_controllers::log::{Listener, Listening};
 use portico_controllers::namespace::NamespaceDeletion;
+use portico_controllers::object_counts::ObjectCounts;
 use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
@@ -83,7 +85,10 @@ pub(super) fn start(
     objects.run_workers(registry, tasks);
     let repair = repair(settings, registry, &queues, metrics, hooks)?;
     repair.run_workers(registry, tasks);
-    let mut listeners: Vec<Arc<dyn Listener>> = vec![Arc::new(objects.clone()), Arc::new(repair)];
+    let flows = FlowStatus::new(&queues);
+    flows.run_workers(registry, tasks);
+    let mut listeners: Vec<Arc<dyn Listener>> =
+        vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
     listeners.extend(told.listener);
     listeners.extend(governed(settings, registry, told.ca, told.elsewhere, &queues, tasks));
     let listening = Listening::new(listeners);
@@ -91,6 +96,11 @@ pub(super) fn start(
         let begun = listening.begun();
         hooks.add_post_start(name, move |cx: HookContext| async move { reached(&cx, &begun).await })?;
     }
+    let (counts, counted) = (ObjectCounts::new(metrics), registry.clone());
+    hooks.add_post_start("storage-object-count-tracker-hook", move |cx: HookContext| async move {
+        cx.tasks.spawn("object-counts", counts.run(counted, cx.tasks.clone()));
+        Ok(())
+    })?;
     tasks.spawn("controllers-log", listening.run(registry.clone(), tasks.clone()));
     Ok(Advertised { address: Arc::new(address), objects })
 }

@@ -313,6 +313,10 @@ impl Store for SqliteStore {
         Box::pin(self.reader.deleting())
     }
 
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        Box::pin(self.reader.counts())
+    }
+
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
         Box::pin(self.reader.resources_in(namespace))
     }

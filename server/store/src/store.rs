@@ -210,6 +210,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Unavailable`], `Closed`.
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>>;
 
+    /// How many objects exist of each resource that has any, from an index; nothing is loaded.
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
+
     /// Stops taking writes, finishes those that are queued, and closes the database.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

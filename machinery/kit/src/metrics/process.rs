@@ -36,17 +36,17 @@ impl Collector for ProcessCollector {
         gauge("process_virtual_memory_bytes", "Virtual memory", memory.map(|memory| memory.0))?;
         gauge("process_open_fds", "Open file descriptors", open_fds())?;
         gauge("process_max_fds", "Most file descriptors that may be open", max_fds())?;
-        if let Some(seconds) = cpu_seconds() {
-            let counter = ConstCounter::new(seconds);
-            let kind = counter.metric_type();
-            counter.encode(encoder.encode_descriptor(
-                "process_cpu_seconds",
-                "CPU time, user and system",
-                None,
-                kind,
-            )?)?;
-        }
-        Ok(())
+        let most = "Most virtual memory that may be taken; -1 without a limit";
+        gauge("process_virtual_memory_max_bytes", most, max_memory())?;
+        let mut counter = |name: &str, help: &str, value: Option<f64>| -> Result<(), std::fmt::Error> {
+            let Some(value) = value else { return Ok(()) };
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)
+        };
+        counter("process_cpu_seconds", "CPU time, user and system", cpu_seconds())?;
+        let (received, sent) = octets().unzip();
+        counter("process_network_receive_bytes", "Bytes received over the network", received)?;
+        counter("process_network_transmit_bytes", "Bytes sent over the network", sent)
     }
 }
 
@@ -82,7 +82,31 @@ fn open_fds() -> Option<f64> {
 }
 
 fn max_fds() -> Option<f64> {
+    limit("Max open files")?.parse().ok()
+}
+
+fn max_memory() -> Option<f64> {
+    match limit("Max address space")?.as_str() {
+        "unlimited" => Some(-1.0),
+        bytes => bytes.parse().ok(),
+    }
+}
+
+/// A soft limit, as it is written.
+fn limit(name: &str) -> Option<String> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next().map(str::to_owned)
+}
+
+/// Bytes received and sent by the process's network namespace, as upstream counts them.
+fn octets() -> Option<(f64, f64)> {
+    let text = fs::read_to_string("/proc/self/net/netstat").ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("IpExt: "));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let of = |wanted| {
+        let at = names.split(' ').position(|name| name == wanted)?;
+        values.split(' ').nth(at)?.parse().ok()
+    };
+    Some((of("InOctets")?, of("OutOctets")?))
 }

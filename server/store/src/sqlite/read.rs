@@ -216,6 +216,20 @@ impl Reader {
         Ok(resources)
     }
 
+    pub(crate) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
+        // Of a group SQLite takes the other columns from the row that holds its maximum: here the current state.
+        const SELECT: &str = "SELECT resource, COUNT(*) FROM (SELECT resource, deleted, MAX(revision) FROM log \
+            GROUP BY resource, namespace, name) WHERE deleted = 0 GROUP BY resource";
+        let rows: Vec<(i64, i64)> = sqlx::query_as(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        let named = rows.into_iter().filter_map(|(id, count)| {
+            let slot = self.cache.by_id(id)?;
+            Some((slot.resource.clone(), u64::try_from(count).unwrap_or_default()))
+        });
+        let mut counts: Vec<_> = named.collect();
+        counts.sort();
+        Ok(counts)
+    }
+
     async fn past(
         &self,
         selection: Selection,

@@ -147,3 +147,16 @@ pub async fn resources_in_a_namespace_follow_its_objects(backend: &dyn Backend) 
     assert_eq!(store.resources_in("a").await.unwrap(), [leases()]);
     assert!(store.resources_in("").await.unwrap().is_empty());
 }
+
+pub async fn objects_are_counted_by_resource(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for path in ["a/1", "a/2", "b/1"] {
+        put(&*store, &key(path), "x").await;
+    }
+    put(&*store, &key("a/1"), "y").await;
+    put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
+    delete(&*store, &key("b/1")).await;
+    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2), (leases(), 1)]);
+    delete(&*store, &Key::new(&leases(), "a", "l")).await;
+    assert_eq!(store.counts().await.unwrap(), [(config_maps(), 2)]);
+}

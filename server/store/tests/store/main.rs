@@ -52,4 +52,5 @@ suite! {
     history::dependents_follow_the_owner_references,
     history::what_is_being_deleted_is_found_without_a_cache,
     history::resources_in_a_namespace_follow_its_objects,
+    history::objects_are_counted_by_resource,
 }

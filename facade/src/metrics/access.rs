@@ -1,0 +1,173 @@
+//! What authentication and authorization come to, under upstream's names. Every series is made once; a request only adds.
+
+use std::time::Duration;
+
+use portico_auth::Verdict;
+use portico_kit::metrics::{HistogramVec, Registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+
+/// Upstream's: 1 ms doubled, fifteen of them.
+const SECONDS: &[f64] = &[
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
+/// The users that upstream counts by name.
+const NAMED: [&str; 5] =
+    ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
+
+type Label = [(&'static str, &'static str); 1];
+
+/// One result: how often, and how long it took.
+#[derive(Clone)]
+struct Attempts {
+    count: Counter,
+    seconds: Histogram,
+}
+
+impl Attempts {
+    fn new(counts: &Family<Label, Counter>, seconds: &HistogramVec<Label>, result: &'static str) -> Self {
+        let label = [("result", result)];
+        Self { count: counts.get_or_create_owned(&label), seconds: seconds.get_or_create_owned(&label) }
+    }
+
+    fn took(&self, took: Duration) {
+        self.count.inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+}
+
+/// How a request's authentication ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authenticated<'a> {
+    /// This user, anonymous callers among them.
+    As(&'a str),
+    /// Nobody: nothing was presented.
+    Nobody,
+    /// What was presented is not believed.
+    Refused,
+}
+
+/// `authentication_attempts`, `authentication_duration_seconds`, `authenticated_user_requests`, and the filter's time.
+#[derive(Clone)]
+pub struct AuthenticationMetrics {
+    filter: Histogram,
+    success: Attempts,
+    failure: Attempts,
+    error: Attempts,
+    named: [Counter; 5],
+    email: Counter,
+    other: Counter,
+}
+
+impl AuthenticationMetrics {
+    /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authentication"}`.
+    #[must_use]
+    pub fn new(registry: &Registry, filter: Histogram) -> Self {
+        let counts = registry.counter_vec("authentication_attempts", "Authentication attempts by result");
+        let help = "Authentication duration in seconds by result";
+        let seconds = registry.histogram_vec("authentication_duration_seconds", help, SECONDS);
+        let help = "Authenticated requests by user name, as far as it is one of a few";
+        let users: Family<Label, Counter> = registry.counter_vec("authenticated_user_requests", help);
+        let user = |name| users.get_or_create_owned(&[("username", name)]);
+        let attempts = |result| Attempts::new(&counts, &seconds, result);
+        Self {
+            filter,
+            success: attempts("success"),
+            failure: attempts("failure"),
+            error: attempts("error"),
+            named: NAMED.map(user),
+            email: user("email_id"),
+            other: user("other"),
+        }
+    }
+
+    /// A request has been through.
+    pub fn done(&self, outcome: Authenticated<'_>, took: Duration) {
+        self.filter.observe(took.as_secs_f64());
+        match outcome {
+            Authenticated::As(name) => {
+                self.success.took(took);
+                self.user(name).inc();
+            }
+            Authenticated::Nobody => self.failure.took(took),
+            Authenticated::Refused => self.error.took(took),
+        }
+    }
+
+    fn user(&self, name: &str) -> &Counter {
+        match NAMED.iter().position(|known| *known == name) {
+            Some(at) => &self.named[at],
+            None if name.contains('@') => &self.email,
+            None => &self.other,
+        }
+    }
+}
+
+/// `authorization_attempts_total`, `authorization_duration_seconds`, and the filter's time.
+#[derive(Clone)]
+pub struct AuthorizationMetrics {
+    filter: Histogram,
+    allowed: Attempts,
+    denied: Attempts,
+    no_opinion: Attempts,
+    error: Attempts,
+}
+
+impl AuthorizationMetrics {
+    /// Registers them; `filter` is `apiserver_request_filter_duration_seconds{filter="authorization"}`.
+    #[must_use]
+    pub fn new(registry: &Registry, filter: Histogram) -> Self {
+        let counts = registry.counter_vec("authorization_attempts_total", "Authorization attempts by result");
+        let help = "Authorization duration in seconds by result";
+        let seconds = registry.histogram_vec("authorization_duration_seconds", help, SECONDS);
+        let attempts = |result| Attempts::new(&counts, &seconds, result);
+        Self {
+            filter,
+            allowed: attempts("allowed"),
+            denied: attempts("denied"),
+            no_opinion: attempts("no-opinion"),
+            error: attempts("error"),
+        }
+    }
+
+    /// A request has been judged; without a verdict nobody could be asked.
+    pub fn done(&self, verdict: Option<Verdict>, took: Duration) {
+        self.filter.observe(took.as_secs_f64());
+        match verdict {
+            Some(Verdict::Allow) => self.allowed.took(took),
+            Some(Verdict::Deny) => self.denied.took(took),
+            Some(Verdict::NoOpinion) => self.no_opinion.took(took),
+            Some(Verdict::Ask) | None => self.error.took(took),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn callers_are_counted_by_result_and_few_of_them_by_name() {
+        let registry = Registry::new();
+        let histogram = registry.histogram("filter_seconds", "Filter", &[1.0]);
+        let metrics = AuthenticationMetrics::new(&registry, histogram);
+        for name in ["admin", "me@example.com", "system:anonymous", "alice"] {
+            metrics.done(Authenticated::As(name), Duration::from_millis(3));
+        }
+        metrics.done(Authenticated::Refused, Duration::ZERO);
+        let text = registry.encode(Format::Text);
+        for line in [
+            "authentication_attempts{result=\"success\"} 4",
+            "authentication_attempts{result=\"error\"} 1",
+            "authentication_duration_seconds_bucket{le=\"0.004\",result=\"success\"} 4",
+            "authenticated_user_requests{username=\"admin\"} 1",
+            "authenticated_user_requests{username=\"email_id\"} 1",
+            "authenticated_user_requests{username=\"other\"} 2",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Whether the priority level that a FlowSchema names is there: its condition Dangling, as upstream's consumer of the
+//! configuration applies it.
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, GroupVersion, Object, Reason, Status, time};
+use portico_registry::{
+    Context, CreateOptions, ListOptions, Logged, ObjectRef, Part, PatchOptions, Place, Registry,
+};
+use serde::Serialize;
+
+use crate::log::Listener;
+use crate::outcome::unless;
+
+const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+/// Upstream's field manager.
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+const DANGLING: &str = "Dangling";
+
+/// What there is to look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Item {
+    /// A schema, by name.
+    Schema(String),
+    /// The schemas that name this level.
+    Level(String),
+    /// All schemas.
+    All,
+}
+
+/// The condition, as it is applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    r#type: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+    last_transition_time: String,
+}
+
+/// The condition that a schema should have; nothing when it has it. Pure.
+#[must_use]
+pub fn condition(schema: &Object, level_exists: bool, now: Timestamp) -> Option<Condition> {
+    let level = level_of(schema);
+    let (status, reason, rest) = match level_exists {
+        true => ("False", "Found", "and it exists"),
+        false => ("True", "NotFound", "but there is no such object"),
+    };
+    let message =
+        format!("This FlowSchema references the PriorityLevelConfiguration object named {level:?} {rest}");
+    let conditions = schema.at(&["status", "conditions"]);
+    let right = conditions.items().any(|c| {
+        c.field("type").str() == DANGLING
+            && c.field("status").str() == status
+            && c.field("reason").str() == reason
+            && c.field("message").str() == message
+    });
+    let last_transition_time = time::rfc3339(now);
+    (!right).then_some(Condition { r#type: DANGLING, status, reason, message, last_transition_time })
+}
+
+/// Keeps the condition of all schemas. Cheap to clone.
+#[derive(Clone)]
+pub struct FlowStatus {
+    queue: WorkQueue<Item>,
+}
+
+impl FlowStatus {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(metrics: &QueueMetrics) -> Self {
+        Self {
+            queue: WorkQueue::with_metrics("priority_and_fairness_config_queue", Policy::CONTROLLER, metrics),
+        }
+    }
+
+    /// Starts what works, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let (worker, door) = (self.clone(), registry.clone());
+        run_workers(tasks, "flow-status", 1, self.queue.clone(), move |item| {
+            let (worker, door) = (worker.clone(), door.clone());
+            async move { worker.reconcile(&door, item).await.map(|()| Reconciled::Done) }
+        });
+    }
+
+    async fn reconcile(&self, registry: &Registry, item: Item) -> Result<(), Box<Status>> {
+        let level = match item {
+            Item::Schema(name) => return keep(registry, &name).await,
+            Item::Level(level) => Some(level),
+            Item::All => None,
+        };
+        let all = registry.list(&schemas(), "", &ListOptions::default()).await?.items;
+        for schema in
+            all.iter().filter(|s| level.as_deref().is_none_or(|level| level_of(s.object()) == level))
+        {
+            self.queue.add(Item::Schema(schema.name().to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Listener for FlowStatus {
+    fn begin<'a>(&'a self, _registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.queue.add(Item::All);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn hear(&self, change: &Logged) {
+        if change.resource().group != GROUP {
+            return;
+        }
+        match change.resource().resource.as_str() {
+            "flowschemas" if !change.is_gone() => self.queue.add(Item::Schema(change.name().to_owned())),
+            "prioritylevelconfigurations" => self.queue.add(Item::Level(change.name().to_owned())),
+            _ => {}
+        }
+    }
+}
+
+async fn keep(registry: &Registry, name: &str) -> Result<(), Box<Status>> {
+    let at = |resource: &str, name: &str| ObjectRef {
+        resource: GroupResource::new(GROUP, resource),
+        namespace: String::new(),
+        name: name.to_owned(),
+    };
+    let Some(schema) = registry.peek(&at("flowschemas", name)).await? else { return Ok(()) };
+    let level = registry.peek(&at("prioritylevelconfigurations", level_of(schema.object()))).await?;
+    let Some(condition) = condition(schema.object(), level.is_some(), Timestamp::now()) else {
+        return Ok(());
+    };
+    let mut config = Object::new(&GroupVersion::new(GROUP, "v1").kind("FlowSchema"));
+    config.set(&["metadata", "name"], name);
+    config.set(&["metadata", "uid"], schema.uid());
+    config.set(&["status", "conditions"], [condition]);
+    let write = CreateOptions { field_manager: MANAGER.to_owned(), ..CreateOptions::default() };
+    let options = PatchOptions { write, force: Some(true) };
+    let place = Place { part: Part::Subresource("status"), namespace: "", name };
+    let context = Context::system("system:apiserver");
+    let applied = registry.apply(&context, &schemas(), place, &config.to_json(), &options).await;
+    // Deleted, or made anew, in the meantime: that is heard of.
+    unless(applied, &[Reason::NotFound, Reason::Conflict])
+}
+
+fn level_of(schema: &Object) -> &str {
+    schema.at(&["spec", "priorityLevelConfiguration", "name"]).str()
+}
+
+fn schemas() -> GroupResource {
+    GroupResource::new(GROUP, "flowschemas")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_told_whether_its_level_is_there_once() {
+        let mut schema = Object::new(&GroupVersion::new(GROUP, "v1").kind("FlowSchema"));
+        schema.set(&["spec", "priorityLevelConfiguration", "name"], "p");
+        let now = Timestamp::from_second(0).unwrap();
+        let found = condition(&schema, true, now).unwrap();
+        assert_eq!((found.status, found.reason), ("False", "Found"));
+        let said =
+            "This FlowSchema references the PriorityLevelConfiguration object named \"p\" and it exists";
+        assert_eq!(found.message, said);
+        schema.set(&["status", "conditions"], [found]);
+        assert_eq!(condition(&schema, true, now), None);
+        let missing = condition(&schema, false, now).unwrap();
+        assert_eq!((missing.status, missing.reason), ("True", "NotFound"));
+    }
+}

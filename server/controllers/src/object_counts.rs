@@ -1,0 +1,95 @@
+//! How many objects are stored, counted once a minute (hook `storage-object-count-tracker-hook`).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use portico_kit::metrics;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, Status};
+use portico_registry::Registry;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+/// Upstream's period.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The counter. `apiserver_storage_objects` is upstream's old name, `apiserver_resource_objects` the new one.
+pub struct ObjectCounts {
+    by_name: Family<[(&'static str, String); 1], Gauge>,
+    by_group: Family<[(&'static str, String); 2], Gauge>,
+    known: HashSet<GroupResource>,
+}
+
+impl ObjectCounts {
+    /// Registers the metrics.
+    #[must_use]
+    pub fn new(metrics: &metrics::Registry) -> Self {
+        let help = "Stored objects when they were last counted, by resource; -1 when they could not be";
+        Self {
+            by_name: metrics.gauge_vec("apiserver_storage_objects", help),
+            by_group: metrics.gauge_vec("apiserver_resource_objects", help),
+            known: HashSet::new(),
+        }
+    }
+
+    /// Counts until `tasks` is cancelled.
+    pub async fn run(mut self, registry: Registry, tasks: TaskSet) {
+        let count = async {
+            loop {
+                self.count(registry.object_counts().await);
+                tokio::time::sleep(PERIOD).await;
+            }
+        };
+        tasks.token().run_until_cancelled(count).await;
+    }
+
+    /// What is no longer counted has nothing left.
+    fn count(&mut self, counted: Result<Vec<(GroupResource, u64)>, Box<Status>>) {
+        let counted = match counted {
+            Ok(counted) => counted,
+            Err(status) => {
+                tracing::warn!(%status, "stored objects could not be counted");
+                return self.known.iter().for_each(|resource| self.set(resource, -1));
+            }
+        };
+        self.known.extend(counted.iter().map(|(resource, _)| resource.clone()));
+        for resource in &self.known {
+            let count =
+                counted.iter().find(|(counted, _)| counted == resource).map_or(0, |(_, count)| *count);
+            self.set(resource, i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    fn set(&self, resource: &GroupResource, count: i64) {
+        self.by_name.get_or_create(&[("resource", resource.to_string())]).set(count);
+        let labels = [("group", resource.group.clone()), ("resource", resource.resource.clone())];
+        self.by_group.get_or_create(&labels).set(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_kit::metrics::Format;
+
+    use super::*;
+
+    #[test]
+    fn what_is_gone_counts_nothing_and_what_cannot_be_counted_is_less_than_nothing() {
+        let registry = metrics::Registry::new();
+        let mut counts = ObjectCounts::new(&registry);
+        let (leases, pods) =
+            (GroupResource::new("coordination.k8s.io", "leases"), GroupResource::new("", "pods"));
+        counts.count(Ok(vec![(leases.clone(), 2), (pods, 1)]));
+        counts.count(Ok(vec![(leases, 3)]));
+        let text = registry.encode(Format::Text);
+        for line in [
+            "apiserver_storage_objects{resource=\"leases.coordination.k8s.io\"} 3",
+            "apiserver_resource_objects{group=\"coordination.k8s.io\",resource=\"leases\"} 3",
+            "apiserver_storage_objects{resource=\"pods\"} 0",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        counts.count(Err(Box::new(Status::internal("x"))));
+        assert!(registry.encode(Format::Text).contains("apiserver_storage_objects{resource=\"pods\"} -1"));
+    }
+}
