@@ -294,9 +294,10 @@ fn code_labels(l: &RequestLabels, code: u16, dry_run: &str) -> CodeLabels {
     }
 }
 
-/// Upstream's verb label: HTTP methods but for what collections do; anything else is `other`.
+/// Upstream's verb label: HTTP methods but for what collections do and what leads elsewhere; anything else is `other`.
 fn verb_label(info: &RequestInfo) -> &'static str {
     match info.verb.as_str() {
+        _ if info.connects() => "CONNECT",
         "get" => "GET",
         "list" => "LIST",
         "watch" => "WATCH",

@@ -63,7 +63,7 @@ impl Proxy {
         }
         let transport = self.transports.get(&self.shared, way, None, ca.as_ref());
         let transport = transport.map_err(|error| Box::new(Status::internal(error)))?;
-        let permit = transport.admit().map_err(|limit| failure::busy(limit))?;
+        let permit = transport.admit().map_err(failure::busy)?;
         let target = location::of_connection(&dial.path, &dial.query)
             .map_err(|refusal| Box::new(Status::bad_request(refusal.to_string())))?;
         let request = request.map(Into::into);

@@ -21,7 +21,14 @@ const PIECE: usize = 1024;
 #[derive(Debug)]
 enum Coding {
     Identity,
-    Gzip(Box<(GzDecoder<Vec<u8>>, GzEncoder<Vec<u8>>)>),
+    Gzip(Box<Gzip>),
+}
+
+/// Apart and together again.
+#[derive(Debug)]
+struct Gzip {
+    decoder: GzDecoder<Vec<u8>>,
+    encoder: GzEncoder<Vec<u8>>,
 }
 
 /// See the module.
@@ -40,7 +47,7 @@ impl LinkedBody {
             None | Some(b"") => Coding::Identity,
             Some(b"gzip") => {
                 let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-                Coding::Gzip(Box::new((GzDecoder::new(Vec::new()), encoder)))
+                Coding::Gzip(Box::new(Gzip { decoder: GzDecoder::new(Vec::new()), encoder }))
             }
             Some(_) => return inner,
         };
@@ -84,7 +91,7 @@ impl Coding {
         match self {
             Self::Identity => html.push(data, &mut out),
             Self::Gzip(both) => {
-                let (decoder, encoder) = &mut **both;
+                let Gzip { decoder, encoder } = &mut **both;
                 for piece in data.chunks(PIECE) {
                     decoder.write_all(piece)?;
                     decoder.flush()?;
@@ -104,7 +111,7 @@ impl Coding {
         match self {
             Self::Identity => html.finish(&mut out),
             Self::Gzip(both) => {
-                let (decoder, encoder) = &mut **both;
+                let Gzip { decoder, encoder } = &mut **both;
                 decoder.try_finish()?;
                 let mut page = Vec::new();
                 html.push(&std::mem::take(decoder.get_mut()), &mut page);
