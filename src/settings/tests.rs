@@ -48,7 +48,7 @@ fn a_flag_wins_over_the_file_wherever_it_stands() {
 fn what_is_wrong_is_one_line_that_names_the_setting() {
     let (_dir, unknown) = file("no-such-thing: 1\n");
     let (_dir2, bad) = file("secure-port: many\n");
-    let rows: [(&[&str], &str); 11] = [
+    let rows: [(&[&str], &str); 12] = [
         (&["--secure-port=70000"], "--secure-port"),
         (&["--goaway-chance=0.5"], "--goaway-chance"),
         (&["--request-timeout=60"], "--request-timeout"),
