@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portico_machinery::Object;
 use portico_machinery::gvk::GroupVersionResource;
 use portico_machinery::table::Cell;
+use portico_schema::model::ListType;
 use portico_schema::{Field, FieldType, Format, Schema, TypeSet, same_content};
 use proptest::prelude::*;
 
@@ -261,13 +262,32 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
         .filter(|f| f.number > 0)
         .map(|f| {
             let name = f.name.clone();
+            let (like_a_map, keys) = (f.clone(), f.list_keys.iter().chain(&f.merge_key).cloned().collect());
             let value = along(types, &f.ty, depth - 1);
+            let value = value.prop_map(move |json| distinct(&like_a_map, &keys, json));
             prop::option::of(value).prop_map(move |v| v.map(|v| format!("\"{name}\":{v}")))
         })
         .collect();
     each.prop_shuffle()
         .prop_map(|parts| format!("{{{}}}", parts.into_iter().flatten().collect::<Vec<_>>().join(",")))
         .boxed()
+}
+
+/// A list that is a set or a map of its elements without those that say the same again: no client means such a list, and
+/// what becomes of it is not defined.
+fn distinct(field: &Field, keys: &Vec<Box<str>>, json: String) -> String {
+    use serde_json::Value;
+    let is_set = field.list_type == Some(ListType::Set) || field.patch.merge;
+    if keys.is_empty() && !is_set {
+        return json;
+    }
+    let Ok(Value::Array(elements)) = serde_json::from_str(&json) else { return json };
+    let mut seen = std::collections::HashSet::new();
+    let key = |element: &Value| {
+        let parts: Vec<_> = keys.iter().map(|key| element.get(&**key).unwrap_or(&Value::Null)).collect();
+        if keys.is_empty() { element.to_string() } else { format!("{parts:?}") }
+    };
+    Value::Array(elements.into_iter().filter(|element| seen.insert(key(element))).collect()).to_string()
 }
 
 pub(crate) fn any_object() -> impl Strategy<Value = (Arc<KindInfo>, String)> {

@@ -24,6 +24,20 @@ pub(crate) enum Grants {
 /// Whether a write goes on without a look at its rules.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "ownerReferences", "managedFields"];
 
+/// A write that gives something away.
+struct Giving<'a> {
+    context: &'a Context,
+    served: &'a Served,
+    new: &'a Object,
+    old: Option<&'a Object>,
+}
+
+impl Giving<'_> {
+    fn forbidden(&self, why: &str) -> Result<()> {
+        Err(Box::new(Status::forbidden(&self.served.resource, self.new.name(), why)))
+    }
+}
+
 impl Inner {
     /// 403 when this caller may not give away what this write gives away.
     pub(crate) async fn guard(
@@ -39,41 +53,37 @@ impl Inner {
         if grants == Grants::Nothing || exempt() {
             return Ok(());
         }
+        let giving = Giving { context, served, new, old };
         match grants {
             Grants::Nothing => Ok(()),
-            Grants::OwnRules => self.guard_rules(context, served, new, old),
-            Grants::RoleOf => self.guard_binding(context, served, new).await,
+            Grants::OwnRules => self.guard_rules(&giving),
+            Grants::RoleOf => self.guard_binding(&giving).await,
         }
     }
 
-    fn guard_rules(
-        &self,
-        context: &Context,
-        served: &Served,
-        new: &Object,
-        old: Option<&Object>,
-    ) -> Result<()> {
+    fn guard_rules(&self, giving: &Giving<'_>) -> Result<()> {
+        let Giving { context, served, new, old } = *giving;
         // The request of a create carries no name.
         let name = old.map(Object::name).unwrap_or_default();
         let escalate = self.may(context, "escalate", &served.resource, new.namespace(), name);
         if escalate {
             return Ok(());
         }
-        let forbidden = |why: &str| Err(Box::new(Status::forbidden(&served.resource, new.name(), why)));
         let held = self.authorizer.rules_for(&context.user, new.namespace());
         let wanted = Rule::read_all(&new.at(&["rules"]));
         if let Some(why) = rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
-            return forbidden(&why);
+            return giving.forbidden(&why);
         }
         let gathers = |object: &Object| !object.at(&["aggregationRule", "clusterRoleSelectors"]).is_empty();
         let gathering = gathers(new) || old.is_some_and(gathers);
         if gathering && !rbac::missing(&held.rules, &rbac::cluster_admin()).is_empty() {
-            return forbidden("must have cluster-admin privileges to use the aggregationRule");
+            return giving.forbidden("must have cluster-admin privileges to use the aggregationRule");
         }
         Ok(())
     }
 
-    async fn guard_binding(&self, context: &Context, served: &Served, new: &Object) -> Result<()> {
+    async fn guard_binding(&self, giving: &Giving<'_>) -> Result<()> {
+        let Giving { context, served, new, .. } = *giving;
         let role = RoleRef {
             cluster: new.at(&["roleRef", "kind"]).str() == "ClusterRole",
             name: new.at(&["roleRef", "name"]).str().to_owned(),
@@ -96,7 +106,7 @@ impl Inner {
         let wanted = Rule::read_all(&stored.object().at(&["rules"]));
         let held = self.authorizer.rules_for(&context.user, new.namespace());
         match rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
-            Some(why) => Err(Box::new(Status::forbidden(&served.resource, new.name(), &why))),
+            Some(why) => giving.forbidden(&why),
             None => Ok(()),
         }
     }

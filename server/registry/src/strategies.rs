@@ -241,8 +241,8 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         (ADMISSION, "mutatingwebhookconfigurations" | "validatingwebhookconfigurations") => {
             &admissionregistration::WebhookConfiguration
         }
-        (ADMISSION, "validatingadmissionpolicies") => &admissionregistration::ValidatingPolicy,
-        (ADMISSION, "mutatingadmissionpolicies") => &admissionregistration::MutatingPolicy,
+        (ADMISSION, "validatingadmissionpolicies") => &admissionregistration::Policy { mutates: false },
+        (ADMISSION, "mutatingadmissionpolicies") => &admissionregistration::Policy { mutates: true },
         (ADMISSION, "validatingadmissionpolicybindings") => {
             &admissionregistration::Binding { mutates: false }
         }

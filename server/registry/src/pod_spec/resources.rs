@@ -10,11 +10,8 @@ use crate::strategies::Errors;
 use crate::validation::{checks, values};
 
 const STANDARD_FOR_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Names without a domain that mean something somewhere.
-const STANDARD: [&str; 21] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
+/// Further names without a domain whose amounts need not be whole.
+const STANDARD_ELSEWHERE: [&str; 8] = [
     "storage",
     "requests.cpu",
     "requests.memory",
@@ -23,16 +20,6 @@ const STANDARD: [&str; 21] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "services.nodeports",
-    "services.loadbalancers",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "count",
 ];
 /// Prefix of the resources of huge pages.
 const HUGE: &str = "hugepages-";
@@ -44,8 +31,9 @@ pub(crate) fn is_standard_container_resource(name: &str) -> bool {
 
 /// Whether a name means something to upstream itself.
 pub(crate) fn is_standard(name: &str) -> bool {
-    (STANDARD.contains(&name) && name != "count")
-        || name.starts_with(HUGE)
+    is_standard_container_resource(name)
+        || STANDARD_ELSEWHERE.contains(&name)
+        || COUNTED.contains(&name)
         || name.starts_with("requests.hugepages-")
 }
 

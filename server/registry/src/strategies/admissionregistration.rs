@@ -12,8 +12,7 @@ mod webhook;
 mod webhook_configuration;
 
 pub(super) use bindings::Binding;
-pub(super) use mutating_policy::MutatingPolicy;
-pub(super) use validating_policy::ValidatingPolicy;
+pub(super) use policy::Policy;
 pub(super) use webhook_configuration::WebhookConfiguration;
 
 use portico_machinery::Object;

@@ -1,45 +1,26 @@
 //! MutatingAdmissionPolicy: expressions that change writes.
 
+use portico_machinery::Cursor;
 use portico_machinery::field::Error;
-use portico_machinery::table::Cell;
-use portico_machinery::{Cursor, Object};
 
-use super::{expressions, permission, policy};
-use crate::strategies::{Errors, Strategy, Write};
+use super::expressions;
+use crate::strategies::Errors;
 use crate::validation::checks;
 
 /// The ways to change something, and the fields that they are written in.
 const PATCHES: [(&str, &str); 2] = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
 
-/// See the module.
-pub(in crate::strategies) struct MutatingPolicy;
-
-impl Strategy for MutatingPolicy {
-    fn validate(&self, new: &Object, errors: &mut Errors) {
-        let spec = new.at(&["spec"]);
-        policy::common(&spec, true, errors);
-        let mutations = spec.field("mutations");
-        if mutations.is_empty() {
-            errors.push(mutations.required("mutations must contain at least one item"));
-        }
-        mutations.items().for_each(|at| mutation(&at, errors));
-        let again = spec.field("reinvocationPolicy");
-        match again.str() {
-            "" => errors.push(again.required("")),
-            _ => checks::one_of(&again, &["IfNeeded", "Never"], errors),
-        }
+/// Judges what only this kind's spec has.
+pub(super) fn spec(spec: &Cursor<'_>, errors: &mut Errors) {
+    let mutations = spec.field("mutations");
+    if mutations.is_empty() {
+        errors.push(mutations.required("mutations must contain at least one item"));
     }
-
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        permission::param_kind(write)
-    }
-
-    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        super::name_warnings(new)
-    }
-
-    fn cell(&self, _function: &str, object: &Object) -> Cell {
-        policy::param_kind_cell(object)
+    mutations.items().for_each(|at| mutation(&at, errors));
+    let again = spec.field("reinvocationPolicy");
+    match again.str() {
+        "" => errors.push(again.required("")),
+        _ => checks::one_of(&again, &["IfNeeded", "Never"], errors),
     }
 }
 

@@ -1,10 +1,11 @@
-//! What both kinds of policies have: the kind of their parameters, what they match, conditions and variables.
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy, and what both have: the kind of their parameters, what they match,
+//! conditions and variables.
 
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{expressions, match_resources};
-use crate::strategies::Errors;
+use super::{expressions, match_resources, mutating_policy, permission, validating_policy};
+use crate::strategies::{Errors, Strategy, Write};
 use crate::validation::checks;
 
 /// Words that expressions have for themselves.
@@ -32,8 +33,44 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
+/// See the module.
+pub(in crate::strategies) struct Policy {
+    /// Whether it changes writes, or only judges them.
+    pub(in crate::strategies) mutates: bool,
+}
+
+impl Strategy for Policy {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        common(&spec, self.mutates, errors);
+        if self.mutates {
+            mutating_policy::spec(&spec, errors);
+        } else {
+            validating_policy::spec(new, &spec, errors);
+        }
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        if !self.mutates {
+            validating_policy::status(&new.at(&["status"]), errors);
+        }
+    }
+
+    fn permit(&self, write: &Write<'_>) -> Errors {
+        permission::param_kind(write)
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        super::name_warnings(new)
+    }
+
+    fn cell(&self, _function: &str, object: &Object) -> Cell {
+        param_kind_cell(object)
+    }
+}
+
 /// Judges the common part of a policy's spec.
-pub(super) fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
+fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
     checks::one_of(&spec.field("failurePolicy"), &["Fail", "Ignore"], errors);
     let kind = spec.field("paramKind");
     if kind.is_present() {
@@ -107,7 +144,7 @@ fn is_identifier(text: &str) -> bool {
 }
 
 /// `apiVersion/kind` of the parameters.
-pub(super) fn param_kind_cell(object: &Object) -> Cell {
+fn param_kind_cell(object: &Object) -> Cell {
     let kind = object.at(&["spec", "paramKind"]);
     Cell::text(if kind.is_present() {
         format!("{}/{}", kind.field("apiVersion").str(), kind.field("kind").str())

@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
-use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{expressions, permission, policy};
-use crate::strategies::{Errors, Strategy, Write};
+use super::expressions;
+use crate::strategies::Errors;
 use crate::validation::checks;
 
 const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
@@ -15,48 +14,31 @@ const NOT_BLANK: &str = "must be non-empty if specified";
 const ANNOTATIONS_MAX: usize = 20;
 const VALUE_MAX: usize = 5_120;
 
-/// See the module.
-pub(in crate::strategies) struct ValidatingPolicy;
-
-impl Strategy for ValidatingPolicy {
-    fn validate(&self, new: &Object, errors: &mut Errors) {
-        let spec = new.at(&["spec"]);
-        policy::common(&spec, false, errors);
-        let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
-        if validations.is_empty() && annotations.is_empty() {
-            errors.extend([validations.required(NOTHING), annotations.required(NOTHING)]);
-        }
-        validations.items().for_each(|at| validation(&at, errors));
-        audit_annotations(new, &annotations, errors);
+/// Judges what only this kind's spec has.
+pub(super) fn spec(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
+    let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        errors.extend([validations.required(NOTHING), annotations.required(NOTHING)]);
     }
+    validations.items().for_each(|at| validation(&at, errors));
+    audit_annotations(new, &annotations, errors);
+}
 
-    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
-        for warning in new.at(&["status", "typeChecking", "expressionWarnings"]).items() {
-            for field in ["warning", "fieldRef"].map(|field| warning.field(field)) {
-                if field.str().is_empty() {
-                    errors.push(field.required(""));
-                }
+/// Judges the status, which only this kind has.
+pub(super) fn status(status: &Cursor<'_>, errors: &mut Errors) {
+    let warnings = status.field("typeChecking").field("expressionWarnings");
+    let complete = |at: Cursor<'_>, fields: &[&str], errors: &mut Errors| {
+        for field in fields.iter().map(|field| at.field(field)) {
+            if field.str().is_empty() {
+                errors.push(field.required(""));
             }
         }
-        for condition in new.at(&["status", "conditions"]).items() {
-            for field in ["type", "status", "lastTransitionTime", "reason"].map(|f| condition.field(f)) {
-                if field.str().is_empty() {
-                    errors.push(field.required(""));
-                }
-            }
-        }
+    };
+    for warning in warnings.items() {
+        complete(warning, &["warning", "fieldRef"], errors);
     }
-
-    fn permit(&self, write: &Write<'_>) -> Errors {
-        permission::param_kind(write)
-    }
-
-    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        super::name_warnings(new)
-    }
-
-    fn cell(&self, _function: &str, object: &Object) -> Cell {
-        policy::param_kind_cell(object)
+    for condition in status.field("conditions").items() {
+        complete(condition, &["type", "status", "lastTransitionTime", "reason"], errors);
     }
 }
 
