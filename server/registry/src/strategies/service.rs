@@ -43,6 +43,12 @@ impl Strategy for Service {
         validate::service(new, &known, errors);
     }
 
+    /// Upstream stores the policy of a name without addresses and never shows it.
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        let is_name = new.str_at("spec.type") == "ExternalName";
+        is_name && new.remove(&["spec", "internalTrafficPolicy"]).is_some()
+    }
+
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         validate::status(new, errors);
     }

@@ -221,3 +221,24 @@ async fn an_address_of_either_family_names_an_object() {
     assert_eq!((refused.code, refused.at("details.causes.0.field").as_str()), (422, "metadata.name"));
     assert_eq!(refused.at("message").matches("metadata.name").count(), 1, "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_name_without_addresses_has_no_policy_for_traffic_inside() {
+    let door = Door::open().await;
+    let spec = r#","spec":{"type":"ExternalName","externalName":"a.b","internalTrafficPolicy":"Local"}"#;
+    let made = door.post(SERVICES, &object("Service", "e", spec)).await;
+    assert_eq!((made.code, made.at("spec.internalTrafficPolicy").as_str()), (201, "\"\""));
+}
+
+#[tokio::test]
+async fn rules_of_a_scaler_in_an_annotation_name_their_policies() {
+    let door = Door::open().await;
+    let scaler = r#"{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"h","annotations":
+        {"autoscaling.alpha.kubernetes.io/behavior":"{\"ScaleUp\":{\"StabilizationWindowSeconds\":3}}"}},
+        "spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"Deployment","name":"d","apiVersion":"apps/v1"}}}"#;
+    let refused = door.post("/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers", scaler).await;
+    assert_eq!(
+        refused.at("message"),
+        r#"HorizontalPodAutoscaler.autoscaling "h" is invalid: spec.behavior.scaleUp.policies: Required value: must specify at least one Policy"#
+    );
+}

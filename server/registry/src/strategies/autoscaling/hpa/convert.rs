@@ -141,9 +141,9 @@ fn behavior(json: &Cursor<'_>) -> Option<Object> {
     for (go, name) in [("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown")] {
         let Some(rules) = entry(json, go).filter(Cursor::is_map) else { continue };
         let mut read = renamed(&rules, &RULES);
-        if let Some(policies) = entry(&rules, "Policies").filter(Cursor::is_present) {
-            read.put(&["policies"], metrics::list(policies.items().map(|p| renamed(&p, &POLICY))));
-        }
+        // Defaults are for those who say nothing of a direction: rules in an annotation must name their policies.
+        let policies = entry(&rules, "Policies").into_iter().flat_map(|policies| policies.items());
+        read.put(&["policies"], metrics::list(policies.map(|p| renamed(&p, &POLICY))));
         behavior.put(&[name], read.into_node());
     }
     Some(behavior)
