@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 
 /// Upstream's gates.
 const TABLE: &str = include_str!("features/gates.txt");
+/// Which gates need which.
+const DEPENDENCIES: &str = include_str!("features/dependencies.txt");
+/// What upstream calls the gates of Kubernetes itself.
+const COMPONENT: &str = "kube";
 const ALL_ALPHA: &str = "AllAlpha";
 const ALL_BETA: &str = "AllBeta";
 
@@ -58,7 +62,7 @@ pub enum FeatureError {
     #[error("missing bool value for {0}")]
     Missing(String),
     /// Neither true nor false.
-    #[error("invalid value of {name}={value}: must be true or false")]
+    #[error("invalid value of {name}={value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax")]
     NoBool {
         /// The gate.
         name: String,
@@ -75,6 +79,30 @@ pub enum FeatureError {
         /// What it is.
         locked: bool,
     },
+    /// The gates of another program.
+    #[error("component not registered: {0}")]
+    Component(String),
+    /// A gate that is on without those that it needs.
+    #[error("{name} is enabled, but depends on features that are disabled: [{}]", missing.join(" "))]
+    Depends {
+        /// The gate.
+        name: &'static str,
+        /// What it needs and is off.
+        missing: Vec<&'static str>,
+    },
+    /// More than one of these.
+    #[error("[{}]", _0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Several(Vec<Self>),
+}
+
+impl FeatureError {
+    fn of(mut errors: Vec<Self>) -> Result<(), Self> {
+        match errors.len() {
+            0 => Ok(()),
+            1 => Err(errors.remove(0)),
+            _ => Err(Self::Several(errors)),
+        }
+    }
 }
 
 impl Default for FeatureGates {
@@ -86,13 +114,20 @@ impl Default for FeatureGates {
 impl FeatureGates {
     /// The gates after `Name=bool` of a command line, in order; `AllAlpha` and `AllBeta` go for those not named.
     ///
+    /// A gate may be called `kube:Name`, as upstream tells those of several programs apart.
+    ///
     /// # Errors
-    /// [`FeatureError`] for the first that cannot be.
+    /// [`FeatureError`] for the first that cannot be read, or for all that cannot be.
     pub fn parse<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FeatureError> {
         let mut said: BTreeMap<&str, bool> = BTreeMap::new();
         for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
             let missing = || FeatureError::Missing(setting.to_owned());
             let (name, value) = setting.split_once('=').ok_or_else(missing)?;
+            let name = match name.split_once(':') {
+                Some((COMPONENT, name)) => name,
+                Some((other, _)) => return Err(FeatureError::Component(other.to_owned())),
+                None => name,
+            };
             let wrong = || FeatureError::NoBool { name: name.to_owned(), value: value.to_owned() };
             said.insert(name.trim(), parse_bool(value.trim()).ok_or_else(wrong)?);
         }
@@ -106,10 +141,20 @@ impl FeatureGates {
                     .for_each(|g| g.on = on);
             }
         }
-        for (name, on) in said {
-            gates.set(name, on)?;
-        }
+        FeatureError::of(said.into_iter().filter_map(|(name, on)| gates.set(name, on).err()).collect())?;
+        gates.check()?;
         Ok(gates)
+    }
+
+    /// What is on has what it needs.
+    fn check(&self) -> Result<(), FeatureError> {
+        let lines = DEPENDENCIES.lines().filter(|line| !line.starts_with('#'));
+        let on = lines.filter_map(|line| line.split_once(": ")).filter(|(name, _)| self.enabled(name));
+        let broken = on.filter_map(|(name, needs)| {
+            let missing: Vec<_> = needs.split_whitespace().filter(|need| !self.enabled(need)).collect();
+            (!missing.is_empty()).then_some(FeatureError::Depends { name, missing })
+        });
+        FeatureError::of(broken.collect())
     }
 
     fn set(&mut self, name: &str, asked: bool) -> Result<(), FeatureError> {
@@ -186,16 +231,17 @@ mod tests {
         let gates = FeatureGates::default();
         assert!(gates.enabled("WatchList") && gates.enabled("RetryGenerateName"));
         assert!(!gates.enabled("StorageVersionAPI") && !gates.enabled("Nothing"));
-        assert!(gates.iter().count() > 180);
+        assert_eq!(gates.iter().count(), 242);
+        assert_eq!(gates.check(), Ok(()));
         let gates = FeatureGates::parse(["StorageVersionAPI=true", " WatchList=false "]).unwrap();
         assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("WatchList"));
     }
 
     #[test]
     fn all_of_a_stage_go_together_but_for_those_named() {
-        let gates = FeatureGates::parse(["AllAlpha=true", "HPAScaleToZero=false"]).unwrap();
-        assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("HPAScaleToZero"));
-        let gates = FeatureGates::parse(["AllBeta=false"]).unwrap();
+        let gates = FeatureGates::parse(["AllAlpha=true", "EventedPLEG=false"]).unwrap();
+        assert!(gates.enabled("StorageVersionAPI") && !gates.enabled("EventedPLEG"));
+        let gates = FeatureGates::parse(["AllBeta=true", "WatchList=false"]).unwrap();
         assert!(!gates.enabled("WatchList") && gates.enabled("SidecarContainers"));
     }
 
@@ -203,8 +249,12 @@ mod tests {
     fn what_cannot_be_is_refused_in_upstreams_words() {
         let rows = [
             ("Foo=true", "unrecognized feature gate: Foo"),
+            ("wardle:Foo=true", "component not registered: wardle"),
             ("WatchList", "missing bool value for WatchList"),
-            ("WatchList=maybe", "invalid value of WatchList=maybe: must be true or false"),
+            (
+                "WatchList=maybe",
+                "invalid value of WatchList=maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax",
+            ),
             (
                 "SidecarContainers=false",
                 "cannot set feature gate SidecarContainers to false, feature is locked to true",
@@ -213,6 +263,15 @@ mod tests {
         for (setting, want) in rows {
             assert_eq!(FeatureGates::parse([setting]).unwrap_err().to_string(), want);
         }
+        let several = FeatureGates::parse(["SidecarContainers=false", "kube:Unknown=true"]).unwrap_err();
+        assert_eq!(
+            several.to_string(),
+            "[cannot set feature gate SidecarContainers to false, feature is locked to true, unrecognized feature gate: Unknown]"
+        );
+        let alone = FeatureGates::parse(["StorageVersionAPI=true", "APIServerIdentity=false"]).unwrap_err();
+        assert!(alone.to_string().contains(
+            "StorageVersionAPI is enabled, but depends on features that are disabled: [APIServerIdentity]"
+        ));
         assert!(FeatureGates::parse(["SidecarContainers=true", ""]).is_ok());
     }
 }

@@ -3,7 +3,7 @@
 //! `api/all`, `api/ga`, `api/beta`, `api/alpha`, then `group/version`, then `group/version/resource`: the later wins.
 //! The core group's version is `v1`, `/v1` or `api/v1`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use portico_machinery::GroupVersion;
 use portico_machinery::features::parse_bool;
@@ -30,21 +30,39 @@ pub enum RuntimeConfigError {
     #[error("runtime-config invalid key {0}")]
     Key(String),
     /// Neither true nor false.
-    #[error("invalid value of {key}: {value}: must be true or false")]
+    #[error("invalid value of {key}: {value}, err: strconv.ParseBool: parsing {value:?}: invalid syntax")]
     Value {
         /// The key.
         key: String,
         /// What was said.
         value: String,
     },
-    /// Groups that are not known.
+    /// Neither true nor false, said of a set, where no other words will do.
+    #[error("invalid value {key}={value}")]
+    SetValue {
+        /// The set.
+        key: String,
+        /// What was said.
+        value: String,
+    },
+    /// A resource as nobody writes it.
+    #[error(
+        "invalid key {key}: group/version/resource and resource is always lowercase plural, not {resource:?}"
+    )]
+    Resource {
+        /// The key.
+        key: String,
+        /// Its last part.
+        resource: String,
+    },
+    /// Groups that are not known, by the versions named.
     #[error("unknown api groups {0}")]
     Group(String),
     /// A version that its group never had.
     #[error("group version {0} that has not been registered")]
     Version(GroupVersion),
     /// Nothing would be served.
-    #[error("invalid key with only api/all=false")]
+    #[error("invalid runtime-config with only api/all=false")]
     Nothing,
     /// The kinds cannot be read.
     #[error(transparent)]
@@ -60,9 +78,8 @@ impl RuntimeConfig {
         let mut config = Self::default();
         let mut count = 0;
         for setting in settings.into_iter().map(str::trim).filter(|setting| !setting.is_empty()) {
-            let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
-            let wrong = || RuntimeConfigError::Value { key: key.to_owned(), value: value.to_owned() };
-            config.add(key.trim(), parse_bool(value.trim()).ok_or_else(wrong)?)?;
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            config.add(key.trim(), value.trim())?;
             count += 1;
         }
         if count == 1 && config.sets.get("api/all") == Some(&false) {
@@ -73,21 +90,29 @@ impl RuntimeConfig {
         Ok(config)
     }
 
-    fn add(&mut self, key: &str, on: bool) -> Result<(), RuntimeConfigError> {
+    fn add(&mut self, key: &str, value: &str) -> Result<(), RuntimeConfigError> {
         if let Some(set) = SETS.into_iter().find(|set| *set == key) {
-            self.sets.insert(set, on);
+            let wrong = || RuntimeConfigError::SetValue { key: key.to_owned(), value: value.to_owned() };
+            self.sets.insert(set, value.parse().map_err(|_| wrong())?);
             return Ok(());
         }
+        let wrong = || RuntimeConfigError::Value { key: key.to_owned(), value: value.to_owned() };
+        let on = if value.is_empty() { Some(true) } else { parse_bool(value) };
+        let on = on.ok_or_else(wrong)?;
         match key.split('/').collect::<Vec<_>>().as_slice() {
-            [version] | ["api", version] if version.starts_with('v') => {
+            [version] if version.starts_with('v') => {
                 self.versions.insert(GroupVersion::new("", *version), on);
             }
             [group, version] if !version.is_empty() => {
-                self.versions.insert(GroupVersion::new(*group, *version), on);
+                self.versions.insert(GroupVersion::new(of_core(group), *version), on);
             }
             [group, version, resource] if !resource.is_empty() => {
-                let group = if *group == "api" { "" } else { group };
-                self.resources.insert((GroupVersion::new(group, *version), (*resource).to_owned()), on);
+                if resource.to_lowercase() != *resource {
+                    let (key, resource) = (key.to_owned(), (*resource).to_owned());
+                    return Err(RuntimeConfigError::Resource { key, resource });
+                }
+                let version = GroupVersion::new(of_core(group), *version);
+                self.resources.insert((version, (*resource).to_owned()), on);
             }
             _ => return Err(RuntimeConfigError::Key(key.to_owned())),
         }
@@ -97,9 +122,9 @@ impl RuntimeConfig {
     fn check(&self, kinds: &Kinds) -> Result<(), RuntimeConfigError> {
         let named = || self.versions.keys().chain(self.resources.keys().map(|(gv, _)| gv));
         let known = |gv: &&GroupVersion| kinds.priorities().iter().any(|g| g.group_version.group == gv.group);
-        let mut unknown: Vec<&str> = named().filter(|gv| !known(gv)).map(|gv| gv.group.as_str()).collect();
-        unknown.dedup();
+        let unknown: BTreeSet<String> = named().filter(|gv| !known(gv)).map(ToString::to_string).collect();
         if !unknown.is_empty() {
+            let unknown: Vec<String> = unknown.into_iter().collect();
             return Err(RuntimeConfigError::Group(unknown.join(",")));
         }
         match named().find(|gv| kinds.priority(gv).is_none()) {
@@ -129,6 +154,11 @@ impl RuntimeConfig {
     }
 }
 
+/// The core group's name in keys.
+fn of_core(group: &str) -> &str {
+    if group == "api" { "" } else { group }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,7 +183,7 @@ mod tests {
         assert!(served(&["networking.k8s.io/v1beta1=true"]).contains(&ranges));
         let one = served(&["networking.k8s.io/v1beta1/ipaddresses=true"]);
         assert!(one.contains(&addresses) && !one.contains(&ranges));
-        let but_one = served(&["api/beta", "networking.k8s.io/v1beta1/ipaddresses=false"]);
+        let but_one = served(&["api/beta=true", "networking.k8s.io/v1beta1/ipaddresses=false"]);
         assert!(!but_one.contains(&addresses) && but_one.contains(&ranges));
         assert_eq!(served(&["api/all=true"]).len(), Kinds::all().unwrap().iter().count());
         assert!(served(&["api/all=false", "v1=true"]).iter().all(|name| name.starts_with("v1/")));
@@ -163,11 +193,21 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_for_is_refused_in_upstreams_words() {
         let rows = [
-            ("nothing.example.org/v1=true", "unknown api groups nothing.example.org"),
+            ("nothing.example.org/v1=true", "unknown api groups nothing.example.org/v1"),
             ("apps/v9=true", "group version apps/v9 that has not been registered"),
             ("apps=true", "runtime-config invalid key apps"),
-            ("apps/v1=maybe", "invalid value of apps/v1: maybe: must be true or false"),
-            ("api/all=false", "invalid key with only api/all=false"),
+            (
+                "apps/v1=maybe",
+                "invalid value of apps/v1: maybe, err: strconv.ParseBool: parsing \"maybe\": invalid syntax",
+            ),
+            ("api/all=1", "invalid value api/all=1"),
+            ("api/beta", "invalid value api/beta="),
+            ("a/b/c/d=true", "runtime-config invalid key a/b/c/d"),
+            (
+                "apps/v1/Deployments=true",
+                "invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not \"Deployments\"",
+            ),
+            ("api/all=false", "invalid runtime-config with only api/all=false"),
         ];
         for (setting, want) in rows {
             assert_eq!(RuntimeConfig::parse([setting]).unwrap_err().to_string(), want, "{setting}");
