@@ -10,6 +10,7 @@ mod shutdown;
 pub use shutdown::RunningFacade;
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ pub enum StartError {
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// Where.
-        address: std::net::SocketAddr,
+        address: SocketAddr,
         /// Why not.
         source: io::Error,
     },
@@ -383,10 +384,10 @@ fn catalog_settings(settings: &FacadeSettings) -> CatalogSettings {
     CatalogSettings { server_address: server_address(settings, settings.address), version }
 }
 
-/// What `/api` says: the external name, or the address that is bound.
-fn server_address(settings: &FacadeSettings, bound: std::net::SocketAddr) -> String {
+/// What `/api` says: the external name, the advertised address, or the one that is bound.
+fn server_address(settings: &FacadeSettings, bound: SocketAddr) -> String {
     match settings.external_hostname.as_str() {
-        "" => bound.to_string(),
+        "" => SocketAddr::new(settings.advertise_address.unwrap_or(bound.ip()), bound.port()).to_string(),
         host => format!("{host}:{}", bound.port()),
     }
 }

@@ -17,7 +17,7 @@ use portico_kit::lifecycle::Signal;
 use portico_machinery::pool::Pool;
 use portico_machinery::rbac::{self, Fact};
 use portico_machinery::route::Backend;
-use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version};
+use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version, setting};
 use tokio::sync::watch;
 
 use crate::issuer::{self, Issuer};
@@ -146,7 +146,7 @@ impl Configuration {
         self.table.store(Arc::new(table));
         self.catalog.reset(changes);
         self.health.replace_remote(checks);
-        self.issuer.follow(held.entries.values());
+        self.follow_settings(&held);
         held.version = Some(version);
         drop(held);
         self.in_force();
@@ -200,7 +200,7 @@ impl Configuration {
             });
         }
         if of_the_issuer {
-            self.issuer.follow(held.entries.values());
+            self.follow_settings(&held);
         }
         held.version = Some(version);
         drop(held);
@@ -247,6 +247,17 @@ impl Configuration {
         if let Some(name) = self.held.lock().stale.take() {
             self.health.remove_remote(&name);
         }
+    }
+
+    /// What all facades share besides routes: the issuer's keys, and where clients inside reach the API.
+    fn follow_settings(&self, held: &Held) {
+        self.issuer.follow(held.entries.values());
+        let key = (PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned());
+        let rule = held.entries.get(&key).and_then(|entry| match &entry.payload {
+            Some(Payload::Setting(text)) => text.parse().ok(),
+            _ => None,
+        });
+        self.catalog.set_address_rule(rule);
     }
 
     fn in_force(&self) {

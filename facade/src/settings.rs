@@ -28,6 +28,8 @@ pub struct FacadeSettings {
     pub tls_cipher_suites: Vec<String>,
     /// `--external-hostname`: the address that discovery names, empty for the one that is bound.
     pub external_hostname: String,
+    /// `--advertise-address`
+    pub advertise_address: Option<IpAddr>,
     /// Authentication.
     pub authentication: AuthenticationSettings,
     /// `--authorization-mode`
@@ -185,6 +187,7 @@ impl FacadeSettings {
             tls_min_version: MinVersion::default(),
             tls_cipher_suites: Vec::new(),
             external_hostname: String::new(),
+            advertise_address: None,
             authentication: AuthenticationSettings::default(),
             authorization: vec![Mode::Rbac],
             proxying: ProxyingSettings::default(),

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_auth::forwarded::LocalTrust;
+use portico_controllers::system_objects::kubernetes_service;
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
@@ -32,6 +33,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::resolve::Mode;
+use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::{KindIndexer, Registry, Settings as RegistrySettings};
 use portico_store::{SqliteStore, Store};
 use tokio::sync::watch;
@@ -187,6 +189,7 @@ impl Server {
         let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
         tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &rooms.board);
+        rooms.board.post(service_address(&settings));
         let (controlled, queue_metrics) = (registry.clone(), process.metrics.clone());
         rooms.keep_policy(&registry, &believed.rbac, &tasks);
         let services = rpc::Services { registry, store: Arc::clone(&store), pki: Arc::clone(&pki), process };
@@ -323,6 +326,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         });
     }
     address
+}
+
+/// Where clients in the first range of Services reach the API, as facades tell them.
+fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Option<Payload>)> {
+    let range = settings.registry.service_ranges.first()?;
+    let address = SocketAddr::new(range.hosts().next()?, kubernetes_service::SERVICE_PORT);
+    let text = format!("{range} {address}");
+    Some((PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned(), Some(Payload::Setting(text))))
 }
 
 /// What the control service is called besides localhost.

@@ -110,6 +110,7 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         address: SocketAddr::new(s.bind_address, s.secure_port),
         sni: s.sni_pairs()?,
         external_hostname: s.external_hostname.clone().unwrap_or_default(),
+        advertise_address: s.advertise_address,
         authentication: authentication(settings),
         authorization: settings.authorization.modes(),
         proxying: proxying(settings),

@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 
-use crate::discovery;
+use crate::discovery::{self, AddressRule};
 use crate::document::DocumentSource;
 use crate::openapi::{self, Compressed};
 use crate::request::{Reply, Request};
@@ -28,6 +28,7 @@ pub struct Catalog {
     pub(crate) documents: Arc<dyn DocumentSource>,
     pub(crate) compressed: Compressed,
     server_address: ArcSwap<String>,
+    address_rule: ArcSwapOption<AddressRule>,
     state: Mutex<State>,
     /// Nothing after a change: the next request makes the next snapshot.
     current: ArcSwapOption<Snapshot>,
@@ -39,6 +40,7 @@ impl Catalog {
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
         Self {
             server_address: ArcSwap::from_pointee(settings.server_address.clone()),
+            address_rule: ArcSwapOption::empty(),
             settings,
             documents,
             compressed: Compressed::default(),
@@ -50,6 +52,15 @@ impl Catalog {
     /// Tells the address that `/api` names, once it is bound.
     pub fn set_server_address(&self, address: impl Into<String>) {
         self.server_address.store(Arc::new(address.into()));
+    }
+
+    /// Tells the address that `/api` names besides, to clients in a range.
+    pub fn set_address_rule(&self, rule: Option<AddressRule>) {
+        self.address_rule.store(rule.map(Arc::new));
+    }
+
+    pub(crate) fn address_rule(&self) -> Option<Arc<AddressRule>> {
+        self.address_rule.load_full()
     }
 
     pub(crate) fn server_address(&self) -> Arc<String> {

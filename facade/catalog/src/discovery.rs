@@ -2,6 +2,7 @@
 //!
 //! Upstream rules: aggregator 6.1 to 6.4 and 6.6, and what a real server showed beyond them.
 
+mod addresses;
 mod aggregated;
 mod legacy;
 mod protobuf;
@@ -17,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::document::load;
 use crate::request::{Document, Reply, Request, value};
 use crate::snapshot::Snapshot;
+pub use addresses::AddressRule;
 use aggregated::Wanted;
 
 const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[] };
@@ -32,7 +34,12 @@ pub(crate) async fn core(catalog: &Catalog, snapshot: &Snapshot, request: &Reque
         let document = aggregated::core(catalog, snapshot).await;
         return aggregated_reply(&document, wanted, request);
     }
-    strict(request, || legacy::versions(&catalog.server_address()))
+    strict(request, || {
+        let client = addresses::client_ip(request.headers, request.client);
+        let rule = catalog.address_rule();
+        let rule = rule.as_deref().filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
+        legacy::versions(&catalog.server_address(), rule)
+    })
 }
 
 /// `/apis`: aggregated or the list of groups; any method.

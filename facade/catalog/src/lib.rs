@@ -13,6 +13,7 @@ mod snapshot;
 mod state;
 
 pub use catalog::{Catalog, Settings};
+pub use discovery::AddressRule;
 pub use document::{DocumentError, DocumentFuture, DocumentSource};
 pub use request::{Document, Reply, Request};
 pub use state::Change;

@@ -1,5 +1,7 @@
 //! What is asked for and what is answered, between the facade's HTTP and this crate.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
 use portico_machinery::Status;
@@ -14,8 +16,10 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The raw query.
     pub query: &'a str,
-    /// All headers; `Accept`, `Accept-Encoding` and `If-None-Match` are looked at.
+    /// All headers; `Accept`, `Accept-Encoding`, `If-None-Match` and what proxies say of the client are looked at.
     pub headers: &'a HeaderMap,
+    /// The other end of the connection.
+    pub client: Option<IpAddr>,
 }
 
 impl Request<'_> {

@@ -101,7 +101,7 @@ impl World {
             map.insert(name, HeaderValue::from_str(value).unwrap());
         }
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        self.catalog.respond(&Request { method: &method, path, query, headers: &map }).await
+        self.catalog.respond(&Request { method: &method, path, query, headers: &map, client: None }).await
     }
 
     async fn get(&self, url: &str, accept: &str) -> Option<Reply> {
@@ -208,6 +208,19 @@ async fn the_address_can_be_told_once_it_is_bound() {
     let w = world();
     w.catalog.set_server_address("10.0.0.2:7000");
     assert!(w.json("/api", "").await.contains(r#""serverAddress":"10.0.0.2:7000""#));
+}
+
+#[tokio::test]
+async fn clients_in_the_range_of_services_hear_of_the_service_besides() {
+    let w = world();
+    w.catalog.set_address_rule("10.0.0.0/16 10.0.0.1:443".parse().ok());
+    let inside = header::HeaderName::from_static("x-forwarded-for");
+    let rule = r#"{"clientCIDR":"10.0.0.0/16","serverAddress":"10.0.0.1:443"}"#;
+    for (client, told) in [("10.0.3.4", true), ("192.168.0.1", false)] {
+        let reply = w.ask(Method::GET, "/api", &[(inside.clone(), client)]).await;
+        let Some(Reply::Document(document)) = reply else { panic!("{client}: no document") };
+        assert_eq!(std::str::from_utf8(&document.body).unwrap().contains(rule), told, "{client}");
+    }
 }
 
 #[tokio::test]

@@ -12,8 +12,13 @@ use crate::respond;
 
 /// The catalogue's answer; nothing when the path is none of its or names what is not served.
 pub(super) async fn answer(catalog: &Catalog, x: &RequestContext) -> Option<Response<Body>> {
-    let request =
-        Request { method: &x.parts.method, path: &x.info.path, query: x.query(), headers: &x.parts.headers };
+    let request = Request {
+        method: &x.parts.method,
+        path: &x.info.path,
+        query: x.query(),
+        headers: &x.parts.headers,
+        client: Some(x.connection.peer.ip()),
+    };
     Some(match catalog.respond(&request).await? {
         Reply::Document(document) => written(x, document),
         Reply::Ready(response) => response.map(Body::whole),

@@ -53,6 +53,8 @@ pub mod setting {
     pub const AUDIENCES: &str = "api-audiences";
     /// Where the issuer's keys are to be found, when that is not the facade itself.
     pub const JWKS_URI: &str = "service-account-jwks-uri";
+    /// Where clients in the range of Services reach the API, `CIDR host:port`.
+    pub const SERVICE_ADDRESS: &str = "service-address";
     /// Whether bootstrap tokens are believed: `true` or not there.
     pub const BOOTSTRAP_TOKENS: &str = "enable-bootstrap-token-auth";
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use portico_machinery::discovery::{ApiGroup, GroupVersionForDiscovery};
 use serde::Serialize;
 
+use super::AddressRule;
 use crate::snapshot::Group;
 
 #[derive(Serialize)]
@@ -12,13 +13,13 @@ struct ApiVersions<'a> {
     kind: &'static str,
     versions: [&'static str; 1],
     #[serde(rename = "serverAddressByClientCIDRs")]
-    server_addresses: [ServerAddress<'a>; 1],
+    server_addresses: Vec<ServerAddress<'a>>,
 }
 
 #[derive(Serialize)]
 struct ServerAddress<'a> {
     #[serde(rename = "clientCIDR")]
-    client_cidr: &'static str,
+    client_cidr: String,
     #[serde(rename = "serverAddress")]
     server_address: &'a str,
 }
@@ -32,11 +33,16 @@ struct ApiGroupList {
 }
 
 /// `/api`; upstream leaves `apiVersion` out.
-pub(super) fn versions(server_address: &str) -> Bytes {
+pub(super) fn versions(server_address: &str, rule: Option<&AddressRule>) -> Bytes {
+    let own = ServerAddress { client_cidr: "0.0.0.0/0".to_owned(), server_address };
+    let other = rule.map(|AddressRule { clients, address }| ServerAddress {
+        client_cidr: clients.to_string(),
+        server_address: address,
+    });
     encode(&ApiVersions {
         kind: "APIVersions",
         versions: ["v1"],
-        server_addresses: [ServerAddress { client_cidr: "0.0.0.0/0", server_address }],
+        server_addresses: std::iter::once(own).chain(other).collect(),
     })
 }
 

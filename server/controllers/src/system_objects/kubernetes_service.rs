@@ -12,7 +12,8 @@ use super::SystemObject;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-const SERVICE_PORT: u16 = 443;
+/// The port of the Service.
+pub const SERVICE_PORT: u16 = 443;
 
 /// A port, as Services and slices write it.
 #[derive(Serialize)]
