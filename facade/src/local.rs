@@ -7,6 +7,7 @@ mod answer;
 mod body;
 mod connect;
 mod pump;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,8 +131,12 @@ impl Local {
             Some(watch_response::Step::Started(started)) => {
                 x.warnings.extend(started.warnings);
                 let shutdown = x.parts.extensions.get::<WatchShutdown>().map(|s| s.0.clone());
+                let events = self.pumped(steps, shutdown);
+                if websocket::is_asked(&x.parts.headers) {
+                    return Ok(websocket::serve(x, &started.media_type, events, &self.tasks));
+                }
                 let head = head(x, 200, &started.media_type, Vec::new(), 0);
-                Ok(answer::head_only(head, self.pumped(steps, shutdown)))
+                Ok(answer::head_only(head, pump::body(events)))
             }
             Some(watch_response::Step::Refused(answer)) => Ok(done(x, answer)),
             Some(watch_response::Step::Frames(_)) | None => {
@@ -141,7 +146,11 @@ impl Local {
     }
 
     /// The events, taken off the control service's hands as they come, whether or not the client reads.
-    fn pumped<S>(&self, steps: S, shutdown: Option<Signal>) -> Body
+    fn pumped<S>(
+        &self,
+        steps: S,
+        shutdown: Option<Signal>,
+    ) -> impl Stream<Item = Bytes> + Send + Unpin + use<S>
     where
         S: Stream<Item = Result<WatchResponse, tonic::Status>> + Send + Unpin + 'static,
     {

@@ -22,3 +22,4 @@ mod nodes;
 mod proxying;
 mod service_accounts;
 mod split;
+mod websocket_watches;

@@ -20,8 +20,13 @@ use crate::body::{Body, BoxError};
 /// Messages that wait, besides the bound in bytes.
 const MESSAGES: usize = 1024;
 
-/// Starts the pump; the body ends when the watch does, in whatever way.
-pub(super) fn start<S>(tasks: &TaskSet, frames: S, shutdown: Option<Signal>, limit: usize) -> Body
+/// Starts the pump; the events end when the watch does, in whatever way, and the watch when they are dropped.
+pub(super) fn start<S>(
+    tasks: &TaskSet,
+    frames: S,
+    shutdown: Option<Signal>,
+    limit: usize,
+) -> impl Stream<Item = Bytes> + Send + Unpin + use<S>
 where
     S: Stream<Item = Result<Bytes, String>> + Send + 'static,
 {
@@ -41,11 +46,14 @@ where
             () = queue.closed() => {}
         }
     });
-    let frames = ReceiverStream::new(events).map(move |bytes| {
+    ReceiverStream::new(events).inspect(move |bytes| {
         taken.fetch_sub(bytes.len(), Ordering::AcqRel);
-        Ok::<_, BoxError>(Frame::data(bytes))
-    });
-    Body::streamed(StreamBody::new(frames))
+    })
+}
+
+/// The events as a body.
+pub(super) fn body(events: impl Stream<Item = Bytes> + Send + 'static) -> Body {
+    Body::streamed(StreamBody::new(events.map(|bytes| Ok::<_, BoxError>(Frame::data(bytes)))))
 }
 
 async fn pump<S>(frames: S, queue: &mpsc::Sender<Bytes>, waiting: &AtomicUsize, limit: usize)
@@ -79,7 +87,7 @@ mod tests {
     async fn a_client_that_does_not_read_loses_its_watch_and_keeps_what_waited() {
         let tasks = TaskSet::new();
         let endless = stream::repeat_with(|| Ok(Bytes::from_static(b"0123456789"))).chain(stream::pending());
-        let body = start(&tasks, endless, None, 100);
+        let body = body(start(&tasks, endless, None, 100));
         // Resolves although the source never ends: the queue was full.
         let read = body.collect().await.unwrap().to_bytes();
         assert!(!read.is_empty() && read.len() < 1000, "{}", read.len());
@@ -90,7 +98,7 @@ mod tests {
     async fn a_drain_ends_the_watch_and_so_does_a_client_that_leaves() {
         let tasks = TaskSet::new();
         let signal = Signal::new("drain");
-        let body = start(&tasks, stream::pending(), Some(signal.clone()), 100);
+        let body = body(start(&tasks, stream::pending(), Some(signal.clone()), 100));
         signal.signal();
         assert!(body.collect().await.unwrap().to_bytes().is_empty());
         drop(start(&tasks, stream::pending(), None, 100));

@@ -1,0 +1,236 @@
+//! Watches over WebSocket: one message per event, text for JSON and binary for protobuf, whatever the subprotocol.
+//!
+//! Upstream rules: a watch that cannot begin is refused over HTTP; a handshake needs an `Origin`, version 13 and at most one
+//! subprotocol besides that which carries a token; a watch that ends is closed with 1000; what the client says is ignored
+//! but for its own close.
+
+use bytes::Bytes;
+use futures::{SinkExt, Stream, StreamExt};
+use http::header::{
+    CONNECTION, HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{Response, StatusCode, Uri};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use portico_kit::tasks::TaskSet;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use crate::body::Body;
+use crate::context::RequestContext;
+
+/// The only version of the protocol.
+const VERSION: &str = "13";
+/// A token in disguise, which is no subprotocol to agree on.
+const BEARER: &str = "base64url.bearer.authorization.k8s.io.";
+/// What protobuf events begin with over HTTP: their length.
+const LENGTH: usize = 4;
+/// What a client may say at once; nothing that it says is looked at.
+const MAX_RECEIVED: usize = 64 * 1024;
+
+/// Why there is no WebSocket, in upstream's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    NoKey,
+    Version,
+    Origin,
+    Protocols,
+}
+
+impl Refusal {
+    fn response(self) -> Response<Body> {
+        let (code, text) = match self {
+            Self::NoKey => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
+            Self::Version => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
+            Self::Origin => (StatusCode::FORBIDDEN, ""),
+            Self::Protocols => (StatusCode::BAD_REQUEST, ""),
+        };
+        let mut response = Response::new(Body::whole(text));
+        *response.status_mut() = code;
+        if self == Self::Version {
+            response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
+        }
+        response
+    }
+}
+
+/// Whether a request asks for a WebSocket.
+pub(super) fn is_asked(headers: &HeaderMap) -> bool {
+    let named = |name, word: &str| {
+        let values = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
+        values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(word))
+    };
+    named(CONNECTION, "upgrade") && named(UPGRADE, "websocket")
+}
+
+/// Answers the handshake and sends the events, in a task of their own, once the connection is the client's and ours.
+pub(super) fn serve<S>(x: &mut RequestContext, media_type: &str, events: S, tasks: &TaskSet) -> Response<Body>
+where
+    S: Stream<Item = Bytes> + Send + Unpin + 'static,
+{
+    let response = match agree(&x.parts.headers) {
+        Ok(response) => response,
+        Err(refusal) => return refusal.response(),
+    };
+    // HTTP/2 has no upgrades: whoever sends these headers there gets what they mean in this version, nothing.
+    let Some(upgrade) = x.parts.extensions.remove::<OnUpgrade>() else {
+        return Refusal::NoKey.response();
+    };
+    let as_text = media_type.starts_with("application/json");
+    // The watch goes on after the answer: it is counted until it ends.
+    let counted = x.guards.watch.take();
+    tasks.spawn_until_cancelled("watch-websocket", async move {
+        let _counted = counted;
+        if let Err(error) = send(upgrade, events, as_text).await {
+            tracing::debug!(%error, "a watch over WebSocket broke");
+        }
+    });
+    response
+}
+
+/// The 101, or why not.
+fn agree(headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+    let text = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
+    let key = text(SEC_WEBSOCKET_KEY);
+    if key.is_empty() {
+        return Err(Refusal::NoKey);
+    }
+    if text(SEC_WEBSOCKET_VERSION) != VERSION {
+        return Err(Refusal::Version);
+    }
+    if !is_origin(text(ORIGIN)) {
+        return Err(Refusal::Origin);
+    }
+    let protocols = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
+    let protocols = protocols.flat_map(|v| v.split(',')).map(str::trim);
+    let mut protocols = protocols.filter(|p| !p.is_empty() && !p.starts_with(BEARER));
+    let protocol = protocols.next();
+    if protocols.next().is_some() {
+        return Err(Refusal::Protocols);
+    }
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    let accept = HeaderValue::from_str(&derive_accept_key(key.as_bytes())).map_err(|_| Refusal::NoKey)?;
+    headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    if let Some(protocol) = protocol {
+        let protocol = HeaderValue::from_str(protocol).map_err(|_| Refusal::Protocols)?;
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
+    Ok(response)
+}
+
+/// An absolute URI, or a path: what upstream can parse as one.
+fn is_origin(text: &str) -> bool {
+    text.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some() || text.starts_with('/'))
+}
+
+#[derive(Debug, thiserror::Error)]
+enum SendError {
+    #[error("the connection was not upgraded: {0}")]
+    Upgrade(#[from] hyper::Error),
+    #[error(transparent)]
+    WebSocket(#[from] tokio_tungstenite::tungstenite::Error),
+}
+
+async fn send<S>(upgrade: OnUpgrade, mut events: S, as_text: bool) -> Result<(), SendError>
+where
+    S: Stream<Item = Bytes> + Unpin,
+{
+    let io = TokioIo::new(upgrade.await?);
+    let config =
+        WebSocketConfig::default().max_message_size(Some(MAX_RECEIVED)).max_frame_size(Some(MAX_RECEIVED));
+    let (mut to_client, mut from_client) =
+        WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await.split();
+    // Reading also answers pings; it ends with the client's close or connection.
+    let mut left = std::pin::pin!(async move { while let Some(Ok(_)) = from_client.next().await {} });
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = &mut left => return Ok(()),
+        };
+        let Some(event) = event else { break };
+        to_client.send(message(event, as_text)).await?;
+    }
+    let close = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    to_client.send(Message::Close(Some(close))).await?;
+    Ok(())
+}
+
+/// One event as a message: JSON with its line's end, protobuf without its length.
+fn message(event: Bytes, as_text: bool) -> Message {
+    if as_text && let Ok(text) = Utf8Bytes::try_from(event.clone()) {
+        return Message::Text(text);
+    }
+    Message::Binary(event.slice(LENGTH.min(event.len())..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(changes: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let usual = [
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "WebSocket"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ("sec-websocket-version", "13"),
+            ("origin", "http://localhost"),
+        ];
+        for (name, value) in usual.iter().chain(changes) {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    #[test]
+    fn a_handshake_is_answered_as_the_standards_example() {
+        let response = agree(&headers(&[])).unwrap();
+        assert_eq!(response.status(), 101);
+        assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert!(!response.headers().contains_key("sec-websocket-protocol"));
+    }
+
+    #[test]
+    fn handshakes_are_refused_as_upstream_refuses_them() {
+        let bearer = "base64url.bearer.authorization.k8s.io.eA, binary.k8s.io";
+        let rows: [(&str, &str, Result<(), Refusal>); 9] = [
+            ("sec-websocket-key", "", Err(Refusal::NoKey)),
+            ("sec-websocket-version", "12", Err(Refusal::Version)),
+            ("origin", "", Err(Refusal::Origin)),
+            ("origin", "nonsense", Err(Refusal::Origin)),
+            ("origin", "https://example.com:8443", Ok(())),
+            ("sec-websocket-protocol", "a, b", Err(Refusal::Protocols)),
+            ("sec-websocket-protocol", "base64.binary.k8s.io", Ok(())),
+            ("sec-websocket-protocol", bearer, Ok(())),
+            ("x-other", "x", Ok(())),
+        ];
+        for (name, value, want) in rows {
+            assert_eq!(agree(&headers(&[(name, value)])).map(drop), want, "{name}: {value}");
+        }
+        let response = agree(&headers(&[("sec-websocket-protocol", bearer)])).unwrap();
+        assert_eq!(response.headers()["sec-websocket-protocol"], "binary.k8s.io");
+    }
+
+    #[test]
+    fn only_an_upgrade_to_websocket_is_one() {
+        assert!(is_asked(&headers(&[])));
+        assert!(!is_asked(&headers(&[("upgrade", "SPDY/3.1")])));
+        assert!(!is_asked(&headers(&[("connection", "keep-alive")])));
+    }
+
+    #[test]
+    fn an_event_is_a_line_of_text_or_bytes_without_their_length() {
+        let json = Bytes::from_static(b"{}\n");
+        assert_eq!(message(json, true), Message::Text(Utf8Bytes::from_static("{}\n")));
+        let protobuf = Bytes::from_static(&[0, 0, 0, 1, 7]);
+        assert_eq!(message(protobuf, false), Message::Binary(Bytes::from_static(&[7])));
+    }
+}

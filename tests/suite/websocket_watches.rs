@@ -1,0 +1,117 @@
+//! Watches over WebSocket, by a WebSocket client that is not ours.
+
+use futures::{SinkExt, StreamExt};
+use http::Request;
+use portico_tests::Portico;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+type Socket = WebSocketStream<TlsStream<TcpStream>>;
+
+/// The handshake for this path and query, with these headers beside the usual ones.
+async fn open(
+    portico: &Portico,
+    query: &str,
+    headers: &[(&'static str, &'static str)],
+) -> Result<(Socket, Option<String>), Error> {
+    let url = format!("wss://{}{CONFIG_MAPS}?watch=true&{query}", portico.https());
+    let mut request: Request<()> = url.into_client_request().unwrap();
+    for (name, value) in [("origin", "http://localhost"), ("authorization", "Bearer admin-token")] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().unwrap());
+    }
+    let stream = portico.admin().dial().await.unwrap();
+    let (socket, response) = client_async(request, stream).await?;
+    let protocol = response.headers().get("sec-websocket-protocol");
+    Ok((socket, protocol.map(|p| p.to_str().unwrap().to_owned())))
+}
+
+async fn config_map(portico: &Portico, name: &str) {
+    let made = portico.admin().post(CONFIG_MAPS, &json!({"metadata": {"name": name}})).await;
+    assert_eq!(made.status, 201, "{}", made.text());
+}
+
+async fn next(socket: &mut Socket) -> Message {
+    let message = tokio::time::timeout(std::time::Duration::from_secs(10), socket.next()).await;
+    message.expect("a message comes").expect("the watch goes on").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_one_message_and_the_end_is_a_close() {
+    let portico = Portico::start().await;
+    config_map(&portico, "before").await;
+    let (mut socket, protocol) = open(&portico, "timeoutSeconds=2", &[]).await.unwrap();
+    assert_eq!(protocol, None);
+    config_map(&portico, "after").await;
+    let mut names = Vec::new();
+    loop {
+        match next(&mut socket).await {
+            Message::Text(text) => {
+                let event: Value = serde_json::from_str(&text).unwrap();
+                assert!(text.ends_with('\n') && event["type"] == "ADDED", "{text}");
+                names.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+            }
+            Message::Close(frame) => {
+                assert_eq!(frame.unwrap().code, CloseCode::Normal);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    names.retain(|name| name == "before" || name == "after");
+    assert_eq!(names, ["before", "after"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subprotocol_is_agreed_on_and_protobuf_is_binary() {
+    let portico = Portico::start().await;
+    config_map(&portico, "one").await;
+    let query = "fieldSelector=metadata.name=one";
+    let headers = [("sec-websocket-protocol", "base64.binary.k8s.io")];
+    let (mut socket, protocol) = open(&portico, query, &headers).await.unwrap();
+    assert_eq!(protocol.as_deref(), Some("base64.binary.k8s.io"));
+    assert!(matches!(next(&mut socket).await, Message::Text(_)));
+    socket.send(Message::Ping("x".into())).await.unwrap();
+    assert_eq!(next(&mut socket).await, Message::Pong("x".into()));
+    let headers = [("accept", "application/vnd.kubernetes.protobuf;stream=watch")];
+    let (mut socket, _) = open(&portico, query, &headers).await.unwrap();
+    let Message::Binary(event) = next(&mut socket).await else { panic!("protobuf is binary") };
+    // Field 1 of WatchEvent is its type; the envelope begins inside.
+    assert_eq!(&event[..7], b"\x0a\x05ADDED");
+    assert!(event.windows(4).any(|w| w == b"k8s\0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_watched_so_is_refused_over_http() {
+    let portico = Portico::start().await;
+    let refusals: [(&[(&str, &str)], &str, u16); 4] = [
+        (&[("origin", "nonsense")], "", 403),
+        (&[("sec-websocket-version", "12")], "", 400),
+        (&[("accept", "application/yaml")], "", 406),
+        (&[], "labelSelector=(", 400),
+    ];
+    for (headers, query, code) in refusals {
+        match open(&portico, query, headers).await {
+            Err(Error::Http(response)) => assert_eq!(response.status(), code, "{headers:?}"),
+            other => panic!("{headers:?}: {:?}", other.map(|(_, protocol)| protocol)),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_closes_ends_its_watch() {
+    let portico = Portico::start().await;
+    let (mut socket, _) = open(&portico, "", &[]).await.unwrap();
+    socket.close(None).await.unwrap();
+    let ended = async { while let Some(Ok(_)) = socket.next().await {} };
+    tokio::time::timeout(std::time::Duration::from_secs(10), ended).await.expect("the server closes, too");
+}
