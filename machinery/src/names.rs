@@ -58,6 +58,17 @@ pub fn dns1035_label(text: &str) -> Vec<String> {
     complaints(text, LABEL_MAX, ok, DNS1035_LABEL_MESSAGE)
 }
 
+/// Messages about a group and a resource in one, `apps.deployments`; empty when it is that.
+#[must_use]
+pub fn group_and_resource(text: &str) -> Vec<String> {
+    let Some((group, resource)) = text.rsplit_once('.') else {
+        return vec!["name must be in the form of <group>.<resource>".to_owned()];
+    };
+    let of = |segment: &'static str| move |message: String| format!("the {segment} segment {message}");
+    let group = dns1123_subdomain(group).into_iter().map(of("group"));
+    group.chain(dns1035_label(resource).into_iter().map(of("resource"))).collect()
+}
+
 /// Messages about a label value; empty when it is one.
 #[must_use]
 pub fn label_value(text: &str) -> Vec<String> {

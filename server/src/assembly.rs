@@ -11,6 +11,7 @@ mod node_graph;
 mod renewal;
 mod rpc;
 mod served;
+mod storage_versions;
 mod to_backends;
 mod tokens;
 

@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod objects;
 pub(crate) mod routes;
 
+use portico_controllers::storage_versions::StorageVersions;
 use portico_machinery::{RequestInfo, Status};
 use portico_proto::rpc_status::to_rpc;
 use tonic::Request;
@@ -31,6 +32,18 @@ pub(crate) fn caller<T>(request: &Request<T>) -> RpcResult<Caller> {
 /// Asks the caller's authorizer, as gRPC.
 pub(crate) fn authorize(caller: &Caller, request: RequestInfo) -> RpcResult<()> {
     caller.authorize(request).map_err(|status| to_rpc(&status))
+}
+
+/// The last filter before a service: writes wait until storage versions are told, where they are.
+#[derive(Clone)]
+pub(crate) struct Hold(pub(crate) Option<StorageVersions>);
+
+impl Hold {
+    /// Why the request cannot be served yet; what it is is asked only while something is held.
+    pub(crate) fn refusal(&self, caller: &Caller, request: impl FnOnce() -> RequestInfo) -> Option<Status> {
+        let versions = self.0.as_ref().filter(|versions| !versions.told().is_signaled())?;
+        versions.refusal(&request(), caller.user())
+    }
 }
 
 /// A Kubernetes refusal as gRPC.

@@ -22,4 +22,5 @@ mod nodes;
 mod proxying;
 mod service_accounts;
 mod split;
+mod storage_versions;
 mod websocket_watches;

@@ -168,6 +168,8 @@ pub enum NameRule {
     PathSegment,
     /// An IP address in its canonical spelling.
     IpAddress,
+    /// A group and a resource, `apps.deployments`.
+    GroupAndResource,
 }
 
 /// What deletion does differently for a kind.

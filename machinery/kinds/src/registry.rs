@@ -127,6 +127,16 @@ impl Kinds {
         self.by_storage.get(storage)
     }
 
+    /// The resources of the served kinds that share the storage of these objects, this one among them, in discovery
+    /// order: one object appears as each of them.
+    pub fn equivalents<'a>(
+        &'a self,
+        resource: &'a GroupResource,
+    ) -> impl Iterator<Item = &'a Arc<KindInfo>> + use<'a> {
+        let storage = self.iter().find(|info| info.group_resource() == *resource).map(|info| &info.storage);
+        self.iter().filter(move |info| info.stored && Some(&info.storage) == storage)
+    }
+
     /// All kinds in their storage versions, in no order.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<KindInfo>> {
         self.by_storage.values()

@@ -22,5 +22,6 @@ pub mod rbac;
 mod recorder;
 pub mod service_account_tokens;
 pub mod service_repair;
+pub mod storage_versions;
 pub mod system_namespaces;
 pub mod system_objects;

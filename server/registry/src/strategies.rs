@@ -3,6 +3,7 @@
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 
 mod admissionregistration;
+mod apiserverinternal;
 mod apiservice;
 mod apps;
 mod autoscaling;
@@ -247,6 +248,7 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
             &admissionregistration::Binding { mutates: false }
         }
         (ADMISSION, "mutatingadmissionpolicybindings") => &admissionregistration::Binding { mutates: true },
+        ("internal.apiserver.k8s.io", "storageversions") => &apiserverinternal::StorageVersion,
         ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SigningRequest,
         ("", "namespaces") => &namespace::Namespace,

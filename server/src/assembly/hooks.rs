@@ -12,6 +12,7 @@ use portico_controllers::informers::Informers;
 use portico_controllers::priority_classes;
 use portico_controllers::rbac;
 use portico_controllers::rbac::policy::{Changes, PolicyFeed};
+use portico_controllers::storage_versions::StorageVersions;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
 use portico_kit::health::{Check, Endpoint, Health};
@@ -29,7 +30,7 @@ use super::backends::Backends;
 use super::elsewhere::Aggregated;
 use super::evidence::{Judge, Seen, ToJudge};
 use super::served::ServedHere;
-use super::{Process, StartError, mode};
+use super::{Process, StartError, mode, storage_versions};
 use crate::grpc::config::Sources;
 use crate::grpc::config::board::Board;
 use crate::grpc::config::facades::Facades;
@@ -45,6 +46,10 @@ pub(super) struct Rooms {
     informers: Informers,
     policy: PolicyFeed,
     served: ServedHere,
+    /// This server's.
+    lease: IdentityLease,
+    /// Holds writes until it has told how resources are stored; only behind gates.
+    pub(super) storage_versions: Option<StorageVersions>,
     /// Given once all checks have passed for the first time.
     pub(super) ready: Signal,
 }
@@ -75,6 +80,8 @@ impl Rooms {
         let board = Board::default();
         let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
         let served = ServedHere::new(kinds, &backends);
+        let identity = own_identity();
+        let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
         let rooms = Self {
             routes,
             board,
@@ -84,6 +91,8 @@ impl Rooms {
             informers,
             policy: PolicyFeed::new(),
             served,
+            lease: IdentityLease::new(identity),
+            storage_versions,
             ready: Signal::new("ServerReady"),
         };
         rooms.add_hooks(registry, hooks)?;
@@ -152,7 +161,7 @@ impl Rooms {
             cx.tasks.spawn("flow-config", flow_config::run(r, cx.tasks.clone()));
             Ok(())
         })?;
-        let (r, lease) = (registry.clone(), IdentityLease::new(own_identity()));
+        let (r, lease) = (registry.clone(), self.lease.clone());
         hooks.add_post_start(
             "start-kube-apiserver-identity-lease-controller",
             move |cx: HookContext| async move {
@@ -168,6 +177,17 @@ impl Rooms {
                 Ok(())
             },
         )?;
+        if let Some(versions) = self.storage_versions.clone() {
+            let (r, held) = (registry.clone(), self.lease.held());
+            hooks.add_post_start(
+                "built-in-resources-storage-version-updater",
+                move |cx: HookContext| async move {
+                    let told = versions.told();
+                    cx.tasks.spawn("storage-versions", versions.run(r, held, cx.tasks.clone()));
+                    reached(&cx, &told).await
+                },
+            )?;
+        }
         Ok(())
     }
 

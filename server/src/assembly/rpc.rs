@@ -24,6 +24,7 @@ use super::hooks::Rooms;
 use super::identities::Believed;
 use super::{Process, StartError};
 use crate::chain::ChainLayer;
+use crate::grpc::Hold;
 use crate::grpc::admin::AdminService;
 use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
@@ -76,10 +77,14 @@ impl Services {
             store: self.store,
             telemetry: self.process.telemetry,
         };
-        let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone());
+        let hold = Hold(rooms.storage_versions.clone());
+        let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());
         let mut builder = Routes::builder();
         builder
-            .add_service(limited!(ObjectsServer, ObjectsService::new(self.registry, rooms.routes.clone())))
+            .add_service(limited!(
+                ObjectsServer,
+                ObjectsService::new(self.registry, rooms.routes.clone(), hold)
+            ))
             .add_service(limited!(ApiServicesServer, api_services))
             .add_service(limited!(ConfigServer, config))
             .add_service(limited!(CatalogServer, CatalogService { documents: rooms.documents() }))

@@ -16,7 +16,7 @@ use portico_registry::{
 use tonic::{Request, Response};
 
 use super::routes::Explainer;
-use super::{RpcResult, authorize, caller, refused};
+use super::{Hold, RpcResult, authorize, caller, refused};
 use crate::chain::Caller;
 
 /// A stream of answers.
@@ -28,11 +28,13 @@ pub(crate) struct ApiServicesService {
     registry: Registry,
     explainer: Explainer,
     resource: GroupResource,
+    hold: Hold,
 }
 
 impl ApiServicesService {
-    pub(crate) fn new(registry: Registry, explainer: Explainer) -> Self {
-        Self { registry, explainer, resource: GroupResource::new("apiregistration.k8s.io", "apiservices") }
+    pub(crate) fn new(registry: Registry, explainer: Explainer, hold: Hold) -> Self {
+        let resource = GroupResource::new("apiregistration.k8s.io", "apiservices");
+        Self { registry, explainer, resource, hold }
     }
 
     /// The caller, authorized as the equivalent Kubernetes request.
@@ -49,8 +51,11 @@ impl ApiServicesService {
             name: name.to_owned(),
             ..RequestInfo::default()
         };
-        authorize(&caller, info)?;
-        Ok(caller)
+        authorize(&caller, info.clone())?;
+        match self.hold.refusal(&caller, || info) {
+            Some(status) => Err(refused(status)),
+            None => Ok(caller),
+        }
     }
 
     async fn replace(

@@ -14,7 +14,7 @@ use portico_registry::{Answer, Body, Connected, Registry};
 use portico_routes::Routes;
 use tonic::{Request, Response};
 
-use super::{RpcResult, authorize, caller};
+use super::{Hold, RpcResult, authorize, caller};
 use stream::{ListParts, WatchSteps};
 
 /// The service.
@@ -22,12 +22,13 @@ use stream::{ListParts, WatchSteps};
 pub(crate) struct ObjectsService {
     registry: Registry,
     routes: Routes,
+    hold: Hold,
 }
 
 impl ObjectsService {
-    /// Over this registry; the routes know Services whose backends have addresses of their own.
-    pub(crate) fn new(registry: Registry, routes: Routes) -> Self {
-        Self { registry, routes }
+    /// Over this registry; the routes know Services whose backends have addresses of their own, and some writes are held.
+    pub(crate) fn new(registry: Registry, routes: Routes, hold: Hold) -> Self {
+        Self { registry, routes, hold }
     }
 
     /// Authorizes a native caller and asks the registry. A refusal is an answer for forwarded callers, an error for
@@ -41,7 +42,10 @@ impl ObjectsService {
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(caller, call::request_info(&call))?;
         let configures = call::configures(&call);
-        let answer = self.registry.serve(call).await;
+        let answer = match self.hold.refusal(caller, || call::request_info(&call)) {
+            Some(status) => Answer::status(status),
+            None => self.registry.serve(call).await,
+        };
         match &answer.status {
             Some(status) if status.is_failure() && !caller.is_forwarded() => Err(to_rpc(status)),
             _ => Ok((answer, configures)),
@@ -98,7 +102,11 @@ impl Objects for ObjectsService {
         let call = required(request.into_inner().call)?;
         let call = call::from_proto(call, caller.user().clone(), caller.is_forwarded())?;
         authorize(&caller, call::request_info(&call))?;
-        let decision = match self.registry.connect(call, &self.routes).await {
+        let connected = match self.hold.refusal(&caller, || call::request_info(&call)) {
+            Some(status) => Connected::Answered(Answer::status(status)),
+            None => self.registry.connect(call, &self.routes).await,
+        };
+        let decision = match connected {
             Connected::Dial(dial) => Decision::Dial(dial.into()),
             Connected::Answered(Answer { status: Some(status), .. })
                 if status.is_failure() && !caller.is_forwarded() =>

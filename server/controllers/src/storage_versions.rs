@@ -1,0 +1,152 @@
+//! Tells in which version this server stores each built-in resource (hook `built-in-resources-storage-version-updater`).
+//!
+//! One StorageVersion object per resource, with an entry per server: a migrator waits until all servers agree. Until the
+//! first round is done, [`StorageVersions::refusal`] holds writes, so that nothing is stored in a version not told of.
+
+mod hold;
+mod report;
+
+pub use report::Registration;
+pub use report::reported;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason, Status};
+use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
+
+/// The group of StorageVersion.
+pub const GROUP: &str = "internal.apiserver.k8s.io";
+/// Its resource.
+pub const RESOURCE: &str = "storageversions";
+/// Upstream's period: objects that somebody has changed or deleted come back.
+const PERIOD: Duration = Duration::from_secs(600);
+/// How often one object is tried in a round, when somebody else writes it, too.
+const TRIES: u32 = 3;
+
+/// See the module.
+#[derive(Clone)]
+pub struct StorageVersions {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    server: String,
+    registrations: Vec<Registration>,
+    /// Resources whose StorageVersion is not written yet, and why not when it was tried.
+    pending: RwLock<HashMap<GroupResource, Option<String>>>,
+    /// Given after the first round that succeeded as a whole.
+    told: Signal,
+}
+
+impl StorageVersions {
+    /// Nothing is told yet, and writes of these resources are held. `server` is this server's identity.
+    #[must_use]
+    pub fn new(server: impl Into<String>, registrations: Vec<Registration>) -> Self {
+        let pending =
+            registrations.iter().flat_map(|r| r.covers.iter().cloned().map(|covered| (covered, None)));
+        Self {
+            shared: Arc::new(Shared {
+                server: server.into(),
+                pending: RwLock::new(pending.collect()),
+                registrations,
+                told: Signal::new("StorageVersionsTold"),
+            }),
+        }
+    }
+
+    /// Given once everything is told and nothing is held any more.
+    #[must_use]
+    pub fn told(&self) -> Signal {
+        self.shared.told.clone()
+    }
+
+    /// Tells every ten minutes until `tasks` is cancelled, from when this server's identity lease is `held`: entries of
+    /// servers without a lease are collected.
+    pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
+        let keep = async {
+            held.signaled().await;
+            let mut backoff = Backoff::new(Policy::RECONNECT);
+            loop {
+                let wait = if self.round(&registry).await {
+                    backoff.reset();
+                    self.shared.told.signal();
+                    PERIOD
+                } else {
+                    backoff.next_wait()
+                };
+                tokio::time::sleep(wait).await;
+            }
+        };
+        tasks.token().run_until_cancelled(keep).await;
+    }
+
+    /// Whether all objects are as they should be.
+    async fn round(&self, registry: &Registry) -> bool {
+        // All at once: they share commits.
+        let tell = self.shared.registrations.iter().map(|registration| self.tell(registry, registration));
+        join_all(tell).await.into_iter().all(|done| done)
+    }
+
+    async fn tell(&self, registry: &Registry, registration: &Registration) -> bool {
+        let mut told = Ok(());
+        for _ in 0..TRIES {
+            told = self.write(registry, registration).await;
+            let retry = |s: &Status| matches!(s.reason(), Reason::AlreadyExists | Reason::Conflict);
+            if !told.as_ref().is_err_and(|status| retry(status)) {
+                break;
+            }
+        }
+        let mut pending = self.shared.pending.write();
+        for covered in &registration.covers {
+            match &told {
+                Ok(()) => drop(pending.remove(covered)),
+                Err(status) => {
+                    // Once told of, a resource is not held again.
+                    if let Some(error) = pending.get_mut(covered) {
+                        *error = Some(status.to_string());
+                    }
+                }
+            }
+        }
+        if let Err(status) = &told {
+            tracing::warn!(resource = %registration.resource, %status, "the storage version could not be told");
+        }
+        told.is_ok()
+    }
+
+    async fn write(&self, registry: &Registry, registration: &Registration) -> Result<(), Box<Status>> {
+        let (context, resource) = (Context::system("system:apiserver"), GroupResource::new(GROUP, RESOURCE));
+        let current = match registry.get(&resource, "", &registration.name()).await {
+            Ok(stored) => stored.object().clone(),
+            Err(status) if status.reason() == Reason::NotFound => {
+                let created = CreateOptions::default();
+                let object = empty(registration);
+                registry.create(&context, &resource, object, &created).await?.stored.object().clone()
+            }
+            Err(status) => return Err(status),
+        };
+        let wanted = reported(&current, &self.shared.server, registration, Timestamp::now());
+        if wanted == current {
+            return Ok(());
+        }
+        let part = Part::Subresource("status");
+        registry.update(&context, &resource, part, wanted, &UpdateOptions::default()).await.map(drop)
+    }
+}
+
+fn empty(registration: &Registration) -> Object {
+    let kind = GroupVersion::new(GROUP, "v1alpha1");
+    let kind =
+        GroupVersionKind { group: kind.group, version: kind.version, kind: "StorageVersion".to_owned() };
+    let mut object = Object::new(&kind);
+    object.set(&["metadata", "name"], registration.name());
+    object
+}

@@ -1,0 +1,110 @@
+//! Which requests wait until storage versions are told: the last filter of upstream's chain.
+
+use portico_machinery::{GroupResource, RequestInfo, Status, UserInfo};
+
+use super::{GROUP, RESOURCE, StorageVersions};
+
+impl StorageVersions {
+    /// Why a request cannot be served yet: 503 for writes of resources whose storage version is not told.
+    #[must_use]
+    pub fn refusal(&self, request: &RequestInfo, user: &UserInfo) -> Option<Status> {
+        if self.shared.told.is_signaled() || passes(request, user) {
+            return None;
+        }
+        let resource = GroupResource::new(&request.api_group, &request.resource);
+        let pending = self.shared.pending.read();
+        let error = pending.get(&resource)?.as_deref().unwrap_or("<nil>");
+        Some(Status::unavailable(format!(
+            "wait for storage version registration to complete for resource: {resource}, last seen error: {error}"
+        )))
+    }
+}
+
+/// Reads, the objects that tell, and what telling waits for: the system's namespaces, which the server makes itself, and
+/// the lease that is its identity.
+fn passes(request: &RequestInfo, user: &UserInfo) -> bool {
+    if !request.is_resource_request || matches!(request.verb.as_str(), "get" | "list" | "watch") {
+        return true;
+    }
+    match (request.api_group.as_str(), request.resource.as_str()) {
+        (GROUP, RESOURCE) => true,
+        ("coordination.k8s.io", "leases") => request.namespace == "kube-system",
+        ("", "namespaces") => {
+            request.verb == "create"
+                && user.name == "system:apiserver"
+                && user.groups.iter().any(|group| group == "system:masters")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Registration;
+    use super::*;
+
+    fn holding(resources: &[(&str, &str)]) -> StorageVersions {
+        let registration = |(group, resource): &(&str, &str)| Registration {
+            resource: GroupResource::new(*group, *resource),
+            encoding: "v1".to_owned(),
+            decodable: Vec::new(),
+            served: Vec::new(),
+            covers: vec![GroupResource::new(*group, *resource)],
+        };
+        StorageVersions::new("a", resources.iter().map(registration).collect())
+    }
+
+    fn request(verb: &str, group: &str, resource: &str, namespace: &str) -> RequestInfo {
+        RequestInfo {
+            is_resource_request: true,
+            verb: verb.to_owned(),
+            api_group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            ..RequestInfo::default()
+        }
+    }
+
+    #[test]
+    fn writes_wait_and_what_telling_needs_does_not() {
+        let held =
+            [("", "pods"), ("apps", "deployments"), ("", "namespaces"), ("coordination.k8s.io", "leases")];
+        let versions = holding(&held);
+        let anyone = UserInfo { name: "anyone".to_owned(), ..UserInfo::default() };
+        let server = UserInfo {
+            name: "system:apiserver".to_owned(),
+            groups: vec!["system:masters".to_owned()],
+            ..UserInfo::default()
+        };
+        let rows = [
+            (request("create", "", "pods", "x"), &anyone, true),
+            (request("delete", "apps", "deployments", "x"), &anyone, true),
+            (request("get", "", "pods", "x"), &anyone, false),
+            (request("watch", "", "pods", "x"), &anyone, false),
+            (request("create", "", "bindings", "x"), &anyone, false),
+            (request("patch", GROUP, RESOURCE, ""), &anyone, false),
+            (request("update", "coordination.k8s.io", "leases", "kube-system"), &anyone, false),
+            (request("update", "coordination.k8s.io", "leases", "default"), &anyone, true),
+            (request("create", "", "namespaces", ""), &anyone, true),
+            (request("create", "", "namespaces", ""), &server, false),
+            (RequestInfo { verb: "post".to_owned(), ..RequestInfo::default() }, &anyone, false),
+        ];
+        for (request, user, waits) in rows {
+            assert_eq!(versions.refusal(&request, user).is_some(), waits, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn the_refusal_says_what_it_waits_for_and_ends_when_all_is_told() {
+        let versions = holding(&[("apps", "deployments")]);
+        let (create, user) = (request("create", "apps", "deployments", "x"), UserInfo::default());
+        let status = versions.refusal(&create, &user).unwrap();
+        assert_eq!(status.code, 503);
+        assert_eq!(
+            status.message,
+            "wait for storage version registration to complete for resource: deployments.apps, last seen error: <nil>"
+        );
+        versions.told().signal();
+        assert!(versions.refusal(&create, &user).is_none());
+    }
+}

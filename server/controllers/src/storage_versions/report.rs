@@ -1,0 +1,178 @@
+//! What a StorageVersion should say, pure.
+
+use jiff::Timestamp;
+use portico_machinery::{GroupResource, Object, time};
+use serde::Serialize;
+
+/// How this server stores a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The resource; of several that share their storage, the first by group.
+    pub resource: GroupResource,
+    /// The version that objects are written in, `apps/v1`.
+    pub encoding: String,
+    /// The versions that can be read, newest stable first; the one written in among them.
+    pub decodable: Vec<String>,
+    /// The versions of its group that are served.
+    pub served: Vec<String>,
+    /// The resource and those that share its storage.
+    pub covers: Vec<GroupResource>,
+}
+
+impl Registration {
+    /// The name of its object: `<group>.<resource>`, where the core group is `core`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let GroupResource { group, resource } = &self.resource;
+        format!("{}.{resource}", if group.is_empty() { "core" } else { group })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    #[serde(rename = "apiServerID")]
+    server: &'a str,
+    encoding_version: &'a str,
+    decodable_versions: &'a [String],
+    served_versions: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: &'static str,
+    #[serde(skip_serializing_if = "is_zero")]
+    observed_generation: i64,
+    last_transition_time: &'a str,
+    reason: &'static str,
+    message: &'static str,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(generation: &i64) -> bool {
+    *generation == 0
+}
+
+const STATUS: &str = "status";
+const SERVERS: [&str; 2] = [STATUS, "storageVersions"];
+const COMMON: [&str; 2] = [STATUS, "commonEncodingVersion"];
+const CONDITIONS: [&str; 2] = [STATUS, "conditions"];
+const AGREED: &str = "AllEncodingVersionsEqual";
+
+/// The object with this server's entry as it should be, and whether all servers agree.
+#[must_use]
+pub fn reported(current: &Object, server: &str, registration: &Registration, now: Timestamp) -> Object {
+    let mut object = current.clone();
+    let entry = Entry {
+        server,
+        encoding_version: &registration.encoding,
+        decodable_versions: &registration.decodable,
+        served_versions: &registration.served,
+    };
+    let known = current.at(&SERVERS).items().any(|e| e.field("apiServerID").str() == server);
+    if known {
+        object.edit_each(&SERVERS, |old| {
+            if old.str_at("apiServerID") == server {
+                old.set(&["encodingVersion"], entry.encoding_version);
+                old.set(&["decodableVersions"], entry.decodable_versions);
+                old.set(&["servedVersions"], entry.served_versions);
+            }
+        });
+    } else {
+        object.push(&SERVERS, &entry);
+    }
+    agree(&mut object, now);
+    object
+}
+
+/// Sets the common version and the condition that tells whether there is one.
+fn agree(object: &mut Object, now: Timestamp) {
+    let before = object.at(&COMMON).opt_str().map(str::to_owned);
+    let common = {
+        let versions = object.at(&SERVERS);
+        let mut versions = versions.items().map(|e| e.field("encodingVersion").str().to_owned());
+        let first = versions.next();
+        first.filter(|first| versions.all(|other| other == *first))
+    };
+    match &common {
+        Some(version) => object.set(&COMMON, version),
+        None => drop(object.remove(&COMMON)),
+    }
+    let moved = matches!((&before, &common), (Some(before), Some(common)) if before != common);
+    let (status, reason, message) = match common {
+        Some(_) => ("True", "CommonEncodingVersionSet", "Common encoding version set"),
+        None => ("False", "CommonEncodingVersionUnset", "Common encoding version unset"),
+    };
+    let old = object.at(&CONDITIONS).items().find(|c| c.field("type").str() == AGREED);
+    let since = old
+        .filter(|old| !moved && old.field("status").str() == status)
+        .map_or_else(|| time::rfc3339(now), |old| old.field("lastTransitionTime").str().to_owned());
+    let observed_generation = object.generation();
+    object.retain(&CONDITIONS, |condition| condition.str_at("type") != AGREED);
+    let condition = Condition {
+        kind: AGREED,
+        status,
+        observed_generation,
+        last_transition_time: &since,
+        reason,
+        message,
+    };
+    object.push(&CONDITIONS, condition);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn registration(encoding: &str) -> Registration {
+        Registration {
+            resource: GroupResource::new("", "pods"),
+            encoding: encoding.to_owned(),
+            decodable: vec!["v1".to_owned(), "v2".to_owned()],
+            served: vec!["v1".to_owned()],
+            covers: Vec::new(),
+        }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn summary(object: &Object) -> (Option<&str>, String, String) {
+        let condition = object.at(&CONDITIONS).items().next().unwrap();
+        let [status, since] = ["status", "lastTransitionTime"].map(|f| condition.field(f).str().to_owned());
+        (object.at(&COMMON).opt_str(), status, since)
+    }
+
+    #[test]
+    fn servers_agree_or_do_not_and_the_time_tells_since_when() {
+        let empty = Object::from_json(b"{}").unwrap();
+        let one = reported(&empty, "a", &registration("v1"), at(0));
+        assert_eq!(summary(&one), (Some("v1"), "True".into(), "1970-01-01T00:00:00Z".into()));
+        let same = reported(&one, "a", &registration("v1"), at(9));
+        assert_eq!(same, one);
+        let two = reported(&one, "b", &registration("v2"), at(10));
+        assert_eq!(two.at(&SERVERS).len(), 2);
+        assert_eq!(summary(&two), (None, "False".into(), "1970-01-01T00:00:10Z".into()));
+        let both = reported(&two, "a", &registration("v2"), at(20));
+        assert_eq!(summary(&both), (Some("v2"), "True".into(), "1970-01-01T00:00:20Z".into()));
+    }
+
+    #[test]
+    fn another_common_version_is_a_change_although_servers_always_agreed() {
+        let empty = Object::from_json(b"{}").unwrap();
+        let one = reported(&empty, "a", &registration("v1"), at(0));
+        let moved = reported(&one, "a", &registration("v2"), at(5));
+        assert_eq!(summary(&moved), (Some("v2"), "True".into(), "1970-01-01T00:00:05Z".into()));
+    }
+
+    #[test]
+    fn names_tell_group_and_resource() {
+        assert_eq!(registration("v1").name(), "core.pods");
+        let apps = Registration { resource: GroupResource::new("apps", "deployments"), ..registration("v1") };
+        assert_eq!(apps.name(), "apps.deployments");
+    }
+}
