@@ -175,12 +175,15 @@ mod tests {
         secret
     }
 
+    /// Labels, since when uses are noted, and what follows.
+    type Row<'a> = (&'a [(&'a str, &'a str)], Date, Step);
+
     #[test]
     fn an_unused_token_is_marked_first_and_goes_when_the_mark_is_old() {
         let now = time::parse("2026-06-01T12:00:00Z").unwrap();
         let year = Duration::from_secs(365 * 86_400);
         let (long, short) = ("2024-01-01".parse().unwrap(), "2025-06-01".parse().unwrap());
-        let rows: [(&[(&str, &str)], Date, Step); 8] = [
+        let rows: [Row<'_>; 8] = [
             (&[], long, Step::Mark),
             (&[], short, Step::Leave),
             (&[(LAST_USED, "2026-05-01")], long, Step::Leave),

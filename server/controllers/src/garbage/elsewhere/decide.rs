@@ -65,12 +65,15 @@ mod tests {
         }
     }
 
+    /// Its owners' uids, what is known of those that have no fate, and what follows.
+    type Row<'a> = (&'a [&'a str], &'a [(&'a str, Owner)], Result<Option<Deed>, Undecided>);
+
     #[test]
     fn a_dependent_goes_when_all_its_owners_went_and_stays_when_one_let_it() {
         let fates: Fates = [("d".to_owned(), Fate::Deleted), ("o".to_owned(), Fate::Orphaned)].into();
         let keep = |uids: &[&str]| Ok(Some(Deed::Keep(uids.iter().map(|uid| reference(uid)).collect())));
         let deleted = Ok(Some(Deed::Delete("Background")));
-        let rows: [(&[&str], &[(&str, Owner)], Result<Option<Deed>, Undecided>); 8] = [
+        let rows: [Row<'_>; 8] = [
             (&["d"], &[], deleted.clone()),
             (&["o"], &[], keep(&[])),
             (&["d", "o"], &[], keep(&[])),
