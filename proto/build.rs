@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     tonic_prost_build::configure()
         // `Objects.Connect` would clash with the generated `connect`; channels are made in `client`.
         .build_transport(false)
+        .codec_path("crate::codec::Codec")
         // Bodies are shared, not copied, between the wire, the registry and HTTP.
         .bytes(".portico.objects.v1")
         .bytes(".portico.catalog.v1")

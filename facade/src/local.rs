@@ -154,12 +154,10 @@ impl Local {
     where
         S: Stream<Item = Result<WatchResponse, tonic::Status>> + Send + Unpin + 'static,
     {
-        let frames = steps.filter_map(|step| async move {
-            match step {
-                Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => Some(Ok(bytes)),
-                Ok(_) => None,
-                Err(status) => Some(Err(status.to_string())),
-            }
+        let frames = tokio_stream::StreamExt::filter_map(steps, |step| match step {
+            Ok(WatchResponse { step: Some(watch_response::Step::Frames(bytes)) }) => Some(Ok(bytes)),
+            Ok(_) => None,
+            Err(status) => Some(Err(status.to_string())),
         });
         pump::start(&self.tasks, frames, shutdown, self.limits.watch_buffer)
     }

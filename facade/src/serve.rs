@@ -182,16 +182,18 @@ impl<H: Handler> Server<H> {
     fn service(
         &self,
         connection: Arc<Connection>,
-    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + 'static> + use<H> {
+    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + Unpin + 'static> + use<H> {
         let handler = self.handler.clone();
         service_fn(move |request: http::Request<Incoming>| {
             let (handler, connection) = (handler.clone(), connection.clone());
             let busy = connection.activity.busy();
-            async move {
+            // In a box of its own, which goes when the response's head is there: while a body streams (a watch), nothing of
+            // the chain is held.
+            Box::pin(async move {
                 let mut x = RequestContext::new(request.map(Body::from), connection);
                 x.guards.busy = Some(busy);
                 Ok::<_, Infallible>(handler.handle(&mut x).await)
-            }
+            })
         })
     }
 

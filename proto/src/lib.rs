@@ -3,6 +3,7 @@
 //! Generated types live in the modules named after their packages. Knows nothing of stores, HTTP or kinds.
 
 pub mod client;
+mod codec;
 pub mod convert;
 pub mod identity;
 pub mod rpc_status;

@@ -23,17 +23,19 @@ const MESSAGES: usize = 1024;
 /// Starts the pump; the events end when the watch does, in whatever way, and the watch when they are dropped.
 pub(super) fn start<S>(
     tasks: &TaskSet,
-    frames: S,
+    mut frames: S,
     shutdown: Option<Signal>,
     limit: usize,
 ) -> impl Stream<Item = Bytes> + Send + Unpin + use<S>
 where
-    S: Stream<Item = Result<Bytes, String>> + Send + 'static,
+    S: Stream<Item = Result<Bytes, String>> + Send + Unpin + 'static,
 {
     let (queue, events) = mpsc::channel::<Bytes>(MESSAGES);
     let waiting = Arc::new(AtomicUsize::new(0));
     let taken = waiting.clone();
     tasks.spawn_until_cancelled("watch-pump", async move {
+        // Used where it was captured: moved on, it would lie twice in each watch's task.
+        let frames = &mut frames;
         let draining = async {
             match &shutdown {
                 Some(signal) => signal.signaled().await,
@@ -56,11 +58,10 @@ pub(super) fn body(events: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     Body::streamed(StreamBody::new(events.map(|bytes| Ok::<_, BoxError>(Frame::data(bytes)))))
 }
 
-async fn pump<S>(frames: S, queue: &mpsc::Sender<Bytes>, waiting: &AtomicUsize, limit: usize)
+async fn pump<S>(frames: &mut S, queue: &mpsc::Sender<Bytes>, waiting: &AtomicUsize, limit: usize)
 where
-    S: Stream<Item = Result<Bytes, String>>,
+    S: Stream<Item = Result<Bytes, String>> + Unpin,
 {
-    let mut frames = std::pin::pin!(frames);
     while let Some(frame) = frames.next().await {
         let bytes = match frame {
             Ok(bytes) => bytes,

@@ -1,6 +1,7 @@
 //! The only place that spawns: every task has a name, an owner and an end.
 //!
-//! It must not know what tasks do. A task ends when its future ends, when the set's token makes it
+//! It must not know what tasks do. Futures are wrapped by combinators, not by async blocks: a block that awaits what it
+//! captured holds it twice, and connections and watches are many. A task ends when its future ends, when the set's token makes it
 //! end, or when the grace of [`TaskSet::shutdown`] is over and it is aborted.
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use tokio_util::future::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -113,11 +115,14 @@ impl TaskSet {
     {
         let name = name.into();
         let (set, label) = (self.clone(), name.clone());
-        self.track(name, async move {
-            if let Err(panic) = AssertUnwindSafe(future).catch_unwind().await {
-                set.panicked(&label, &panic_text(&*panic));
-            }
-        });
+        self.track(
+            name,
+            AssertUnwindSafe(future).catch_unwind().map(move |ended| {
+                if let Err(panic) = ended {
+                    set.panicked(&label, &panic_text(&*panic));
+                }
+            }),
+        );
     }
 
     /// The same in another runtime of this process.
@@ -134,10 +139,7 @@ impl TaskSet {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let token = self.token();
-        self.spawn(name, async move {
-            token.run_until_cancelled(future).await;
-        });
+        self.spawn(name, future.with_cancellation_token_owned(self.token()).map(drop));
     }
 
     /// Spawns a task that the process cannot live without: if it panics, returns an error, or returns
@@ -149,8 +151,9 @@ impl TaskSet {
     {
         let name = name.into();
         let (set, label) = (self.clone(), name.clone());
-        self.track(name, async move {
-            match AssertUnwindSafe(future).catch_unwind().await {
+        self.track(
+            name,
+            AssertUnwindSafe(future).catch_unwind().map(move |ended| match ended {
                 Ok(Ok(())) if set.inner.token.is_cancelled() => {}
                 Ok(Ok(())) => set.fail(&label, "ended unexpectedly"),
                 Ok(Err(error)) => set.fail(&label, &error.to_string()),
@@ -159,8 +162,8 @@ impl TaskSet {
                     set.panicked(&label, &text);
                     set.fail(&label, &format!("panicked: {text}"));
                 }
-            }
-        });
+            }),
+        );
     }
 
     /// Records that the process must end. The first cause is kept.
@@ -235,10 +238,7 @@ impl TaskSet {
         // The entry exists before the task does: a task that ends at once finds and removes it.
         self.inner.running.lock().insert(id, Entry { name, abort: None });
         let registered = Registered { inner: self.inner.clone(), id };
-        let tracked = self.inner.tracker.track_future(async move {
-            let _registered = registered;
-            future.await;
-        });
+        let tracked = self.inner.tracker.track_future(future.map(move |()| drop(registered)));
         let abort = tokio::spawn(tracked).abort_handle();
         if let Some(entry) = self.inner.running.lock().get_mut(&id) {
             entry.abort = Some(abort);
@@ -265,9 +265,7 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        self.tasks.spawn(self.name.clone(), async move {
-            future.await;
-        });
+        self.tasks.spawn(self.name.clone(), future.map(drop));
     }
 }
 

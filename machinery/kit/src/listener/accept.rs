@@ -111,7 +111,7 @@ where
         stream.set_nodelay(true)?;
         set_keepalive(&stream, self.options.keepalive)?;
         let local = stream.local_addr()?;
-        let stream = self.tls.acceptor().accept(stream).await?;
+        let stream = Box::new(self.tls.acceptor().accept(stream).await?);
         let (_, session) = stream.get_ref();
         let peer = Arc::new(PeerInfo {
             addr,

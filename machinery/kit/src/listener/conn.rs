@@ -57,7 +57,8 @@ impl Drop for Place {
 
 /// The TLS stream of an accepted connection. Dropping it gives its place under the cap back.
 pub struct TlsIo {
-    pub(super) stream: TlsStream<TcpStream>,
+    // Boxed: it is passed down some layers of futures, and each would have room for all of it.
+    pub(super) stream: Box<TlsStream<TcpStream>>,
     pub(super) peer: Arc<PeerInfo>,
     pub(super) _place: Place,
 }
