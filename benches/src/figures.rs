@@ -1,9 +1,11 @@
 //! One room per bench: sets the scene, measures in interleaved rounds, says what was wanted.
 
 pub(crate) mod ca_memory;
+pub(crate) mod cold;
 pub(crate) mod create;
 pub(crate) mod dead_backends;
 pub(crate) mod first_request;
+pub(crate) mod hostile;
 pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod objects;

@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
 use rustls::ClientConfig;
@@ -36,11 +37,27 @@ type Io = TokioIo<TlsStream<TcpStream>>;
 impl Door {
     /// Connects. The second half must be polled for the first to work.
     pub(crate) async fn open(&self) -> Result<(Sender, Connection<Io, Full<Bytes>>), Failure> {
+        Ok(http1::handshake(self.dial(self.tls.clone()).await?).await?)
+    }
+
+    /// Connects by HTTP/2; the connection goes on in `tasks`.
+    pub(crate) async fn http2(&self, tasks: &TaskSet) -> Result<http2::SendRequest<Full<Bytes>>, Failure> {
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let io = self.dial(Arc::new(tls)).await?;
+        let (sender, connection) = http2::handshake(tasks.executor("http2-streams"), io).await?;
+        tasks.spawn_until_cancelled("http2-connection", async move {
+            // Its end is seen by the sender.
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+
+    async fn dial(&self, tls: Arc<ClientConfig>) -> Result<Io, Failure> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(self.name)?;
-        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await?;
-        Ok(http1::handshake(TokioIo::new(stream)).await?)
+        Ok(TokioIo::new(TlsConnector::from(tls).connect(name, stream).await?))
     }
 
     /// Connects, and keeps the connection going.
@@ -88,6 +105,14 @@ impl Client {
     ) -> Result<(StatusCode, Bytes), Failure> {
         let request = Request::builder().method(method).uri(path).header(HOST, self.name);
         let request = request.header(CONTENT_TYPE, "application/json").body(Full::new(body.into()))?;
+        self.exchange(request).await
+    }
+
+    /// Sends a request as it is, and reads the whole answer.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Bytes), Failure> {
         self.sender.ready().await?;
         let answer = self.sender.send_request(request).await?;
         let status = answer.status();

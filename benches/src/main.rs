@@ -80,11 +80,15 @@ enum Bench {
     List,
     /// Many watches of few changes.
     Watch,
+    /// First answers of a fresh server: kubectl get pods, OpenAPI.
+    Cold,
+    /// Bodies that are made to be expensive.
+    Hostile,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 11] = [
+const EACH: [Bench; 13] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -96,6 +100,8 @@ const EACH: [Bench; 11] = [
     Bench::Objects,
     Bench::List,
     Bench::Watch,
+    Bench::Cold,
+    Bench::Hostile,
 ];
 
 /// What every bench is given.
@@ -162,6 +168,8 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Objects => figures::objects::measure(setting, report).await,
         Bench::List => figures::list::measure(setting, report).await,
         Bench::Watch => figures::watch::measure(setting, report).await,
+        Bench::Cold => figures::cold::measure(setting, report).await,
+        Bench::Hostile => figures::hostile::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

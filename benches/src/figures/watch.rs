@@ -3,22 +3,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::Method;
-use http_body_util::BodyExt;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
 use portico_kit::tasks::TaskSet;
 use tokio::sync::mpsc;
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::{Client, Door};
+use crate::kube::{Kube, WHY_NOT};
 use crate::portico::Portico;
+use crate::process::Process;
 use crate::report::{Goal, Report, note};
-use crate::statistics::{Latencies, median_of};
+use crate::statistics::{Latencies, median, median_of};
 use crate::{Failure, Setting};
 
 const NAME: &str = "watch";
 const FEW: Scene = Scene { watchers: 50, per_second: 50, goal_ms: 5.0 };
 const MANY: Scene = Scene { watchers: 1_000, per_second: 20, goal_ms: 50.0 };
 const CONNECTION_KIB: f64 = 64.0;
+/// Fewer than the streams that one connection may have.
+const FURTHER: usize = 200;
+const FURTHER_KIB: f64 = 12.0;
 /// After the last creation, until the last event.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -41,13 +46,55 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     for scene in [FEW, MANY] {
         let mut rounds = Vec::new();
         for at in 1..=setting.options.rounds.min(3) {
-            let round = round(setting, scene).await?;
+            let portico = Portico::start(setting).await?;
+            let round = round(setting, &portico.door(setting)?, &portico.process, scene).await?;
             note(&format!("round {at}: {} watchers, p99 {:.1} ms", scene.watchers, round.p99_ms));
             rounds.push(round);
         }
         say(report, scene, &rounds);
+        match Kube::start(setting).await? {
+            Some(kube) => {
+                let round = round(setting, &kube.door(setting)?, &kube.server, scene).await?;
+                say_kube(report, scene, &round);
+            }
+            None => report.skip("watches of kube-apiserver", WHY_NOT),
+        }
     }
+    further(setting, report).await
+}
+
+/// What each watch takes beyond the first of one HTTP/2 connection.
+async fn further(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let mut rounds = Vec::new();
+    for _ in 0..setting.options.rounds.min(3) {
+        let portico = Portico::start(setting).await?;
+        let tasks = TaskSet::new();
+        let mut sender = portico.door(setting)?.http2(&tasks).await?;
+        let mut open = async || {
+            let request = Request::get(format!("https://localhost{COLLECTION}?watch=true"));
+            let answer = sender.send_request(request.body(Full::default())?).await?;
+            Ok::<_, Failure>(answer.into_body())
+        };
+        let mut watches = vec![open().await?];
+        let before = portico.process.resident()?;
+        for _ in 0..FURTHER {
+            watches.push(open().await?);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "two hundred")]
+        rounds.push((portico.process.resident()? - before) * 1024.0 / FURTHER as f64);
+        tasks.cancel();
+    }
+    let figure = "memory of a further watch on a connection";
+    report.add(NAME, figure, median(&rounds), "KiB", Goal::AtMost(FURTHER_KIB));
     Ok(())
+}
+
+fn say_kube(report: &mut Report, scene: Scene, round: &Round) {
+    let what = format!("kube-apiserver, {} watchers, {} creations/s", scene.watchers, scene.per_second);
+    report.add(NAME, format!("{what}: p99 of an event"), round.p99_ms, "ms", Goal::None);
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 events")]
+    report.add(NAME, format!("{what}: events that never came"), round.lost as f64, "", Goal::None);
+    report.add(NAME, format!("{what}: memory of a connection"), round.connection_kib, "KiB", Goal::None);
 }
 
 fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
@@ -67,22 +114,20 @@ fn say(report: &mut Report, scene: Scene, rounds: &[Round]) {
     }
 }
 
-async fn round(setting: &Setting, scene: Scene) -> Result<Round, Failure> {
-    let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
+async fn round(setting: &Setting, door: &Door, server: &Process, scene: Scene) -> Result<Round, Failure> {
     let mut writer = door.client().await?;
     let revision = revision(&mut writer).await?;
-    let before = portico.process.resident()?;
+    let before = server.resident()?;
     let tasks = TaskSet::new();
     let (seen, mut events) = mpsc::unbounded_channel();
     let path: Arc<str> =
         format!("{COLLECTION}?watch=true&allowWatchBookmarks=false&resourceVersion={revision}").into();
     for _ in 0..scene.watchers {
-        let stream = open(&door, &path).await?;
+        let stream = open(door, &path).await?;
         let seen = seen.clone();
         tasks.spawn_until_cancelled("watcher", read(stream, seen));
     }
-    let watching = portico.process.resident()?;
+    let watching = server.resident()?;
     let count = scene.per_second * u32::try_from(setting.options.seconds)?;
     let sent = create(&mut writer, scene.per_second, count).await?;
     let wanted = sent.len() * scene.watchers;

@@ -1,0 +1,81 @@
+//! What the first answers of a fresh server cost: `kubectl get pods` with a cold cache, and OpenAPI documents, which are
+//! made when they are first asked for.
+
+use std::time::Instant;
+
+use http::HeaderValue;
+use http::header::ACCEPT;
+
+use crate::https::Door;
+use crate::kube::{Kube, WHY_NOT};
+use crate::portico::Portico;
+use crate::report::{Goal, Report};
+use crate::statistics::median;
+use crate::{Failure, Setting};
+
+const NAME: &str = "cold";
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+const PODS: &str = "/api/v1/namespaces/default/pods?limit=500";
+
+/// Requests one after the other over a new connection, and how many milliseconds they may take together.
+struct Scene {
+    name: &'static str,
+    requests: &'static [(&'static str, &'static str)],
+    most_ms: f64,
+}
+
+const SCENES: [Scene; 3] = [
+    Scene {
+        name: "kubectl get pods with a cold cache",
+        requests: &[("/api", AGGREGATED), ("/apis", AGGREGATED), (PODS, TABLE)],
+        most_ms: 60.0,
+    },
+    Scene {
+        name: "OpenAPI version 2",
+        requests: &[("/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")],
+        most_ms: 150.0,
+    },
+    Scene {
+        name: "OpenAPI version 3 of apps/v1",
+        requests: &[("/openapi/v3/apis/apps/v1", "application/json")],
+        most_ms: 15.0,
+    },
+];
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    for scene in &SCENES {
+        let mut times = Vec::new();
+        for _ in 0..setting.options.rounds {
+            let portico = Portico::start(setting).await?;
+            times.push(once(&portico.door(setting)?, scene).await?);
+        }
+        let figure = format!("{}, first time, median", scene.name);
+        report.add(NAME, figure, median(&times), "ms", Goal::AtMost(scene.most_ms));
+    }
+    let Some(kube) = Kube::start(setting).await? else {
+        report.skip("the same on kube-apiserver", WHY_NOT);
+        return Ok(());
+    };
+    for scene in &SCENES {
+        let took = once(&kube.door(setting)?, scene).await?;
+        report.add(NAME, format!("kube-apiserver: {}, first time", scene.name), took, "ms", Goal::None);
+    }
+    Ok(())
+}
+
+/// Milliseconds from the first request's first byte to the last answer's last, without the handshake.
+async fn once(door: &Door, scene: &Scene) -> Result<f64, Failure> {
+    let mut client = door.client().await?;
+    let begun = Instant::now();
+    for (path, accept) in scene.requests {
+        let mut request = door.get(path)?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(accept));
+        let (status, body) = client.exchange(request).await?;
+        if !status.is_success() {
+            return Err(format!("{path}: {status}: {}", String::from_utf8_lossy(&body)).into());
+        }
+    }
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
+}

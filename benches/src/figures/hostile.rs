@@ -1,0 +1,146 @@
+//! Bodies of nearly 3 MiB that are made to be expensive: how long each keeps the server busy until it is refused or done.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request};
+use http_body_util::Full;
+
+use super::objects::{COLLECTION, config_map};
+use crate::https::Door;
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::{Failure, Setting};
+
+const NAME: &str = "hostile";
+/// Just under the limit of a body.
+const BYTES: usize = 3 * 1024 * 1024 - 1024;
+const MOST_MS: f64 = 100.0;
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const OBJECT: &str = "/api/v1/namespaces/default/configmaps/hostile";
+const APPLIED: &str = "/api/v1/namespaces/default/configmaps/applied?fieldManager=bench";
+
+struct Body {
+    name: &'static str,
+    method: Method,
+    path: &'static str,
+    media_type: &'static str,
+    text: String,
+}
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let portico = Portico::start(setting).await?;
+    let door = portico.door(setting)?;
+    door.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    let mut slowest = ("", 0.0_f64);
+    for body in bodies() {
+        let mut best = f64::INFINITY;
+        for _ in 0..setting.options.rounds {
+            best = best.min(once(&door, &body).await?);
+        }
+        note(&format!("{:<40} {best:>8.0} ms", body.name));
+        if best > slowest.1 {
+            slowest = (body.name, best);
+        }
+    }
+    let figure = format!("the slowest body of 3 MiB ({})", slowest.0);
+    report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(MOST_MS));
+    Ok(())
+}
+
+/// Milliseconds; any answer will do, as long as there is one.
+async fn once(door: &Door, body: &Body) -> Result<f64, Failure> {
+    let mut client = door.client().await?;
+    let mut request: Request<Full<Bytes>> = door.json(body.method.clone(), body.path, body.text.clone())?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(body.media_type));
+    let begun = Instant::now();
+    client.exchange(request).await?;
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
+}
+
+fn bodies() -> Vec<Body> {
+    let post = |name, path, text| Body { name, method: Method::POST, path, media_type: JSON, text };
+    let patch = |name, path, media_type, text| Body { name, method: Method::PATCH, path, media_type, text };
+    let map = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"#;
+    let meta = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x",""#;
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":["#;
+    let applied = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"#;
+    let finalizer = |at: usize, out: &mut String| write!(out, "\"a.b/{at}\"");
+    vec![
+        post("nested arrays", COLLECTION, "[".repeat(BYTES)),
+        post("nested objects", COLLECTION, r#"{"a":"#.repeat(BYTES / 5)),
+        post("keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "\"k{at}\":\"\""))),
+        post("one key again and again", COLLECTION, filled(map, "}}", |_, out| write!(out, "\"k\":\"\""))),
+        post("bad keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "\"/{at}\":\"\""))),
+        post(
+            "bad labels",
+            COLLECTION,
+            filled(&format!("{meta}labels\":{{"), "}}}", |at, out| write!(out, "\"/{at}\":\"_\"")),
+        ),
+        post(
+            "owners that all control",
+            COLLECTION,
+            filled(&format!("{meta}ownerReferences\":["), "]}}", |at, out| {
+                write!(out, r#"{{"apiVersion":"v1","kind":"Pod","name":"a","uid":"{at}","controller":true}}"#)
+            }),
+        ),
+        post(
+            "containers",
+            PODS,
+            filled(pod, "]}}", |at, out| write!(out, r#"{{"name":"c{at}","image":"i"}}"#)),
+        ),
+        post("containers of one name", PODS, filled(pod, "]}}", |_, out| write!(out, r#"{{"name":"c"}}"#))),
+        post(
+            "ports that clash",
+            PODS,
+            filled(&format!(r#"{pod}{{"name":"c","image":"i","ports":["#), "]}]}}", |_, out| {
+                write!(out, r#"{{"containerPort":1,"hostPort":1}}"#)
+            }),
+        ),
+        patch(
+            "merge patch",
+            OBJECT,
+            "application/merge-patch+json",
+            filled("{\"data\":{", "}}", |at, out| write!(out, "\"k{at}\":null")),
+        ),
+        patch(
+            "strategic merge patch of a list",
+            OBJECT,
+            "application/strategic-merge-patch+json",
+            filled("{\"metadata\":{\"finalizers\":[", "]}}", finalizer),
+        ),
+        patch(
+            "apply keys",
+            APPLIED,
+            "application/apply-patch+yaml",
+            filled(applied, "}}", |at, out| write!(out, "\"k{at}\":\"\"")),
+        ),
+        Body {
+            media_type: YAML,
+            ..post("YAML keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "k{at}: x")))
+        },
+        Body { media_type: YAML, ..post("nested YAML", COLLECTION, "- ".repeat(BYTES / 2)) },
+    ]
+}
+
+/// As many items as fit between the two ends.
+fn filled(begin: &str, end: &str, item: impl Fn(usize, &mut String) -> std::fmt::Result) -> String {
+    let mut text = String::with_capacity(BYTES);
+    text.push_str(begin);
+    for at in 0.. {
+        let before = text.len();
+        if at > 0 {
+            text.push(',');
+        }
+        if item(at, &mut text).is_err() || text.len() + end.len() > BYTES {
+            text.truncate(before);
+            break;
+        }
+    }
+    text.push_str(end);
+    text
+}
