@@ -182,7 +182,8 @@ impl<H: Handler> Server<H> {
     fn service(
         &self,
         connection: Arc<Connection>,
-    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + Unpin + 'static> + use<H> {
+    ) -> impl HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send + Unpin + 'static> + use<H>
+    {
         let handler = self.handler.clone();
         service_fn(move |request: http::Request<Incoming>| {
             let (handler, connection) = (handler.clone(), connection.clone());

@@ -6,9 +6,11 @@
 mod cursor;
 mod edit;
 mod metadata;
+mod printed;
 
 pub use cursor::Cursor;
 pub use metadata::OwnerReference;
+pub use printed::MOST_PRINTED_BYTES;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

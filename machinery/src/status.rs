@@ -4,10 +4,15 @@ mod protobuf;
 
 use std::fmt;
 
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
 use crate::field;
 use crate::gvk::{GroupKind, GroupResource};
+
+/// How many field errors a Status tells one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
+/// their answer would be many times its size. Upstream has no such bound.
+pub const MOST_FIELD_ERRORS: usize = 1_000;
 
 /// Machine-readable reasons, spelled as on the wire. Clients match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -338,15 +343,16 @@ impl Status {
         )
     }
 
-    /// 422 with one cause per field error; identical texts are said once in the message.
+    /// 422 with one cause per field error; identical texts are said once in the message. Of more errors than
+    /// [`MOST_FIELD_ERRORS`] the first are told, and how many there are.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
-        let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-        for text in errors.iter().map(ToString::to_string) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
+        let (errors, more) = errors.split_at(errors.len().min(MOST_FIELD_ERRORS));
+        let mut texts: IndexSet<String> = errors.iter().map(ToString::to_string).collect();
+        if !more.is_empty() {
+            texts.insert(format!("and {} more", more.len()));
         }
+        let texts: Vec<String> = texts.into_iter().collect();
         let list = match texts.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -474,5 +480,15 @@ mod tests {
             r#"Service "n" is invalid: [spec.a: Required value, spec.b: Required value]"#
         );
         assert_eq!(status.details.unwrap().causes.len(), 2);
+    }
+
+    #[test]
+    fn invalid_tells_the_first_of_very_many_errors_and_how_many_follow() {
+        let kind = GroupKind { group: String::new(), kind: "Service".into() };
+        let error = |at: usize| field::Error::required(&field::Path::new(&format!("spec.a{at}")), "");
+        let errors: Vec<_> = (0..MOST_FIELD_ERRORS + 7).map(error).collect();
+        let status = Status::invalid(&kind, "n", &errors);
+        assert!(status.message.ends_with("spec.a999: Required value, and 7 more]"), "{}", status.message);
+        assert_eq!(status.details.unwrap().causes.len(), MOST_FIELD_ERRORS);
     }
 }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::Node;
+use super::{Node, printed};
 use crate::field::{Error, Path};
 use crate::quantity::Quantity;
 
@@ -179,13 +179,23 @@ impl<'a> Cursor<'a> {
         (self.root, self.value).hash(hasher);
     }
 
-    /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON.
+    /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON. Of a long one the first
+    /// [`MOST_PRINTED_BYTES`](super::MOST_PRINTED_BYTES) and `...`.
     #[must_use]
     pub fn printed(&self) -> String {
         match (self.root, self.value) {
-            (Some(map), _) => serde_json::to_string(map).unwrap_or_default(),
-            (None, Some(value)) => value.to_string(),
+            (Some(map), _) => printed::json(map),
+            (None, Some(value)) => printed::json(value),
             (None, None) => "\"\"".to_owned(),
+        }
+    }
+
+    /// The value as compact JSON, whole; `null` where there is none.
+    #[must_use]
+    pub fn json(&self) -> String {
+        match (self.root, self.value) {
+            (Some(map), _) => serde_json::to_string(map).unwrap_or_default(),
+            (None, value) => value.map_or_else(|| "null".to_owned(), Value::to_string),
         }
     }
 

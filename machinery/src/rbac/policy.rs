@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use indexmap::IndexSet;
+
 use super::{Binding, Fact, Key, RoleRef, Rule, Subject};
 use crate::request_info::RequestInfo;
 use crate::user::UserInfo;
@@ -156,12 +158,8 @@ impl Policy {
 /// Upstream's list of errors in one line: one as it is, several in brackets, each once.
 #[must_use]
 pub fn aggregate(errors: &[String]) -> String {
-    let mut each: Vec<&str> = Vec::new();
-    for error in errors {
-        if !each.contains(&error.as_str()) {
-            each.push(error);
-        }
-    }
+    let each: IndexSet<&str> = errors.iter().map(String::as_str).collect();
+    let each: Vec<&str> = each.into_iter().collect();
     match each.as_slice() {
         [one] => (*one).to_owned(),
         several => format!("[{}]", several.join(", ")),

@@ -102,7 +102,7 @@ pub fn cleanup(address: &Object, referred: Option<&Object>, now: Timestamp) -> C
     let (name, (namespace, service)) = (address.name(), parent(address));
     let delete = |reason, note| Cleanup::Delete(Warning { reason, action: "IPAddressAllocation", note });
     if !names_a_service(address) {
-        let reference = address.at(&["spec", "parentRef"]).printed();
+        let reference = address.at(&["spec", "parentRef"]).json();
         let note = format!(
             "IPAddress {name} appears to have been modified, not referencing a Service {reference}: cleaning up"
         );

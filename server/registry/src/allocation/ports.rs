@@ -1,5 +1,6 @@
 //! Node ports of Services: what one write takes out of the one range.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::Refusal;
@@ -17,7 +18,7 @@ pub(crate) struct PortPool<'a> {
     /// Whether nothing is taken in the end.
     pub(crate) dry_run: bool,
     /// What this write takes.
-    pub(crate) claimed: Vec<u16>,
+    pub(crate) claimed: BTreeSet<u16>,
 }
 
 impl PortPool<'_> {
@@ -29,14 +30,14 @@ impl PortPool<'_> {
         if !self.is_free(port) {
             return Err(Refusal::PortTaken);
         }
-        self.claimed.push(port);
+        self.claimed.insert(port);
         Ok(())
     }
 
     /// Takes any port. A dry run shows numbers that count up.
     pub(crate) fn next(&mut self, seed: u128) -> Result<u16, Refusal> {
         let port = if self.dry_run {
-            self.claimed.iter().max().map_or(DRY_RUN_FIRST, |last| last.saturating_add(1))
+            self.claimed.last().map_or(DRY_RUN_FIRST, |last| last.saturating_add(1))
         } else {
             let (first, last) = (u128::from(*self.range.start()), u128::from(*self.range.end()));
             let size = (last + 1).saturating_sub(first);
@@ -44,7 +45,7 @@ impl PortPool<'_> {
             // Numbers of the span are ports.
             span.choose(seed, |n| self.is_free(n as u16)).ok_or(Refusal::Full)? as u16
         };
-        self.claimed.push(port);
+        self.claimed.insert(port);
         Ok(port)
     }
 
@@ -59,7 +60,7 @@ mod tests {
 
     fn pool(dry_run: bool) -> PortPool<'static> {
         let taken = Box::new(|name: &str| name == "30005");
-        PortPool { range: 30_000..=30_009, taken, dry_run, claimed: Vec::new() }
+        PortPool { range: 30_000..=30_009, taken, dry_run, claimed: BTreeSet::new() }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Annotations of pods that mean something: mirror pods, deletion cost, profiles of seccomp and AppArmor.
 
+use std::collections::HashSet;
+
 use portico_machinery::Cursor;
 use portico_machinery::field::{Error, Path};
 
@@ -29,6 +31,9 @@ pub(crate) fn validate_pod_annotations(
             text,
         ));
     }
+    let containers = all_containers(spec);
+    let containers: HashSet<&str> =
+        containers.iter().map(|container| container.field("name").str()).collect();
     for (key, value) in annotations.entries() {
         let value = value.str();
         if key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) {
@@ -36,7 +41,7 @@ pub(crate) fn validate_pod_annotations(
                 errors.push(Error::invalid(&path.child(key), value, "must be a valid seccomp profile"));
             }
         } else if let Some(name) = key.strip_prefix(APPARMOR) {
-            apparmor(key, name, value, spec, path, errors);
+            apparmor(key, name, value, &containers, path, errors);
         } else if key == DELETION_COST && !is_cost(value) {
             errors.push(Error::invalid(&path.key(key), value, "must be a 32bit integer"));
         }
@@ -58,8 +63,15 @@ fn is_seccomp(value: &str) -> bool {
     }
 }
 
-fn apparmor(key: &str, name: &str, value: &str, spec: &Cursor<'_>, path: &Path, errors: &mut Errors) {
-    if !all_containers(spec).iter().any(|container| container.field("name").str() == name) {
+fn apparmor(
+    key: &str,
+    name: &str,
+    value: &str,
+    containers: &HashSet<&str>,
+    path: &Path,
+    errors: &mut Errors,
+) {
+    if !containers.contains(name) {
         errors.push(Error::invalid(&path.key(key), name, "container not found"));
     }
     if !(matches!(value, "" | "runtime/default" | "unconfined") || value.starts_with("localhost/")) {

@@ -167,7 +167,7 @@ fn against_limit(
 }
 
 fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
-    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    let (mut seen, mut named) = (HashSet::new(), HashSet::new());
     for claim in claims.items() {
         let (name, request) = (claim.field("name").str(), claim.field("request").str());
         if name.is_empty() {
@@ -176,11 +176,12 @@ fn claim_names(claims: &Cursor<'_>, known: &[&str], errors: &mut Errors) {
         }
         checks::optional(&claim.field("request"), values::label, errors);
         let whole_or_same = seen.contains(&(name, "")) || seen.contains(&(name, request));
-        if whole_or_same || (request.is_empty() && seen.iter().any(|(other, _)| *other == name)) {
+        if whole_or_same || (request.is_empty() && named.contains(name)) {
             let said = if request.is_empty() { name.to_owned() } else { format!("{name}/{request}") };
             errors.push(Error::duplicate(&claim.path(), &said));
         }
         seen.insert((name, request));
+        named.insert(name);
         if !known.contains(&name) {
             let text = if known.is_empty() {
                 "must be one of the names in pod.spec.resourceClaims which is empty".to_owned()

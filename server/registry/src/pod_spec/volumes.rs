@@ -4,7 +4,7 @@ pub(super) mod claims;
 mod files;
 pub(super) mod network;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
@@ -48,23 +48,23 @@ const SOURCES: [(&str, &str); 30] = [
 ];
 
 /// The volumes without errors: the others count as absent.
-pub(super) struct Volumes<'a>(Vec<Cursor<'a>>);
+pub(super) struct Volumes<'a>(HashMap<&'a str, Cursor<'a>>);
 
 impl<'a> Volumes<'a> {
     /// The volume of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Cursor<'a>> {
-        self.0.iter().find(|volume| volume.field("name").str() == name)
+        self.0.get(name)
     }
 
     /// Whether there is one of this name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
+        self.0.contains_key(name)
     }
 }
 
 /// Judges all volumes and gives back the good ones.
 pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Volumes<'a> {
-    let mut good = Volumes(Vec::new());
+    let mut good = Volumes(HashMap::new());
     for volume in list.items() {
         let mut found = Errors::new();
         source(&volume, of, &mut found);
@@ -78,7 +78,7 @@ pub(super) fn validate<'a>(list: &Cursor<'a>, of: Of, errors: &mut Errors) -> Vo
             found.push(name.duplicate());
         }
         if found.is_empty() {
-            good.0.push(volume);
+            good.0.insert(name.str(), volume);
         }
         errors.append(&mut found);
     }

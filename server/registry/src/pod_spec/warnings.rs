@@ -1,6 +1,6 @@
 //! Warnings for whoever writes a pod or a template of pods, in upstream's order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use portico_machinery::field::Path;
 use portico_machinery::{Cursor, names};
@@ -13,6 +13,9 @@ const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";
 const PREFER_AVOID: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+/// Where comparing one with each earlier one ends: an answer holds a few of these warnings at most, and a body could ask for
+/// millions of comparisons.
+const ENOUGH: usize = 256;
 /// Sources of volumes that do nothing any more.
 const OLD_SOURCES: [(&str, &str); 9] = [
     ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
@@ -226,41 +229,41 @@ fn projected_paths(projected: &Cursor<'_>) -> Vec<(String, String)> {
 }
 
 fn say_overlaps(who: &str, paths: &[(String, String)], warnings: &mut Vec<String>) {
+    // What is below a path follows it closely in this order, so that not every path is held against every other.
+    let mut seen: BTreeSet<(&str, usize)> = BTreeSet::new();
     for (at, (path, owner)) in paths.iter().enumerate() {
-        let earlier: Vec<String> = paths[..at]
-            .iter()
-            .filter(|(other, _)| overlaps(path, other))
-            .map(|(other, owner)| format!("{other:?}{owner}"))
-            .collect();
-        if !earlier.is_empty() {
-            warnings.push(format!("{who}: overlapping paths: {path:?}{owner} with {}", earlier.join(", ")));
+        let here = path.trim_end_matches('/');
+        let ends = here.match_indices('/').map(|(end, _)| end).chain([here.len()]);
+        let above = ends.flat_map(|end| seen.range((&here[..end], 0)..=(&here[..end], usize::MAX)));
+        let folder = format!("{here}/");
+        let below = seen.range((folder.as_str(), 0)..).take_while(|(other, _)| other.starts_with(&folder));
+        let mut earlier: Vec<usize> = above.chain(below).map(|(_, at)| *at).take(ENOUGH).collect();
+        if !earlier.is_empty() && warnings.len() < ENOUGH {
+            earlier.sort_unstable();
+            let earlier = earlier.into_iter().map(|at| format!("{:?}{}", paths[at].0, paths[at].1));
+            let earlier = earlier.collect::<Vec<_>>().join(", ");
+            warnings.push(format!("{who}: overlapping paths: {path:?}{owner} with {earlier}"));
         }
+        seen.insert((here, at));
     }
-}
-
-fn overlaps(a: &str, b: &str) -> bool {
-    let (a, b) = (a.trim_end_matches('/'), b.trim_end_matches('/'));
-    a == b || a.starts_with(&format!("{b}/")) || b.starts_with(&format!("{a}/"))
 }
 
 fn duplicates(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for alias in spec.field("hostAliases").items() {
         let ip = alias.field("ip");
-        if seen.contains(&ip.str()) {
+        if !seen.insert(ip.str()) {
             warnings.push(format!("{}: duplicate ip {:?}", ip.path(), ip.str()));
         }
-        seen.push(ip.str());
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for secret in spec.field("imagePullSecrets").items() {
         let name = secret.field("name");
         if name.str().is_empty() {
             warnings.push(format!("{}: invalid empty name \"\"", name.path()));
-        } else if seen.contains(&name.str()) {
+        } else if !seen.insert(name.str()) {
             warnings.push(format!("{}: duplicate name {:?}", name.path(), name.str()));
         }
-        seen.push(name.str());
     }
 }
 
@@ -294,37 +297,38 @@ fn containers(spec: &Cursor<'_>, warnings: &mut Vec<String>) {
 }
 
 fn hidden_variables(container: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for variable in container.field("env").items() {
         let (name, value) = (variable.field("name").str(), variable.field("value").str());
         let reference = format!("$({name})");
         let uses_it = value.contains(&reference) && value != reference;
-        if seen.contains(&name) && !uses_it {
+        if !seen.insert(name) && !uses_it {
             warnings.push(format!(
                 "{}: hides previous definition of {name:?}, which may be dropped when using apply",
                 variable.path()
             ));
         }
-        seen.push(name);
     }
 }
 
 fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
-    let ports: Vec<Cursor<'_>> = container.field("ports").items().collect();
-    for (at, port) in ports.iter().enumerate() {
+    let mut alike: HashMap<(Option<i64>, &str), Vec<Cursor<'_>>> = HashMap::new();
+    for port in container.field("ports").items() {
         let host_ip = port.field("hostIP").str();
         if !host_ip.is_empty() && port.field("hostPort").i64().unwrap_or(0) == 0 {
             warnings.push(format!("{}: hostIP set without hostPort: {}", port.path(), port.printed()));
         }
-        for other in &ports[..at] {
-            let same = |field: &str| port.field(field).same_as(&other.field(field));
-            if !same("containerPort") || !same("protocol") {
-                continue;
+        let others =
+            alike.entry((port.field("containerPort").i64(), port.field("protocol").str())).or_default();
+        for other in others.iter() {
+            if warnings.len() >= ENOUGH {
+                break;
             }
+            let same = |field: &str| port.field(field).same_as(&other.field(field));
             let set = |at: &Cursor<'_>| {
                 [at.field("hostPort").i64().unwrap_or(0) != 0, !at.field("hostIP").str().is_empty()]
             };
-            let [[port_here, ip_here], [port_there, ip_there]] = [set(port), set(other)];
+            let [[port_here, ip_here], [port_there, ip_there]] = [set(&port), set(other)];
             let apart = (!same("hostPort") && port_here && port_there)
                 || (same("hostPort") && !same("hostIP") && ip_here && ip_there);
             let word = match (same("hostPort"), same("hostIP")) {
@@ -335,6 +339,7 @@ fn ambiguous_ports(container: &Cursor<'_>, warnings: &mut Vec<String>) {
             };
             warnings.push(format!("{}: {word} {}", port.path(), other.path()));
         }
+        others.push(port);
     }
 }
 

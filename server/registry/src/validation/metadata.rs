@@ -2,6 +2,7 @@
 
 use portico_kinds::{KindInfo, NameRule};
 use portico_machinery::field::{self, ErrorType, Path};
+use portico_machinery::status::MOST_FIELD_ERRORS;
 use portico_machinery::{Cursor, Object, names};
 
 use super::values;
@@ -134,6 +135,8 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
         if owner.field("controller").bool() {
             let current = format!("{kind}/{name}");
             match &controller {
+                // Each prints the whole list.
+                Some(_) if errors.len() >= MOST_FIELD_ERRORS => {}
                 Some(first) => errors.push(owners.invalid(&format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
                 ))),

@@ -3,6 +3,7 @@
 mod backend;
 mod path;
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use portico_machinery::field::Error;
@@ -47,10 +48,10 @@ impl Strategy for Ingress {
 
     fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let path = ["status", "loadBalancer", "ingress"];
-        let known: Vec<&str> = old.at(&path).items().map(|entry| entry.field("ip").str()).collect();
+        let known: HashSet<&str> = old.at(&path).items().map(|entry| entry.field("ip").str()).collect();
         for entry in new.at(&path).items() {
             let (ip, hostname) = (entry.field("ip"), entry.field("hostname"));
-            if !ip.str().is_empty() && !known.contains(&ip.str()) {
+            if !ip.str().is_empty() && !known.contains(ip.str()) {
                 values::ip(&ip, errors);
             }
             if !hostname.str().is_empty() {

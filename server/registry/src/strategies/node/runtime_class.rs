@@ -1,5 +1,7 @@
 //! RuntimeClass: which handler runs a pod, what that costs and where it can be done.
 
+use std::collections::HashSet;
+
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
@@ -63,14 +65,13 @@ fn overhead(fixed: &Cursor<'_>, errors: &mut Errors) {
 }
 
 fn duplicates(tolerations: &Cursor<'_>, errors: &mut Errors) {
-    let mut seen: Vec<[&str; 4]> = Vec::new();
+    let mut seen: HashSet<[&str; 4]> = HashSet::new();
     for toleration in tolerations.items() {
         let content = ["key", "operator", "value", "effect"].map(|field| toleration.field(field).str());
-        if seen.contains(&content) {
+        if !seen.insert(content) {
             let mut error = Error::duplicate(&toleration.path(), "");
             error.body = format!("Duplicate value: {}", toleration.printed());
             errors.push(error);
         }
-        seen.push(content);
     }
 }

@@ -26,15 +26,14 @@ fn allocated(object: &Object) -> Vec<[&str; 4]> {
 
 /// What drivers said of devices that the claim no longer has goes with them.
 pub(super) fn drop_deallocated(new: &mut Object, old: &Object) {
-    let kept = allocated(new);
-    let gone: Vec<[String; 4]> = allocated(old)
+    let kept: HashSet<[&str; 4]> = allocated(new).into_iter().collect();
+    let gone: HashSet<[String; 4]> = allocated(old)
         .into_iter()
         .filter(|device| !kept.contains(device))
         .map(|device| device.map(str::to_owned))
         .collect();
     let devices = new.at(&REPORTED);
-    let is_gone =
-        |at: &Cursor<'_>| gone.iter().any(|device| device.each_ref().map(String::as_str) == device_of(at));
+    let is_gone = |at: &Cursor<'_>| gone.contains(&device_of(at).map(str::to_owned));
     let left: Vec<_> =
         devices.items().filter(|at| !is_gone(at)).filter_map(|at| Some(at.node()?.0)).collect();
     if left.len() < devices.len() {
@@ -129,7 +128,7 @@ fn reported(new: &Object, errors: &mut Errors) {
     const INTERFACE_MAX: usize = 256;
     const HARDWARE_MAX: usize = 128;
     const ADDRESSES_MAX: usize = 16;
-    let (known, mut seen) = (allocated(new), HashSet::new());
+    let (known, mut seen) = (allocated(new).into_iter().collect::<HashSet<_>>(), HashSet::new());
     for device in new.at(&REPORTED).items() {
         names_of::driver(&device.field("driver"), errors);
         names_of::pool(&device.field("pool"), errors);

@@ -1,5 +1,7 @@
 //! A Service's write begins with its addresses and ports, and takes them along in its transaction.
 
+use std::collections::BTreeSet;
+
 use portico_machinery::field::Error;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_store::{Change, Expect, Operation, Snapshot};
@@ -78,7 +80,7 @@ fn settle(
     let freed_ports = node_ports::settle(new, old, ports)?;
     Ok(Claims {
         addresses: std::mem::take(&mut addresses.claimed),
-        ports: std::mem::take(&mut ports.claimed),
+        ports: std::mem::take(&mut ports.claimed).into_iter().collect(),
         freed_addresses,
         freed_ports,
     })
@@ -95,7 +97,7 @@ fn pools<'a>(
     let taken = Box::new(|name: &str| addresses.get_path(name).is_some());
     let addresses = AddressPool { ranges, families, taken, dry_run, claimed: Vec::new() };
     let taken = Box::new(|name: &str| ports.get_path(name).is_some());
-    let ports = PortPool { range: settings.node_ports.clone(), taken, dry_run, claimed: Vec::new() };
+    let ports = PortPool { range: settings.node_ports.clone(), taken, dry_run, claimed: BTreeSet::new() };
     (addresses, ports)
 }
 

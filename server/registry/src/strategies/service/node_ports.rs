@@ -1,6 +1,6 @@
 //! Which node ports a write takes and which it gives back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::Object;
 use portico_machinery::field::{Error, Path};
@@ -41,7 +41,10 @@ fn take_new(new: &mut Object, pool: &mut PortPool<'_>) -> Result<(), Fault> {
         .ports()
         .map(|p| (p.field("port").i64().unwrap_or(0), p.field("nodePort").i64().unwrap_or(0)))
         .collect();
-    let given = |port: i64| numbers.iter().find(|(p, n)| *p == port && *n != 0).map(|(_, n)| *n);
+    let mut given: HashMap<i64, i64> = HashMap::new();
+    for (port, number) in numbers.iter().copied().filter(|(_, number)| *number != 0) {
+        given.entry(port).or_insert(number);
+    }
     let mut shared: HashMap<i64, i64> = HashMap::new();
     let mut chosen = Vec::new();
     for (at, (port, node_port)) in numbers.iter().copied().enumerate() {
@@ -51,7 +54,7 @@ fn take_new(new: &mut Object, pool: &mut PortPool<'_>) -> Result<(), Fault> {
             (Some(known), 0) => known,
             (Some(known), same) if known == same => known,
             (Some(_), other) => claim(other, at, pool)?,
-            (None, _) => match given(port) {
+            (None, _) => match given.get(&port).copied() {
                 Some(number) => claim(number, at, pool)?,
                 None => next(pool)?,
             },
@@ -69,7 +72,7 @@ fn take_new(new: &mut Object, pool: &mut PortPool<'_>) -> Result<(), Fault> {
 fn take_more(new: &mut Object, had: &[i64], pool: &mut PortPool<'_>) -> Result<(), Fault> {
     let spec = View::of(new);
     let allocates = spec.allocates_node_ports();
-    let (mut chosen, mut seen, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut chosen, mut seen, mut taken) = (Vec::new(), HashSet::new(), HashSet::new());
     for (at, port) in spec.ports().enumerate() {
         let (given, protocol) = (port.field("nodePort").i64().unwrap_or(0), port.field("protocol").str());
         let number = match given {
@@ -77,14 +80,13 @@ fn take_more(new: &mut Object, had: &[i64], pool: &mut PortPool<'_>) -> Result<(
             0 => next(pool)?,
             given if had.contains(&given) || taken.contains(&given) => given,
             given => {
-                taken.push(given);
+                taken.insert(given);
                 claim(given, at, pool)?
             }
         };
-        if number != 0 && seen.contains(&(protocol, number)) {
+        if number != 0 && !seen.insert((protocol, number)) {
             return Err(Fault::Invalid(vec![Error::duplicate(&path(at), number)]));
         }
-        seen.push((protocol, number));
         chosen.push(number);
     }
     set(new, &chosen);

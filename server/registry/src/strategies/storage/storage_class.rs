@@ -54,15 +54,14 @@ impl Strategy for StorageClass {
 }
 
 fn topologies(terms: &Cursor<'_>, errors: &mut Errors) {
-    let mut seen: Vec<Vec<(&str, Vec<&str>)>> = Vec::new();
+    let mut seen: HashSet<Vec<(&str, Vec<&str>)>> = HashSet::new();
     for term in terms.items() {
         let expressions = term.field("matchLabelExpressions");
         let content = topology(&expressions, errors);
         // Upstream tells a term without expressions, too, that it is there twice.
-        if content.is_empty() || seen.contains(&content) {
+        if content.is_empty() || !seen.insert(content) {
             errors.push(Error::duplicate(&expressions.path(), ""));
         }
-        seen.push(content);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Validation of a StatefulSet: policies, claims, a template that may mount them, and the few fields that may change.
 
+use std::collections::HashSet;
+
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
@@ -126,7 +128,8 @@ fn as_pods_will_have_it(new: &Object) -> Object {
         })
         .collect();
     let own = new.at(&VOLUMES);
-    let kept = own.items().filter(|v| !claims.iter().any(|claim| claim == v.field("name").str()));
+    let replaced: HashSet<&str> = claims.iter().map(String::as_str).collect();
+    let kept = own.items().filter(|v| !replaced.contains(v.field("name").str()));
     volumes.extend(kept.filter_map(|v| v.node()).map(|node| node.0));
     pods.set(&VOLUMES, volumes);
     pods

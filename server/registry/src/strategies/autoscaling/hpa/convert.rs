@@ -44,7 +44,7 @@ fn annotations(object: &Object) -> [(&'static str, Option<String>); 4] {
         ("metrics", others),
         ("behavior", behavior.is_present().then(|| behavior_json(&behavior))),
         ("current-metrics", measured),
-        ("conditions", (!conditions.is_empty()).then(|| conditions.printed())),
+        ("conditions", (!conditions.is_empty()).then(|| conditions.json())),
     ]
 }
 
@@ -112,9 +112,8 @@ const POLICY: [(&str, &str); 3] = [("Type", "type"), ("Value", "value"), ("Perio
 
 /// The behaviour under the names that Go gives the fields.
 fn behavior_json(behavior: &Cursor<'_>) -> String {
-    let value = |at: Cursor<'_>| if at.is_present() { at.printed() } else { "null".to_owned() };
     let policy = |policy: Cursor<'_>| {
-        let fields = POLICY.map(|(go, name)| format!("\"{go}\":{}", value(policy.field(name))));
+        let fields = POLICY.map(|(go, name)| format!("\"{go}\":{}", policy.field(name).json()));
         format!("{{{}}}", fields.join(","))
     };
     let rules = |rules: Cursor<'_>| {
@@ -123,7 +122,7 @@ fn behavior_json(behavior: &Cursor<'_>) -> String {
         }
         let policies: Vec<String> = rules.field("policies").items().map(policy).collect();
         let [window, select, tolerance] =
-            RULES.map(|(go, name)| format!("\"{go}\":{}", value(rules.field(name))));
+            RULES.map(|(go, name)| format!("\"{go}\":{}", rules.field(name).json()));
         let policies =
             if policies.is_empty() { "null".to_owned() } else { format!("[{}]", policies.join(",")) };
         format!("{{{window},{select},\"Policies\":{policies},{tolerance}}}")

@@ -1,5 +1,7 @@
 //! Writes of a pod's status: what stays, and what may not be said.
 
+use std::collections::{HashMap, HashSet};
+
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
@@ -86,7 +88,7 @@ fn nominated_node(new: &Object, old: &Object, errors: &mut Errors) {
 
 /// One of each family; what was there before is excused.
 fn addresses(now: &Cursor<'_>, then: &Cursor<'_>, errors: &mut Errors) {
-    let known: Vec<&str> = then.items().map(|ip| ip.field("ip").str()).collect();
+    let known: HashSet<&str> = then.items().map(|ip| ip.field("ip").str()).collect();
     let (mut four, mut six) = (0, 0);
     for address in now.items() {
         let ip = address.field("ip");
@@ -95,7 +97,7 @@ fn addresses(now: &Cursor<'_>, then: &Cursor<'_>, errors: &mut Errors) {
         } else {
             four += 1;
         }
-        if !known.contains(&ip.str()) {
+        if !known.contains(ip.str()) {
             let mut found = Errors::new();
             values::ip(&ip, &mut found);
             for mut error in found {
@@ -117,27 +119,33 @@ fn restarted(new: &Object, old: &Object, errors: &mut Errors) {
         ("initContainerStatuses", "initContainers"),
         ("ephemeralContainerStatuses", ""),
     ] {
-        let now = new.at(&["status", statuses]);
+        let now = by_name(&new.at(&["status", statuses]));
+        let containers = by_name(&spec.field(list));
         for before in old.at(&["status", statuses]).items() {
             let ended = before.field("state").field("terminated");
             let name = before.field("name").str();
-            let after = now.items().find(|status| status.field("name").str() == name);
+            let after = now.get(name);
             let runs = after.is_some_and(|after| !after.field("state").field("terminated").is_present());
             if !ended.is_present() || !runs {
                 continue;
             }
             let may = !list.is_empty()
-                && spec
-                    .field(list)
-                    .items()
-                    .find(|container| container.field("name").str() == name)
-                    .is_some_and(|container| restarts(&container, &spec, list, &ended));
+                && containers.get(name).is_some_and(|container| restarts(container, &spec, list, &ended));
             if !may {
                 errors
                     .push(before.field("state").forbidden("may not be transitioned to non-terminated state"));
             }
         }
     }
+}
+
+/// The first of each name.
+fn by_name<'a>(list: &Cursor<'a>) -> HashMap<&'a str, Cursor<'a>> {
+    let mut named = HashMap::new();
+    for item in list.items() {
+        named.entry(item.field("name").str()).or_insert(item);
+    }
+    named
 }
 
 /// Whether a container that ended like this is started again.
@@ -171,18 +179,17 @@ fn restarts(container: &Cursor<'_>, spec: &Cursor<'_>, list: &str, ended: &Curso
 }
 
 fn claims(new: &Object, errors: &mut Errors) {
-    let known: Vec<&str> =
+    let known: HashSet<&str> =
         new.at(&["spec", "resourceClaims"]).items().map(|claim| claim.field("name").str()).collect();
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for status in new.at(&["status", "resourceClaimStatuses"]).items() {
         let name = status.field("name");
-        if !known.contains(&name.str()) {
+        if !known.contains(name.str()) {
             errors.push(name.invalid("must match the name of an entry in `spec.resourceClaims`"));
         }
-        if seen.contains(&name.str()) {
+        if !seen.insert(name.str()) {
             errors.push(name.duplicate());
         }
-        seen.push(name.str());
         if status.field("resourceClaimName").is_present() {
             checks::follows(&status.field("resourceClaimName"), names::dns1123_subdomain, errors);
         }
