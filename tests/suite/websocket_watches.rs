@@ -14,13 +14,10 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
+type Headers = &'static [(&'static str, &'static str)];
 
 /// The handshake for this path and query, with these headers beside the usual ones.
-async fn open(
-    portico: &Portico,
-    query: &str,
-    headers: &[(&'static str, &'static str)],
-) -> Result<(Socket, Option<String>), Error> {
+async fn open(portico: &Portico, query: &str, headers: Headers) -> Result<(Socket, Option<String>), Error> {
     let url = format!("wss://{}{CONFIG_MAPS}?watch=true&{query}", portico.https());
     let mut request: Request<()> = url.into_client_request().unwrap();
     for (name, value) in [("origin", "http://localhost"), ("authorization", "Bearer admin-token")] {
@@ -42,7 +39,7 @@ async fn config_map(portico: &Portico, name: &str) {
 
 async fn next(socket: &mut Socket) -> Message {
     let message = tokio::time::timeout(std::time::Duration::from_secs(10), socket.next()).await;
-    message.expect("a message comes").expect("the watch goes on").unwrap()
+    message.unwrap().unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,14 +73,14 @@ async fn a_subprotocol_is_agreed_on_and_protobuf_is_binary() {
     let portico = Portico::start().await;
     config_map(&portico, "one").await;
     let query = "fieldSelector=metadata.name=one";
-    let headers = [("sec-websocket-protocol", "base64.binary.k8s.io")];
-    let (mut socket, protocol) = open(&portico, query, &headers).await.unwrap();
+    let headers: Headers = &[("sec-websocket-protocol", "base64.binary.k8s.io")];
+    let (mut socket, protocol) = open(&portico, query, headers).await.unwrap();
     assert_eq!(protocol.as_deref(), Some("base64.binary.k8s.io"));
     assert!(matches!(next(&mut socket).await, Message::Text(_)));
     socket.send(Message::Ping("x".into())).await.unwrap();
     assert_eq!(next(&mut socket).await, Message::Pong("x".into()));
-    let headers = [("accept", "application/vnd.kubernetes.protobuf;stream=watch")];
-    let (mut socket, _) = open(&portico, query, &headers).await.unwrap();
+    let headers: Headers = &[("accept", "application/vnd.kubernetes.protobuf;stream=watch")];
+    let (mut socket, _) = open(&portico, query, headers).await.unwrap();
     let Message::Binary(event) = next(&mut socket).await else { panic!("protobuf is binary") };
     // Field 1 of WatchEvent is its type; the envelope begins inside.
     assert_eq!(&event[..7], b"\x0a\x05ADDED");
@@ -93,7 +90,7 @@ async fn a_subprotocol_is_agreed_on_and_protobuf_is_binary() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_watched_so_is_refused_over_http() {
     let portico = Portico::start().await;
-    let refusals: [(&[(&str, &str)], &str, u16); 4] = [
+    let refusals: [(Headers, &str, u16); 4] = [
         (&[("origin", "nonsense")], "", 403),
         (&[("sec-websocket-version", "12")], "", 400),
         (&[("accept", "application/yaml")], "", 406),
@@ -113,5 +110,5 @@ async fn a_client_that_closes_ends_its_watch() {
     let (mut socket, _) = open(&portico, "", &[]).await.unwrap();
     socket.close(None).await.unwrap();
     let ended = async { while let Some(Ok(_)) = socket.next().await {} };
-    tokio::time::timeout(std::time::Duration::from_secs(10), ended).await.expect("the server closes, too");
+    tokio::time::timeout(std::time::Duration::from_secs(10), ended).await.unwrap();
 }

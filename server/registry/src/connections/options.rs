@@ -91,7 +91,7 @@ mod tests {
         let wrong = |text| said(Connection::Ports, text).unwrap_err();
         let prefix = "cannot convert to []int32: strconv.ParseUint: parsing";
         assert_eq!(wrong("ports=70000"), format!("{prefix} \"70000\": value out of range"));
-        assert_eq!(wrong("ports=+5"), format!("{prefix} \"+5\": invalid syntax"));
+        assert_eq!(wrong("ports=%2B5"), format!("{prefix} \"+5\": invalid syntax"));
         assert_eq!(wrong("ports="), format!("{prefix} \"\": invalid syntax"));
         let number = |text: &str| integer(&Query::parse(text), "n").map_err(|s| s.message);
         assert_eq!(number("m=1"), Ok(None));
