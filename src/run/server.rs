@@ -25,6 +25,9 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
         telemetry: process.telemetry.clone(),
         lanes: Arc::clone(&process.lanes),
     };
+    for plugin in settings.admission.absent() {
+        tracing::warn!(plugin, "this server does not have the admission plugin that is turned on");
+    }
     Ok(Server::start(server_settings(settings)?, process).await?)
 }
 

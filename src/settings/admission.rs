@@ -5,7 +5,7 @@ use clap::Args;
 use super::SettingError;
 
 /// Every name that upstream's flags know. Those that this server has no plugin for are taken and change nothing, so that
-/// command lines made for upstream start it as well.
+/// command lines made for upstream start it as well; of some it warns.
 const KNOWN: [&str; 37] = [
     "AlwaysAdmit",
     "AlwaysDeny",
@@ -46,6 +46,22 @@ const KNOWN: [&str; 37] = [
     "ValidatingAdmissionWebhook",
 ];
 
+/// Plugins that upstream has off and this server does not have: who turns one on expects something of it.
+const ABSENT: [&str; 12] = [
+    "AlwaysDeny",
+    "AlwaysPullImages",
+    "DenyServiceExternalIPs",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology",
+    "NamespaceAutoProvision",
+    "NodeRestriction",
+    "OwnerReferencesPermissionEnforcement",
+    "PodNodeSelector",
+    "PodTolerationRestriction",
+];
+
 /// Admission plugins to turn on and off.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = super::heading("Admission"))]
@@ -59,6 +75,11 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
+    /// The plugins that are turned on and that this server does not have.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = &str> {
+        self.enable_admission_plugins.iter().map(String::as_str).filter(|name| ABSENT.contains(name))
+    }
+
     pub(super) fn check(&self) -> Result<(), SettingError> {
         let lists = [
             ("--enable-admission-plugins", &self.enable_admission_plugins),

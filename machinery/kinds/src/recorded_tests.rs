@@ -262,7 +262,8 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
         .filter(|f| f.number > 0)
         .map(|f| {
             let name = f.name.clone();
-            let (like_a_map, keys) = (f.clone(), f.list_keys.iter().chain(&f.merge_key).cloned().collect());
+            let keys: Vec<Box<str>> = f.list_keys.iter().chain(&f.merge_key).cloned().collect();
+            let like_a_map = f.clone();
             let value = along(types, &f.ty, depth - 1);
             let value = value.prop_map(move |json| distinct(&like_a_map, &keys, json));
             prop::option::of(value).prop_map(move |v| v.map(|v| format!("\"{name}\":{v}")))
@@ -275,7 +276,7 @@ fn fields(types: &Arc<TypeSet>, fields: &[Field], depth: u32) -> BoxedStrategy<S
 
 /// A list that is a set or a map of its elements without those that say the same again: no client means such a list, and
 /// what becomes of it is not defined.
-fn distinct(field: &Field, keys: &Vec<Box<str>>, json: String) -> String {
+fn distinct(field: &Field, keys: &[Box<str>], json: String) -> String {
     use serde_json::Value;
     let is_set = field.list_type == Some(ListType::Set) || field.patch.merge;
     if keys.is_empty() && !is_set {
