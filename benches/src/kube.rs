@@ -101,12 +101,15 @@ fn server_command(
         "--authorization-mode=RBAC",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--service-account-issuer=https://kubernetes.default.svc",
+        // The same CA signs clients: only this name may speak for others.
+        "--requestheader-allowed-names=front-proxy",
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
     ]);
     for (flag, file) in [
-        ("--service-account-key-file", "proxy.key"),
+        // Upstream reads a public key of a certificate, not of a PKCS#8 key.
+        ("--service-account-key-file", "proxy.crt"),
         ("--service-account-signing-key-file", "proxy.key"),
         ("--tls-cert-file", "front.crt"),
         ("--tls-private-key-file", "front.key"),
