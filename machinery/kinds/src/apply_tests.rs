@@ -54,6 +54,8 @@ proptest! {
         config.copy_from(&head, &["kind"]);
         config.copy_from(&head, &["apiVersion"]);
         prop_assume!(info.schema.check_applied(&config).is_ok());
+        // An empty key is not written: what is stored has an element without key then, which nothing can be applied to.
+        prop_assume!(stored(&info, &config).is_some_and(|stored| info.schema.check_applied(&stored).is_ok()));
         let set = info.schema.fields_of(&config);
         prop_assert_eq!(Set::from_json(&set.to_json()).unwrap(), set.clone());
 
