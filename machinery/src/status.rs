@@ -13,6 +13,8 @@ use crate::gvk::{GroupKind, GroupResource};
 /// How many field errors a Status tells one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
 /// their answer would be many times its size. Upstream has no such bound.
 pub const MOST_FIELD_ERRORS: usize = 1_000;
+/// How many bytes of causes a Status has, about: it must fit in one message between a facade and its control service.
+const MOST_CAUSES_BYTES: usize = 1024 * 1024;
 
 /// Machine-readable reasons, spelled as on the wire. Clients match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -344,10 +346,10 @@ impl Status {
     }
 
     /// 422 with one cause per field error; identical texts are said once in the message. Of more errors than
-    /// [`MOST_FIELD_ERRORS`] the first are told, and how many there are.
+    /// [`MOST_FIELD_ERRORS`], or of very long ones, the first are told, and how many follow.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
-        let (errors, more) = errors.split_at(errors.len().min(MOST_FIELD_ERRORS));
+        let (errors, more) = errors.split_at(told(errors));
         let mut texts: IndexSet<String> = errors.iter().map(ToString::to_string).collect();
         if !more.is_empty() {
             texts.insert(format!("and {} more", more.len()));
@@ -438,6 +440,17 @@ impl fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+/// How many of these are told.
+fn told(errors: &[field::Error]) -> usize {
+    let mut bytes = 0;
+    let fits = |error: &&field::Error| {
+        let fits = bytes < MOST_CAUSES_BYTES;
+        bytes += error.body.len() + error.path.as_str().len();
+        fits
+    };
+    errors.iter().take(MOST_FIELD_ERRORS).take_while(fits).count()
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cursor, Object};
 
 /// One entry of `metadata.ownerReferences`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerReference {
     /// The owner's `apiVersion`.

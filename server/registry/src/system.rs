@@ -1,5 +1,7 @@
 //! System metadata: what clients may not set, and what each write sets (rules 6.3, 6.4).
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status, names, time};
@@ -77,12 +79,12 @@ pub(crate) fn dedup_owners(object: &mut Object) -> Option<String> {
     if object.at(&["metadata", "ownerReferences"]).len() < 2 {
         return None;
     }
-    let (mut kept, mut again) = (Vec::new(), Vec::new());
+    let (mut kept, mut seen, mut again) = (Vec::new(), HashSet::new(), Vec::new());
     for owner in object.owner_references() {
-        if kept.contains(&owner) {
-            again.push(owner.uid);
-        } else {
+        if seen.insert(owner.clone()) {
             kept.push(owner);
+        } else {
+            again.push(owner.uid);
         }
     }
     if again.is_empty() {

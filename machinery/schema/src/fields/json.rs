@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::set::Node;
 use super::{PathElement, Set};
 
 /// JSON that is no set of fields.
@@ -51,7 +52,7 @@ fn read(json: &Value) -> Result<(Set, bool), FieldsError> {
         Value::Null => return Ok((Set::default(), true)),
         _ => return Err(FieldsError::NoObject),
     };
-    let (mut set, mut itself) = (Set::default(), false);
+    let (mut nodes, mut itself) = (Vec::with_capacity(map.len()), false);
     for (key, below) in map {
         if key == "." {
             itself = true;
@@ -59,10 +60,9 @@ fn read(json: &Value) -> Result<(Set, bool), FieldsError> {
         }
         let Some(element) = PathElement::parse(key)? else { continue };
         let (children, member) = read(below)?;
-        let node = set.node_mut(element);
-        node.member |= member;
-        node.children = children;
+        nodes.push(Node { element, member, children });
     }
+    let set = Set::from_nodes(nodes);
     let itself = itself || set.is_empty();
     Ok((set, itself))
 }

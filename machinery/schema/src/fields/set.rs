@@ -38,11 +38,19 @@ struct Rule {
 }
 
 impl Set {
-    /// A set of nodes, put in order; elements must differ.
+    /// A set of nodes, put in order; of an element that stands there twice the later children count.
     pub(crate) fn from_nodes(mut nodes: Vec<Node>) -> Self {
         nodes.retain(|node| !node.is_empty());
-        if !nodes.is_sorted_by(|a, b| a.element <= b.element) {
+        if !nodes.is_sorted_by(|a, b| a.element < b.element) {
             nodes.sort_by(|a, b| a.element.cmp(&b.element));
+            nodes.dedup_by(|later, kept| {
+                let same = later.element == kept.element;
+                if same {
+                    kept.member |= later.member;
+                    kept.children = std::mem::take(&mut later.children);
+                }
+                same
+            });
         }
         Self { nodes }
     }
@@ -200,39 +208,61 @@ impl Set {
 
     /// Adds what belongs to the other.
     pub fn extend(&mut self, other: Self) {
-        if self.nodes.is_empty() {
-            *self = other;
+        if other.nodes.is_empty() {
             return;
         }
-        for Node { element, member, children } in other.nodes {
-            let node = self.node_mut(element);
-            node.member |= member;
-            node.children.extend(children);
+        let mine = std::mem::take(&mut self.nodes);
+        self.nodes.reserve(mine.len().max(other.nodes.len()));
+        let (mut left, mut right) = (mine.into_iter().peekable(), other.nodes.into_iter().peekable());
+        loop {
+            let order = match (left.peek(), right.peek()) {
+                (Some(a), Some(b)) => a.element.cmp(&b.element),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            match order {
+                Ordering::Less => self.nodes.extend(left.next()),
+                Ordering::Greater => self.nodes.extend(right.next()),
+                Ordering::Equal => self.nodes.extend(left.next().zip(right.next()).map(|(mut a, b)| {
+                    a.member |= b.member;
+                    a.children.extend(b.children);
+                    a
+                })),
+            }
         }
     }
 
-    /// As [`Self::difference`], in place: what costs is the other set, not this one.
+    /// As [`Self::difference`], in place: what costs is the other set and, where a node goes, one walk over this one.
     pub fn subtract(&mut self, other: &Self) {
-        for gone in &other.nodes {
-            let Ok(at) = self.find(&gone.element) else { continue };
-            let node = &mut self.nodes[at];
+        self.take_away(other, |node, gone| {
             node.member &= !gone.member;
             node.children.subtract(&gone.children);
-            if node.is_empty() {
-                self.nodes.remove(at);
-            }
-        }
+        });
     }
 
     /// As [`Self::recursive_difference`], in place.
     pub fn subtract_below(&mut self, other: &Self) {
+        self.take_away(other, |node, gone| {
+            if gone.member {
+                (node.member, node.children) = (false, Self::default());
+            } else {
+                node.children.subtract_below(&gone.children);
+            }
+        });
+    }
+
+    /// Changes the nodes that stand in both sets; those that are empty then go, all at once.
+    fn take_away(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
+        let mut emptied = false;
         for gone in &other.nodes {
             let Ok(at) = self.find(&gone.element) else { continue };
             let node = &mut self.nodes[at];
-            node.children.subtract_below(&gone.children);
-            if gone.member || node.is_empty() {
-                self.nodes.remove(at);
-            }
+            change(node, gone);
+            emptied |= node.is_empty();
+        }
+        if emptied {
+            self.nodes.retain(|node| !node.is_empty());
         }
     }
 

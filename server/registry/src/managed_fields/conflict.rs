@@ -1,18 +1,22 @@
 //! The answer to an apply that others' fields stand against: 409, with a cause for each field.
 
 use portico_machinery::Status;
-use portico_machinery::status::{Cause, Details, Reason};
+use portico_machinery::status::{Cause, Details, MOST_FIELD_ERRORS, Reason};
 use portico_schema::apply::Conflicts;
 use portico_schema::fields::print_path;
 use portico_schema::managed::{Manager, Operation};
 
-/// 409 in upstream's words: managers in order, the fields of each beneath it.
+/// 409 in upstream's words: managers in order, the fields of each beneath it. Of very many fields the first are told.
 pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
-    let (mut causes, mut lines) = (Vec::new(), Vec::new());
+    let (mut causes, mut lines, mut count) = (Vec::new(), Vec::new(), 0);
     for (manager, set) in &conflicts.0 {
         let manager = printed(manager);
         lines.push(format!("conflicts with {manager}:"));
         set.visit(&mut |path| {
+            count += 1;
+            if count > MOST_FIELD_ERRORS {
+                return;
+            }
             let field = print_path(path);
             lines.push(format!("- {field}"));
             causes.push(Cause {
@@ -24,7 +28,7 @@ pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     }
     let message = match causes.as_slice() {
         [one] => format!("Apply failed with 1 conflict: {}: {}", one.message, one.field),
-        several => format!("Apply failed with {} conflicts: {}", several.len(), lines.join("\n")),
+        _ => format!("Apply failed with {count} conflicts: {}", lines.join("\n")),
     };
     Status::failure(Reason::Conflict, message).with_details(Details { causes, ..Details::default() })
 }
