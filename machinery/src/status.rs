@@ -498,7 +498,7 @@ mod tests {
     #[test]
     fn invalid_tells_the_first_of_very_many_errors_and_how_many_follow() {
         let kind = GroupKind { group: String::new(), kind: "Service".into() };
-        let error = |at: usize| field::Error::required(&field::Path::new(&format!("spec.a{at}")), "");
+        let error = |at: usize| field::Error::required(&field::Path::new(format!("spec.a{at}")), "");
         let errors: Vec<_> = (0..MOST_FIELD_ERRORS + 7).map(error).collect();
         let status = Status::invalid(&kind, "n", &errors);
         assert!(status.message.ends_with("spec.a999: Required value, and 7 more]"), "{}", status.message);
