@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::{
@@ -15,6 +15,7 @@ use portico_registry::{
 };
 
 use crate::outcome::unless;
+use crate::rounds::at_intervals;
 
 /// The group of both kinds.
 const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -91,22 +92,11 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
 
 /// Keeps them until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
-    let keep = async {
-        let mut backoff = Backoff::new(Policy::RECONNECT);
-        loop {
-            let wait = match reconcile(&registry).await {
-                Ok(()) => {
-                    backoff.reset();
-                    PERIOD
-                }
-                Err(status) => {
-                    tracing::warn!(%status, "the objects of flow control are not complete");
-                    backoff.next_wait()
-                }
-            };
-            tokio::time::sleep(wait).await;
-        }
-    };
+    let keep = at_intervals(PERIOD, Policy::RECONNECT, async || {
+        let done = reconcile(&registry).await;
+        done.inspect_err(|status| tracing::warn!(%status, "the objects of flow control are not complete"))
+            .is_ok()
+    });
     tasks.token().run_until_cancelled(keep).await;
 }
 

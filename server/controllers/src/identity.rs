@@ -6,7 +6,7 @@ pub mod expired;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::Policy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
@@ -14,6 +14,7 @@ use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
 use sha2::{Digest, Sha256};
 
 use crate::outcome::unless;
+use crate::rounds::at_intervals;
 
 /// Upstream's `leaseDurationSeconds`.
 pub const LEASE_SECONDS: i32 = 3600;
@@ -136,26 +137,21 @@ impl IdentityLease {
     }
 
     async fn keep(&self, registry: &Registry) {
-        let mut backoff = Backoff::new(Policy { max: Duration::from_secs(7), ..Policy::RECONNECT });
-        loop {
-            let wait = match self.renew(registry).await {
-                Ok(()) => {
-                    backoff.reset();
-                    self.held.signal();
-                    RENEW
-                }
-                Err(status) => {
-                    let lease = &self.identity.id;
-                    if status.reason() == Reason::NotFound && !self.held.is_signaled() {
-                        tracing::debug!(lease, %status, "the identity lease waits for its namespace");
-                    } else {
-                        tracing::warn!(lease, %status, "the identity lease could not be renewed");
-                    }
-                    backoff.next_wait()
-                }
+        let policy = Policy { max: Duration::from_secs(7), ..Policy::RECONNECT };
+        at_intervals(RENEW, policy, async || {
+            let Err(status) = self.renew(registry).await else {
+                self.held.signal();
+                return true;
             };
-            tokio::time::sleep(wait).await;
-        }
+            let lease = &self.identity.id;
+            if status.reason() == Reason::NotFound && !self.held.is_signaled() {
+                tracing::debug!(lease, %status, "the identity lease waits for its namespace");
+            } else {
+                tracing::warn!(lease, %status, "the identity lease could not be renewed");
+            }
+            false
+        })
+        .await;
     }
 
     async fn renew(&self, registry: &Registry) -> Result<(), Box<Status>> {

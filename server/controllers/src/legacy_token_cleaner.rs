@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, Reason, Status, time};
 use portico_registry::{
@@ -18,6 +18,7 @@ use portico_registry::{
 };
 
 use crate::outcome::unless;
+use crate::rounds::at_intervals;
 use crate::service_account_tokens::{ACCOUNT, is_of, secrets, tokens};
 use crate::system_objects::token_tracking;
 
@@ -65,22 +66,11 @@ pub fn step(secret: &Object, since: Date, now: Timestamp, unused: Duration) -> S
 
 /// Looks at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, unused: Duration, tasks: TaskSet) {
-    let look = async {
-        let mut backoff = Backoff::new(Policy::CONTROLLER);
-        loop {
-            let wait = match sweep(&registry, unused, Timestamp::now()).await {
-                Ok(()) => {
-                    backoff.reset();
-                    PERIOD
-                }
-                Err(status) => {
-                    tracing::warn!(%status, "unused legacy tokens could not be cleaned up");
-                    backoff.next_wait()
-                }
-            };
-            tokio::time::sleep(wait).await;
-        }
-    };
+    let look = at_intervals(PERIOD, Policy::CONTROLLER, async || {
+        let done = sweep(&registry, unused, Timestamp::now()).await;
+        done.inspect_err(|status| tracing::warn!(%status, "unused legacy tokens could not be cleaned up"))
+            .is_ok()
+    });
     tasks.token().run_until_cancelled(look).await;
 }
 

@@ -20,6 +20,7 @@ pub mod per_namespace;
 pub mod priority_classes;
 pub mod rbac;
 mod recorder;
+mod rounds;
 pub mod service_account_tokens;
 pub mod service_repair;
 pub mod storage_versions;

@@ -1,6 +1,6 @@
 //! How many objects are stored, counted once a minute (hook `storage-object-count-tracker-hook`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use portico_kit::metrics;
@@ -52,10 +52,10 @@ impl ObjectCounts {
                 return self.known.iter().for_each(|resource| self.set(resource, -1));
             }
         };
-        self.known.extend(counted.iter().map(|(resource, _)| resource.clone()));
+        let counted: HashMap<GroupResource, u64> = counted.into_iter().collect();
+        self.known.extend(counted.keys().cloned());
         for resource in &self.known {
-            let count =
-                counted.iter().find(|(counted, _)| counted == resource).map_or(0, |(_, count)| *count);
+            let count = counted.get(resource).copied().unwrap_or(0);
             self.set(resource, i64::try_from(count).unwrap_or(i64::MAX));
         }
     }

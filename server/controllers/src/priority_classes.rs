@@ -1,17 +1,12 @@
 //! The two priority classes of the system, made at the start (hook `scheduling/bootstrap-system-priority-classes`).
 //! Nobody may delete or change them, so that making them once is enough.
 
-use std::time::Duration;
-
 use futures::future::join_all;
-use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Registry};
 
 use crate::outcome::unless;
-
-/// Upstream's limit.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::rounds::until_done;
 
 /// Name, value and description.
 const CLASSES: [(&str, i64, &str); 2] = [
@@ -32,17 +27,11 @@ const CLASSES: [(&str, i64, &str); 2] = [
 /// # Errors
 /// The last refusal.
 pub async fn ensure(registry: &Registry) -> Result<(), String> {
-    let mut backoff = Backoff::new(Policy::RECONNECT);
-    let until = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    let made = until_done("the system's priority classes are not there yet", async || {
         let made = join_all(CLASSES.iter().map(|class| create(registry, *class))).await;
-        let Some(status) = made.into_iter().find_map(Result::err) else { return Ok(()) };
-        if tokio::time::Instant::now() >= until {
-            return Err(format!("unable to add default system priority classes: {status}"));
-        }
-        tracing::warn!(%status, "the system's priority classes are not there yet");
-        tokio::time::sleep(backoff.next_wait()).await;
-    }
+        made.into_iter().collect()
+    });
+    made.await.map_err(|status| format!("unable to add default system priority classes: {status}"))
 }
 
 async fn create(

@@ -16,11 +16,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use parking_lot::RwLock;
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::Policy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersion, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{Context, CreateOptions, Part, Registry, UpdateOptions};
+
+use crate::rounds::at_intervals;
 
 /// The group of StorageVersion.
 pub const GROUP: &str = "internal.apiserver.k8s.io";
@@ -73,17 +75,14 @@ impl StorageVersions {
     pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
         let keep = async {
             held.signaled().await;
-            let mut backoff = Backoff::new(Policy::RECONNECT);
-            loop {
-                let wait = if self.round(&registry).await {
-                    backoff.reset();
+            at_intervals(PERIOD, Policy::RECONNECT, async || {
+                let done = self.round(&registry).await;
+                if done {
                     self.shared.told.signal();
-                    PERIOD
-                } else {
-                    backoff.next_wait()
-                };
-                tokio::time::sleep(wait).await;
-            }
+                }
+                done
+            })
+            .await;
         };
         tasks.token().run_until_cancelled(keep).await;
     }

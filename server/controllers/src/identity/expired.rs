@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use portico_kit::backoff::{Backoff, Policy};
+use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Object, Reason, Status, time};
@@ -12,6 +12,7 @@ use portico_registry::{DeleteOptions, ListOptions, Preconditions, Registry};
 
 use super::{COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 use crate::outcome::unless;
+use crate::rounds::at_intervals;
 
 /// Upstream's period.
 const PERIOD: Duration = Duration::from_secs(3600);
@@ -27,22 +28,11 @@ pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
 
 /// Looks at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
-    let look = async {
-        let mut backoff = Backoff::new(Policy::CONTROLLER);
-        loop {
-            let wait = match sweep(&registry, Timestamp::now()).await {
-                Ok(()) => {
-                    backoff.reset();
-                    PERIOD
-                }
-                Err(status) => {
-                    tracing::warn!(%status, "expired identity leases could not be removed");
-                    backoff.next_wait()
-                }
-            };
-            tokio::time::sleep(wait).await;
-        }
-    };
+    let look = at_intervals(PERIOD, Policy::CONTROLLER, async || {
+        let done = sweep(&registry, Timestamp::now()).await;
+        done.inspect_err(|status| tracing::warn!(%status, "expired identity leases could not be removed"))
+            .is_ok()
+    });
     tasks.token().run_until_cancelled(look).await;
 }
 

@@ -9,7 +9,6 @@ mod facts;
 use std::collections::HashMap;
 
 use futures::future::join_all;
-use portico_kit::backoff::{Backoff, Policy};
 use portico_machinery::rbac::{Key, Resource};
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status};
 use portico_registry::{
@@ -17,11 +16,10 @@ use portico_registry::{
 };
 
 use crate::outcome::unless;
+use crate::rounds::until_done;
 pub use decide::Step;
 pub use facts::{Entry, Says, WrongFacts, entries};
 
-/// Upstream's limit: a server that cannot make its policy in this time is not well.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// The namespaces that roles of the policy live in.
 const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
@@ -31,16 +29,9 @@ const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 /// The last refusal.
 pub async fn reconcile(registry: &Registry) -> Result<(), String> {
     let wanted = entries().map_err(|e| e.to_string())?;
-    let mut backoff = Backoff::new(Policy::RECONNECT);
-    let until = tokio::time::Instant::now() + PATIENCE;
-    loop {
-        let Err(status) = attempt(registry, &wanted).await else { return Ok(()) };
-        if tokio::time::Instant::now() >= until {
-            return Err(format!("unable to initialize roles: {status}"));
-        }
-        tracing::warn!(%status, "the bootstrap policy is not complete yet");
-        tokio::time::sleep(backoff.next_wait()).await;
-    }
+    let done =
+        until_done("the bootstrap policy is not complete yet", async || attempt(registry, &wanted).await);
+    done.await.map_err(|status| format!("unable to initialize roles: {status}"))
 }
 
 async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<(), Box<Status>> {

@@ -1,0 +1,45 @@
+//! Work that is done in rounds: again and again at intervals, or until it is done once.
+
+use std::time::Duration;
+
+use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::Status;
+
+/// How long a first start may fail: a server that cannot make its first objects in this time is not well (upstream's limit
+/// for the bootstrap policy).
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Does rounds for ever, each `period` after the last, or sooner when that one has not succeeded. `round` tells whether it
+/// has, and says itself what is wrong.
+pub(crate) async fn at_intervals(period: Duration, policy: Policy, mut round: impl AsyncFnMut() -> bool) {
+    let mut backoff = Backoff::new(policy);
+    loop {
+        let wait = if round().await {
+            backoff.reset();
+            period
+        } else {
+            backoff.next_wait()
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Does rounds until one succeeds; `said` is what the log is told in between.
+///
+/// # Errors
+/// The last refusal, after half a minute.
+pub(crate) async fn until_done(
+    said: &str,
+    mut round: impl AsyncFnMut() -> Result<(), Box<Status>>,
+) -> Result<(), Box<Status>> {
+    let mut backoff = Backoff::new(Policy::RECONNECT);
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let Err(status) = round().await else { return Ok(()) };
+        if tokio::time::Instant::now() >= until {
+            return Err(status);
+        }
+        tracing::warn!(%status, "{said}");
+        tokio::time::sleep(backoff.next_wait()).await;
+    }
+}
