@@ -92,7 +92,7 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
 
 /// Keeps them until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
-    let keep = at_intervals(PERIOD, Policy::RECONNECT, async || {
+    let keep = at_intervals(PERIOD, Policy::RECONNECT, || async {
         let done = reconcile(&registry).await;
         done.inspect_err(|status| tracing::warn!(%status, "the objects of flow control are not complete"))
             .is_ok()

@@ -138,7 +138,7 @@ impl IdentityLease {
 
     async fn keep(&self, registry: &Registry) {
         let policy = Policy { max: Duration::from_secs(7), ..Policy::RECONNECT };
-        at_intervals(RENEW, policy, async || {
+        at_intervals(RENEW, policy, || async {
             let Err(status) = self.renew(registry).await else {
                 self.held.signal();
                 return true;

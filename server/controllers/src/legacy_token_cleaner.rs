@@ -66,7 +66,7 @@ pub fn step(secret: &Object, since: Date, now: Timestamp, unused: Duration) -> S
 
 /// Looks at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, unused: Duration, tasks: TaskSet) {
-    let look = at_intervals(PERIOD, Policy::CONTROLLER, async || {
+    let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, unused, Timestamp::now()).await;
         done.inspect_err(|status| tracing::warn!(%status, "unused legacy tokens could not be cleaned up"))
             .is_ok()

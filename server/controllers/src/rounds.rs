@@ -11,7 +11,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Does rounds for ever, each `period` after the last, or sooner when that one has not succeeded. `round` tells whether it
 /// has, and says itself what is wrong.
-pub(crate) async fn at_intervals(period: Duration, policy: Policy, mut round: impl AsyncFnMut() -> bool) {
+pub(crate) async fn at_intervals<R>(period: Duration, policy: Policy, mut round: impl FnMut() -> R)
+where
+    R: Future<Output = bool>,
+{
     let mut backoff = Backoff::new(policy);
     loop {
         let wait = if round().await {
@@ -28,10 +31,10 @@ pub(crate) async fn at_intervals(period: Duration, policy: Policy, mut round: im
 ///
 /// # Errors
 /// The last refusal, after half a minute.
-pub(crate) async fn until_done(
-    said: &str,
-    mut round: impl AsyncFnMut() -> Result<(), Box<Status>>,
-) -> Result<(), Box<Status>> {
+pub(crate) async fn until_done<R>(said: &str, mut round: impl FnMut() -> R) -> Result<(), Box<Status>>
+where
+    R: Future<Output = Result<(), Box<Status>>>,
+{
     let mut backoff = Backoff::new(Policy::RECONNECT);
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {

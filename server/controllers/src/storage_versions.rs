@@ -75,7 +75,7 @@ impl StorageVersions {
     pub async fn run(self, registry: Registry, held: Signal, tasks: TaskSet) {
         let keep = async {
             held.signaled().await;
-            at_intervals(PERIOD, Policy::RECONNECT, async || {
+            at_intervals(PERIOD, Policy::RECONNECT, || async {
                 let done = self.round(&registry).await;
                 if done {
                     self.shared.told.signal();

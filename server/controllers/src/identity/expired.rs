@@ -28,7 +28,7 @@ pub fn is_expired(lease: &Object, now: Timestamp) -> bool {
 
 /// Looks at intervals until `tasks` is cancelled.
 pub async fn run(registry: Registry, tasks: TaskSet) {
-    let look = at_intervals(PERIOD, Policy::CONTROLLER, async || {
+    let look = at_intervals(PERIOD, Policy::CONTROLLER, || async {
         let done = sweep(&registry, Timestamp::now()).await;
         done.inspect_err(|status| tracing::warn!(%status, "expired identity leases could not be removed"))
             .is_ok()

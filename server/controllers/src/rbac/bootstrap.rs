@@ -29,8 +29,7 @@ const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 /// The last refusal.
 pub async fn reconcile(registry: &Registry) -> Result<(), String> {
     let wanted = entries().map_err(|e| e.to_string())?;
-    let done =
-        until_done("the bootstrap policy is not complete yet", async || attempt(registry, &wanted).await);
+    let done = until_done("the bootstrap policy is not complete yet", || attempt(registry, &wanted));
     done.await.map_err(|status| format!("unable to initialize roles: {status}"))
 }
 
