@@ -22,6 +22,9 @@ pub struct Condition {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The generation that it was judged at, where somebody says so: kept, never set here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
 }
 
 /// The condition of this type.

@@ -13,6 +13,7 @@ mod call;
 pub mod condition;
 mod connections;
 mod create;
+pub mod definition;
 mod delete;
 mod delete_collection;
 mod door;
