@@ -1,0 +1,182 @@
+//! Declarations of functions: what the checker resolves, the estimate costs and the evaluator calls.
+//!
+//! A library is a list of these (see `library`). Nothing here knows any function.
+
+use crate::size::{CostEstimate, SizeEstimate};
+use crate::{EvalError, Type, Value};
+
+/// A function with its overloads.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name: `size`, `_+_`, `sets.contains`.
+    pub name: &'static str,
+    /// Its overloads, in the order in which they are tried.
+    pub overloads: Vec<Overload>,
+}
+
+/// One signature of a function.
+#[derive(Clone, Debug)]
+pub struct Overload {
+    /// cel-go's id, such as `size_string`.
+    pub id: &'static str,
+    /// Whether it is called on a receiver, its first parameter.
+    pub receiver: bool,
+    /// Parameters, the receiver first.
+    pub parameters: Vec<Type>,
+    /// What it returns.
+    pub result: Type,
+    /// What it does.
+    pub run: Implementation,
+    /// What it may cost, judged before it runs. None: one unit and no knowledge of the result's size.
+    pub estimate: Option<EstimateFn>,
+    /// What it costs when it ran. None: one unit.
+    pub cost: Option<CostFn>,
+    /// Whether `cost` counts also where the overload was only found at run time (dyn arguments). Upstream's libraries
+    /// cost by the function's name (true), the language's own functions by the overload that was checked (false).
+    pub cost_by_name: bool,
+}
+
+/// Calls a function: arguments as [`Call::arguments`], the receiver first. They have the run-time types of the
+/// overload's parameters.
+pub type Implementation = for<'c, 'v> fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError>;
+
+/// Estimates a call; None falls back to one unit.
+pub type EstimateFn = fn(&dyn CallSizes) -> Option<CallEstimate>;
+
+/// Costs a call by its arguments (the receiver first) and its result.
+pub type CostFn = for<'v> fn(&[Value<'v>], &Value<'v>) -> u64;
+
+/// One call while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'c, 'v> {
+    /// The arguments, the receiver first.
+    pub arguments: &'c [Value<'v>],
+    /// How much the program may still cost: what loops inside a function must not exceed.
+    pub budget: u64,
+}
+
+impl<'c, 'v> Call<'c, 'v> {
+    /// The argument at an index.
+    ///
+    /// # Errors
+    /// `no such overload` behind the last one.
+    pub fn argument(&self, index: usize) -> Result<&'c Value<'v>, EvalError> {
+        self.arguments.get(index).ok_or_else(EvalError::no_such_overload)
+    }
+
+    /// The text at an index.
+    ///
+    /// # Errors
+    /// `no such overload` for anything else; so do the others.
+    pub fn str(&self, index: usize) -> Result<&'c str, EvalError> {
+        self.argument(index)?.as_str()
+    }
+
+    /// The integer at an index.
+    ///
+    /// # Errors
+    /// `no such overload`.
+    pub fn int(&self, index: usize) -> Result<i64, EvalError> {
+        self.argument(index)?.as_int()
+    }
+}
+
+/// What an estimate knows of a call's arguments.
+pub trait CallSizes {
+    /// Size of the receiver; None for a global call.
+    fn target(&self) -> Option<SizeEstimate>;
+    /// Number of arguments without the receiver.
+    fn arguments(&self) -> usize;
+    /// Size of an argument, the receiver not counted. [`SizeEstimate::UNKNOWN`] when nothing is known.
+    fn argument(&self, index: usize) -> SizeEstimate;
+    /// The receiver's type.
+    fn target_type(&self) -> Option<&Type>;
+    /// An argument's type.
+    fn argument_type(&self, index: usize) -> Option<&Type>;
+    /// Type and size of the receiver's items when its type has parameters.
+    fn target_items(&self) -> Option<(Type, SizeEstimate)>;
+    /// Like [`CallSizes::target_items`], of an argument.
+    fn argument_items(&self, index: usize) -> Option<(Type, SizeEstimate)>;
+    /// An argument that is a literal integer.
+    fn literal_int(&self, index: usize) -> Option<i64>;
+    /// Whether the size of an argument (of the receiver at None) is known from the expression itself or the schema.
+    fn known(&self, index: Option<usize>) -> Option<SizeEstimate>;
+}
+
+/// What a call may cost, its arguments not counted, and how big its result may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEstimate {
+    /// The cost.
+    pub cost: CostEstimate,
+    /// The size of the result, when it can be told.
+    pub result: Option<SizeEstimate>,
+}
+
+impl CallEstimate {
+    /// A cost without knowledge of the result's size.
+    #[must_use]
+    pub const fn cost(cost: CostEstimate) -> Self {
+        Self { cost, result: None }
+    }
+
+    /// A cost, and the size of the result.
+    #[must_use]
+    pub const fn sized(cost: CostEstimate, result: SizeEstimate) -> Self {
+        Self { cost, result: Some(result) }
+    }
+}
+
+impl Function {
+    /// A function with these overloads.
+    #[must_use]
+    pub fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
+        Self { name, overloads }
+    }
+}
+
+impl Overload {
+    /// A global overload: `name(a, b)`.
+    #[must_use]
+    pub fn global(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
+        Self { id, receiver: false, parameters, result, run, estimate: None, cost: None, cost_by_name: false }
+    }
+
+    /// A receiver's overload: `a.name(b)`; the receiver is the first parameter.
+    #[must_use]
+    pub fn member(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
+        Self { receiver: true, ..Self::global(id, parameters, result, run) }
+    }
+
+    /// The same with costs that count only where the checker found this very overload.
+    #[must_use]
+    pub fn costs(self, estimate: EstimateFn, cost: CostFn) -> Self {
+        Self { estimate: Some(estimate), cost: Some(cost), cost_by_name: false, ..self }
+    }
+
+    /// The same with costs that count wherever it runs (upstream's libraries cost by the function's name).
+    #[must_use]
+    pub fn costs_by_name(self, estimate: EstimateFn, cost: CostFn) -> Self {
+        Self { estimate: Some(estimate), cost: Some(cost), cost_by_name: true, ..self }
+    }
+
+    /// Names of the type parameters in its signature.
+    #[must_use]
+    pub fn type_parameters(&self) -> Vec<std::sync::Arc<str>> {
+        let mut names = Vec::new();
+        for ty in self.parameters.iter().chain([&self.result]) {
+            collect_parameters(ty, &mut names);
+        }
+        names
+    }
+}
+
+fn collect_parameters(ty: &Type, into: &mut Vec<std::sync::Arc<str>>) {
+    if let Type::Param(name) = ty
+        && !into.contains(name)
+    {
+        into.push(name.clone());
+    }
+    for parameter in ty.parameters() {
+        collect_parameters(parameter, into);
+    }
+}

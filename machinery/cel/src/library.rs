@@ -1,0 +1,26 @@
+//! Libraries: named lists of functions, and since which release of Kubernetes expressions may use them.
+//!
+//! Each file below is one library; this table is the only place that lists them.
+
+use crate::{Function, Type};
+
+/// A library.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// Its name.
+    pub name: &'static str,
+    /// The minor release of Kubernetes 1.x that brought it (0: always there).
+    pub since: u16,
+    /// The minor release that took it away, or replaced it.
+    pub until: Option<u16>,
+    /// Its functions.
+    pub functions: Vec<Function>,
+    /// Names of types that expressions may say: `net.IP`.
+    pub types: Vec<(&'static str, Type)>,
+}
+
+/// All libraries besides the language's own functions.
+#[must_use]
+pub fn libraries() -> Vec<Library> {
+    Vec::new()
+}

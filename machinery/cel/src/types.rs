@@ -1,0 +1,188 @@
+//! Types as the checker knows them, and their spelling in messages.
+//!
+//! Knows nothing of values: what a value's run-time type is says `value`.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of the type that optional values have.
+pub const OPTIONAL: &str = "optional_type";
+
+/// A type. Cheap to clone; equal when structurally equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Checked when evaluated.
+    Dyn,
+    /// What an expression in error has; compatible with everything.
+    Error,
+    /// `null_type`.
+    Null,
+    /// `bool`.
+    Bool,
+    /// `int`.
+    Int,
+    /// `uint`.
+    Uint,
+    /// `double`.
+    Double,
+    /// `string`.
+    String,
+    /// `bytes`.
+    Bytes,
+    /// `google.protobuf.Timestamp`.
+    Timestamp,
+    /// `google.protobuf.Duration`.
+    Duration,
+    /// `list(T)`.
+    List(Arc<Type>),
+    /// `map(K, V)`.
+    Map(Arc<(Type, Type)>),
+    /// `type(T)`, or `type` alone.
+    Type(Option<Arc<Type>>),
+    /// A type parameter of a declaration, or a free variable of the checker.
+    Param(Arc<str>),
+    /// An object with fields, by name: a declared object (see [`crate::DeclType`]) or a library's type such as
+    /// `kubernetes.URL`.
+    Object(Arc<str>),
+    /// An abstract type with parameters and without fields: `optional_type(T)`, `net.IP`.
+    Opaque(Arc<str>, Arc<[Type]>),
+}
+
+impl Type {
+    /// `list(items)`.
+    #[must_use]
+    pub fn list(items: Type) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    /// `map(keys, values)`.
+    #[must_use]
+    pub fn map(keys: Type, values: Type) -> Self {
+        Self::Map(Arc::new((keys, values)))
+    }
+
+    /// `type(of)`.
+    #[must_use]
+    pub fn type_of(of: Type) -> Self {
+        Self::Type(Some(Arc::new(of)))
+    }
+
+    /// A type parameter, such as `T`.
+    #[must_use]
+    pub fn param(name: &str) -> Self {
+        Self::Param(Arc::from(name))
+    }
+
+    /// An object type by name.
+    #[must_use]
+    pub fn object(name: &str) -> Self {
+        Self::Object(Arc::from(name))
+    }
+
+    /// An abstract type without parameters.
+    #[must_use]
+    pub fn opaque(name: &str) -> Self {
+        Self::Opaque(Arc::from(name), Arc::from([]))
+    }
+
+    /// `optional_type(of)`.
+    #[must_use]
+    pub fn optional(of: Type) -> Self {
+        Self::Opaque(Arc::from(OPTIONAL), Arc::from([of]))
+    }
+
+    /// What an optional type holds.
+    #[must_use]
+    pub fn optional_of(&self) -> Option<&Type> {
+        match self {
+            Self::Opaque(name, of) if &**name == OPTIONAL => of.first(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is checked only when evaluated.
+    #[must_use]
+    pub fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn)
+    }
+
+    /// Whether it is dyn or stems from an error.
+    #[must_use]
+    pub fn is_dyn_or_error(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+
+    /// Its parameters: items, keys and values, what an opaque type is of.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<&Type> {
+        match self {
+            Self::List(items) => vec![items],
+            Self::Map(entry) => vec![&entry.0, &entry.1],
+            Self::Type(Some(of)) => vec![of],
+            Self::Opaque(_, of) => of.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Its name at run time, without parameters: `google.protobuf.Timestamp`, `list`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Error => "error",
+            Self::Null => "null_type",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Type(_) => "type",
+            Self::Param(name) | Self::Object(name) | Self::Opaque(name, _) => name,
+        }
+    }
+}
+
+/// As messages of the checker spell it: `list(string)`, `timestamp`, `!error!`.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Duration => f.write_str("duration"),
+            Self::Param(name) => f.write_str(name),
+            other => write_parameters(f, other),
+        }
+    }
+}
+
+fn write_parameters(f: &mut fmt::Formatter<'_>, of: &Type) -> fmt::Result {
+    f.write_str(of.name())?;
+    let parameters = of.parameters();
+    if parameters.is_empty() {
+        return Ok(());
+    }
+    for (index, parameter) in parameters.into_iter().enumerate() {
+        write!(f, "{}{parameter}", if index == 0 { "(" } else { ", " })?;
+    }
+    f.write_str(")")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_spelled_as_messages_show_them() {
+        let map = Type::map(Type::String, Type::list(Type::Timestamp));
+        assert_eq!(map.to_string(), "map(string, list(timestamp))");
+        assert_eq!(Type::optional(Type::Int).to_string(), "optional_type(int)");
+        assert_eq!(Type::type_of(Type::Null).to_string(), "type(null)");
+        assert_eq!(Type::opaque("net.IP").to_string(), "net.IP");
+    }
+}

@@ -1,0 +1,104 @@
+//! Reading JSON as its declaration says.
+
+use serde_json::Value as Json;
+
+use super::{Duration, List, Map, Text, Timestamp, Value};
+use crate::EvalError;
+use crate::decl::{DeclKind, DeclType};
+
+/// JSON as a value, without copying it.
+///
+/// # Errors
+/// The JSON does not fit: `invalid data, expected string, got ...` as upstream says it.
+pub fn from_json<'v>(json: &'v Json, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
+    if json.is_null() {
+        return if of.nullable {
+            Ok(Value::Null)
+        } else {
+            Err(EvalError::new("invalid data, got null for schema with nullable=false"))
+        };
+    }
+    match &of.kind {
+        DeclKind::Dyn => Ok(dynamic(json)),
+        DeclKind::IntOrString => int_or_string(json),
+        DeclKind::List { .. } => match json {
+            Json::Array(array) => Ok(Value::List(List::Json { array, of })),
+            _ => {
+                Err(EvalError::new("invalid data, expected an array for the provided schema with type=array"))
+            }
+        },
+        DeclKind::Map { .. } | DeclKind::Object { .. } => match json {
+            Json::Object(members) => Ok(Value::Map(Map::Json { members, of })),
+            _ => Err(EvalError::new("invalid data, expected a map for the provided schema with type=object")),
+        },
+        DeclKind::Bool => json.as_bool().map(Value::Bool).ok_or_else(|| mismatch("bool", json)),
+        DeclKind::Int => json.as_i64().map(Value::Int).ok_or_else(|| mismatch("int", json)),
+        DeclKind::Double => json.as_f64().map(Value::Double).ok_or_else(|| mismatch("float", json)),
+        _ => formatted(json.as_str().ok_or_else(|| mismatch("string", json))?, of),
+    }
+}
+
+fn mismatch(expected: &str, json: &Json) -> EvalError {
+    EvalError::new(format!("invalid data, expected {expected}, got {}", go_type(json)))
+}
+
+fn go_type(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "<nil>",
+        Json::Bool(_) => "bool",
+        Json::Number(number) if number.is_f64() => "float64",
+        Json::Number(_) => "int64",
+        Json::String(_) => "string",
+        Json::Array(_) => "[]interface {}",
+        Json::Object(_) => "map[string]interface {}",
+    }
+}
+
+fn dynamic(json: &Json) -> Value<'_> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(value), _) => Value::Int(value),
+            (None, Some(value)) => Value::Uint(value),
+            _ => Value::Double(number.as_f64().unwrap_or_default()),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Array(array) => Value::List(List::Json { array, of: DeclType::dynamic() }),
+        Json::Object(members) => Value::Map(Map::Json { members, of: DeclType::dynamic() }),
+    }
+}
+
+fn int_or_string(json: &Json) -> Result<Value<'_>, EvalError> {
+    match json {
+        Json::String(text) => Ok(Value::from(text.as_str())),
+        Json::Number(number) if number.is_i64() => Ok(Value::Int(number.as_i64().unwrap_or_default())),
+        _ => {
+            Err(EvalError::new("invalid data, expected XIntOrString value to be either a string or integer"))
+        }
+    }
+}
+
+fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
+    match of.kind {
+        DeclKind::Duration => Duration::parse_loose(text)
+            .map(Value::Duration)
+            .map_err(|error| EvalError::new(format!("Invalid duration {text}: {error}"))),
+        DeclKind::Date => Timestamp::parse_date(text)
+            .map(Value::Timestamp)
+            .map_err(|error| EvalError::new(format!("Invalid date formatted string {text}: {error}"))),
+        DeclKind::DateTime => Timestamp::parse_loose(text)
+            .map(Value::Timestamp)
+            .map_err(|error| EvalError::new(format!("Invalid date-time formatted string {text}: {error}"))),
+        DeclKind::Bytes => {
+            use base64::Engine as _;
+            base64::engine::general_purpose::STANDARD
+                .decode(text)
+                .map(|bytes| Value::Bytes(bytes.into()))
+                .map_err(|_| {
+                    EvalError::new(format!("Invalid byte formatted string {text}: illegal base64 data"))
+                })
+        }
+        _ => Ok(Value::String(Text::Borrowed(text))),
+    }
+}

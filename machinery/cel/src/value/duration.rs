@@ -1,0 +1,186 @@
+//! Spans of time in nanoseconds, spelled as Go spells them.
+
+use std::fmt;
+
+use crate::EvalError;
+
+/// A span of time: nanoseconds, up to about 292 years either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration {
+    /// Nanoseconds.
+    pub nanos: i64,
+}
+
+const SECOND: i128 = 1_000_000_000;
+/// Units of Go's spelling, in nanoseconds.
+const UNITS: [(&str, i128); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("s", SECOND),
+    ("m", 60 * SECOND),
+    ("h", 3_600 * SECOND),
+];
+/// Units of the schema format `duration`, in nanoseconds; the last spelling of each is a prefix.
+const LOOSE_UNITS: [(&[&str], i128); 8] = [
+    (&["ns", "nano"], 1),
+    (&["us", "µs", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], SECOND),
+    (&["m", "min"], 60 * SECOND),
+    (&["h", "hr", "hour"], 3_600 * SECOND),
+    (&["d", "day"], 86_400 * SECOND),
+    (&["w", "wk", "week"], 604_800 * SECOND),
+];
+
+impl Duration {
+    /// Of so many nanoseconds.
+    ///
+    /// # Errors
+    /// `duration overflow` beyond 64 bits.
+    pub fn of(nanos: i128) -> Result<Self, EvalError> {
+        i64::try_from(nanos).map(|nanos| Self { nanos }).map_err(|_| EvalError::new("duration overflow"))
+    }
+
+    /// Go's spelling: `1h30m`, `-1.5s`, `0`. None for any other.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (negative, mut rest) = match text.as_bytes().first()? {
+            b'-' => (true, &text[1..]),
+            b'+' => (false, &text[1..]),
+            _ => (false, text),
+        };
+        if rest == "0" {
+            return Some(Self { nanos: 0 });
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        let mut total: i128 = 0;
+        while !rest.is_empty() {
+            let (amount, behind) = leading_element(rest)?;
+            total = total.checked_add(amount).filter(|total| *total <= 1 << 63)?;
+            rest = behind;
+        }
+        i64::try_from(if negative { -total } else { total }).ok().map(|nanos| Self { nanos })
+    }
+
+    /// The schema format `duration`: Go's spelling, or numbers with units such as `3 days`.
+    ///
+    /// # Errors
+    /// Upstream's sentence.
+    pub fn parse_loose(text: &str) -> Result<Self, String> {
+        if let Some(duration) = Self::parse(text) {
+            return Ok(duration);
+        }
+        let mut total: Option<i128> = None;
+        let mut rest = text;
+        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+            rest = &rest[start..];
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let number = &rest[..digits];
+            let unit = rest[digits..].trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']);
+            let length = unit.find(|c: char| !(c.is_ascii_alphabetic() || c == 'µ')).unwrap_or(unit.len());
+            rest = &unit[length..];
+            if let Some(scale) = loose_unit(&unit[..length].to_lowercase()).filter(|_| length > 0) {
+                let factor: i64 =
+                    number.parse().map_err(|_| format!("unable to parse {text} as duration"))?;
+                total = Some(total.unwrap_or(0).saturating_add(i128::from(factor).saturating_mul(scale)));
+            }
+        }
+        total
+            .and_then(|nanos| i64::try_from(nanos).ok())
+            .map(|nanos| Self { nanos })
+            .ok_or_else(|| format!("unable to parse {text} as duration"))
+    }
+
+    /// In seconds, as a number with a fraction.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "as Go's Seconds()")]
+    pub fn seconds(&self) -> f64 {
+        (self.nanos / 1_000_000_000) as f64 + (self.nanos % 1_000_000_000) as f64 / 1e9
+    }
+}
+
+fn loose_unit(unit: &str) -> Option<i128> {
+    LOOSE_UNITS
+        .iter()
+        .find(|(names, _)| {
+            names.contains(&unit) || names.last().is_some_and(|prefix| unit.starts_with(prefix))
+        })
+        .map(|(_, scale)| *scale)
+}
+
+/// One number with its unit: nanoseconds and what follows.
+fn leading_element(text: &str) -> Option<(i128, &str)> {
+    let whole_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (whole, mut rest) = text.split_at(whole_end);
+    let mut fraction = "";
+    if let Some(behind) = rest.strip_prefix('.') {
+        let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        (fraction, rest) = behind.split_at(end);
+    }
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let unit_end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at(unit_end);
+    let scale = UNITS.iter().find(|(name, _)| *name == unit)?.1;
+    let whole: i128 = if whole.is_empty() { 0 } else { i128::from(whole.parse::<u64>().ok()?) };
+    let kept = &fraction[..fraction.len().min(18)];
+    let part = if kept.is_empty() {
+        0
+    } else {
+        kept.parse::<i128>().ok()? * scale / 10_i128.pow(u32::try_from(kept.len()).ok()?)
+    };
+    Some((whole.checked_mul(scale)?.checked_add(part)?, rest))
+}
+
+/// As `string(duration)` spells it: `90s`, `0.5s`.
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}s", self.seconds())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_as_go_reads_them() {
+        let cases = [
+            ("1h30m", Some(5_400_000_000_000)),
+            ("-1.5s", Some(-1_500_000_000)),
+            (".5ms", Some(500_000)),
+            ("0", Some(0)),
+            ("+5ns", Some(5)),
+            ("1", None),
+            ("", None),
+            ("s", None),
+            (".s", None),
+            ("1d", None),
+            ("9223372036.854775807s", Some(i64::MAX)),
+            ("9223372037s", None),
+            ("-9223372036.854775808s", Some(i64::MIN)),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(Duration::parse(text).map(|d| d.nanos), nanos, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_schema_format_knows_days_and_weeks() {
+        assert_eq!(Duration::parse_loose("3 days").unwrap().nanos, 3 * 86_400 * 1_000_000_000);
+        assert_eq!(Duration::parse_loose("1w 2h").unwrap().nanos, (604_800 + 7_200) * 1_000_000_000);
+        assert!(Duration::parse_loose("soon").is_err());
+    }
+
+    #[test]
+    fn spans_are_printed_in_seconds() {
+        assert_eq!(Duration { nanos: 5_400_000_000_000 }.to_string(), "5400s");
+        assert_eq!(Duration { nanos: -500_000_000 }.to_string(), "-0.5s");
+    }
+}

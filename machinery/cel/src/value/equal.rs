@@ -1,0 +1,191 @@
+//! When values are equal, and which comes first.
+
+use std::cmp::Ordering;
+
+use serde_json::Value as Json;
+
+use super::{List, Map, Value};
+use crate::EvalError;
+use crate::decl::{DeclKind, DeclType, ListKind};
+
+/// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
+const DEEPEST: usize = 512;
+
+/// CEL's `==`: numbers of different types by value, different types never, containers item by item.
+///
+/// # Errors
+/// JSON inside that does not fit its declaration.
+pub fn equal(one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
+    equal_at(one, two, DEEPEST)
+}
+
+fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, EvalError> {
+    let Some(depth) = depth.checked_sub(1) else { return Err(EvalError::new("value is nested too deeply")) };
+    Ok(match (one, two) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(one), Value::Bool(two)) => one == two,
+        (Value::String(one), Value::String(two)) => one == two,
+        (Value::Bytes(one), Value::Bytes(two)) => one == two,
+        (Value::Timestamp(one), Value::Timestamp(two)) => one == two,
+        (Value::Duration(one), Value::Duration(two)) => one == two,
+        (Value::Type(one), Value::Type(two)) => one.name() == two.name(),
+        (Value::Opaque(one), Value::Opaque(two)) => one.equals(&**two),
+        (Value::Optional(one), Value::Optional(two)) => match (one, two) {
+            (None, None) => true,
+            (Some(one), Some(two)) => equal_at(one, two, depth)?,
+            _ => false,
+        },
+        (Value::List(one), Value::List(two)) => lists(one, two, depth)?,
+        (Value::Map(one), Value::Map(two)) => maps(one, two, depth)?,
+        _ => compare_numbers(one, two) == Some(Ordering::Equal),
+    })
+}
+
+fn lists(one: &List<'_>, two: &List<'_>, depth: usize) -> Result<bool, EvalError> {
+    if one.len() != two.len() {
+        return Ok(false);
+    }
+    match one.kind() {
+        ListKind::Atomic => {
+            for (one, two) in one.iter().zip(two.iter()) {
+                if !equal_at(&one?, &two?, depth)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        ListKind::Set => any_order(one, two, depth, |_, _| Ok(true)),
+        ListKind::Map(keys) => any_order(one, two, depth, |one, two| same_key(one, two, keys)),
+    }
+}
+
+/// Whether each item of `two` has an equal one in `one`; sorted texts and numbers make it quick where they can.
+fn any_order(
+    one: &List<'_>,
+    two: &List<'_>,
+    depth: usize,
+    candidate: impl Fn(&Value<'_>, &Value<'_>) -> Result<bool, EvalError>,
+) -> Result<bool, EvalError> {
+    let items = one.to_vec()?;
+    for (index, wanted) in two.iter().enumerate() {
+        let wanted = wanted?;
+        // Most lists are in the same order: the item at the same place first.
+        let places = items.get(index).into_iter().chain(&items);
+        let mut found = false;
+        for item in places {
+            if candidate(item, &wanted)? && equal_at(item, &wanted, depth)? {
+                found = true;
+                break;
+            }
+        }
+        if !found {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether two items of a list of maps have the same keys.
+pub(super) fn same_key(
+    one: &Value<'_>,
+    two: &Value<'_>,
+    keys: &[std::sync::Arc<str>],
+) -> Result<bool, EvalError> {
+    let (Value::Map(one), Value::Map(two)) = (one, two) else { return Ok(false) };
+    for key in keys {
+        let same = match (one.get_str(key)?, two.get_str(key)?) {
+            (Some(one), Some(two)) => equal_at(&one, &two, 1)?,
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
+    if one.len() != two.len() {
+        return Ok(false);
+    }
+    if let (Map::Json { members, of }, Map::Json { members: others, .. }) = (one, two)
+        && !undeclared_equal(members, others, of)
+    {
+        return Ok(false);
+    }
+    for (key, value) in one.entries()? {
+        let same = match two.get(&key)? {
+            Some(other) => equal_at(&value, &other, depth)?,
+            None => false,
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    if let (Map::Json { of, .. }, Map::Json { .. }) = (one, two)
+        && matches!(of.kind, DeclKind::Object { .. })
+    {
+        return Ok(one.keys().len() == two.keys().len());
+    }
+    Ok(true)
+}
+
+/// Members that no field declares (preserved unknown ones) are compared as they are.
+fn undeclared_equal(
+    members: &serde_json::Map<String, Json>,
+    others: &serde_json::Map<String, Json>,
+    of: &DeclType,
+) -> bool {
+    let DeclKind::Object { fields } = &of.kind else { return true };
+    members
+        .iter()
+        .filter(|(name, _)| !fields.iter().any(|field| *field.name == ***name))
+        .all(|(name, value)| others.get(name) == Some(value))
+}
+
+/// Which of two values comes first; None for those without an order (and for NaN).
+#[must_use]
+pub fn compare(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
+    match (one, two) {
+        (Value::Bool(one), Value::Bool(two)) => Some(one.cmp(two)),
+        (Value::String(one), Value::String(two)) => Some((**one).cmp(&**two)),
+        (Value::Bytes(one), Value::Bytes(two)) => Some(one.cmp(two)),
+        (Value::Timestamp(one), Value::Timestamp(two)) => Some(one.cmp(two)),
+        (Value::Duration(one), Value::Duration(two)) => Some(one.cmp(two)),
+        _ => compare_numbers(one, two),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "as cel-go compares across types")]
+fn compare_numbers(one: &Value<'_>, two: &Value<'_>) -> Option<Ordering> {
+    match (one, two) {
+        (Value::Int(one), Value::Int(two)) => Some(one.cmp(two)),
+        (Value::Uint(one), Value::Uint(two)) => Some(one.cmp(two)),
+        (Value::Double(one), Value::Double(two)) => one.partial_cmp(two),
+        (Value::Int(one), Value::Uint(two)) => Some(i128::from(*one).cmp(&i128::from(*two))),
+        (Value::Uint(one), Value::Int(two)) => Some(i128::from(*one).cmp(&i128::from(*two))),
+        (Value::Double(one), Value::Int(two)) => {
+            double_with(*one, i64::MIN as f64, i64::MAX as f64, *two as f64)
+        }
+        (Value::Int(one), Value::Double(two)) => {
+            double_with(*two, i64::MIN as f64, i64::MAX as f64, *one as f64).map(Ordering::reverse)
+        }
+        (Value::Double(one), Value::Uint(two)) => double_with(*one, 0.0, u64::MAX as f64, *two as f64),
+        (Value::Uint(one), Value::Double(two)) => {
+            double_with(*two, 0.0, u64::MAX as f64, *one as f64).map(Ordering::reverse)
+        }
+        _ => None,
+    }
+}
+
+/// A double with an integer: outside of the integer's range it is simply less or more.
+fn double_with(double: f64, least: f64, most: f64, integer: f64) -> Option<Ordering> {
+    if double < least {
+        return Some(Ordering::Less);
+    }
+    if double > most {
+        return Some(Ordering::Greater);
+    }
+    double.partial_cmp(&integer)
+}

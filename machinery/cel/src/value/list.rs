@@ -1,0 +1,93 @@
+//! Lists: computed ones, and arrays of somebody's JSON.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::{Value, from_json};
+use crate::EvalError;
+use crate::decl::{DeclType, ListKind};
+
+/// A list. Reading an item of a JSON array converts it, which fails for data that its declaration does not fit.
+#[derive(Clone, Debug)]
+pub enum List<'v> {
+    /// Computed. `of` says which declared list it stems from: sets and lists of maps stay such when added to.
+    Computed {
+        /// The items.
+        items: Arc<Vec<Value<'v>>>,
+        /// The declaration of the list that was added to.
+        of: Option<&'v DeclType>,
+    },
+    /// An array of JSON; `items` declares what is in it.
+    Json {
+        /// The array.
+        array: &'v [Json],
+        /// The declaration of the whole list.
+        of: &'v DeclType,
+    },
+}
+
+impl<'v> List<'v> {
+    /// Number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Computed { items, .. } => items.len(),
+            Self::Json { array, .. } => array.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at an index; None behind the end.
+    pub fn get(&self, index: usize) -> Option<Result<Value<'v>, EvalError>> {
+        match self {
+            Self::Computed { items, .. } => items.get(index).cloned().map(Ok),
+            Self::Json { array, of } => array.get(index).map(|json| from_json(json, of.items())),
+        }
+    }
+
+    /// All items in order.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Value<'v>, EvalError>> + '_ {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// All items at once.
+    ///
+    /// # Errors
+    /// Of the first item that does not fit its declaration.
+    pub fn to_vec(&self) -> Result<Vec<Value<'v>>, EvalError> {
+        match self {
+            Self::Computed { items, .. } => Ok(items.to_vec()),
+            Self::Json { .. } => self.iter().collect(),
+        }
+    }
+
+    /// What kind of list the schema says it is: sets and maps are equal in any order.
+    #[must_use]
+    pub fn kind(&self) -> &'v ListKind {
+        match self {
+            Self::Computed { of: None, .. } => &ListKind::Atomic,
+            Self::Computed { of: Some(of), .. } | Self::Json { of, .. } => of.list_kind(),
+        }
+    }
+
+    /// The declaration that it stems from.
+    #[must_use]
+    pub fn declared(&self) -> Option<&'v DeclType> {
+        match self {
+            Self::Computed { of, .. } => *of,
+            Self::Json { of, .. } => Some(of),
+        }
+    }
+}
+
+impl<'v> From<Vec<Value<'v>>> for List<'v> {
+    fn from(items: Vec<Value<'v>>) -> Self {
+        Self::Computed { items: Arc::new(items), of: None }
+    }
+}

@@ -1,0 +1,131 @@
+//! Maps: computed ones, and objects of somebody's JSON, with declared fields or as maps.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use indexmap::{Equivalent, IndexMap};
+use serde_json::{Map as JsonMap, Value as Json};
+
+use super::{Key, Value, from_json};
+use crate::EvalError;
+use crate::decl::{DeclKind, DeclType};
+
+/// Entries of a computed map, in the order of insertion.
+pub type MapBuilder<'v> = IndexMap<Key<'v>, Value<'v>>;
+
+/// A map or an object with fields.
+#[derive(Clone, Debug)]
+pub enum Map<'v> {
+    /// Computed.
+    Computed(Arc<MapBuilder<'v>>),
+    /// An object of JSON; `of` declares fields, or what all entries are.
+    Json {
+        /// The members.
+        members: &'v JsonMap<String, Json>,
+        /// The declaration of the whole.
+        of: &'v DeclType,
+    },
+}
+
+impl<'v> Map<'v> {
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Computed(entries) => entries.len(),
+            Self::Json { members, .. } => members.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a field or of a key that is text. Declared objects take escaped names; a null member of such an
+    /// object counts as absent.
+    ///
+    /// # Errors
+    /// The value does not fit its declaration.
+    pub fn get_str(&self, name: &str) -> Result<Option<Value<'v>>, EvalError> {
+        match self {
+            Self::Computed(entries) => Ok(entries.get(&Name(name)).cloned()),
+            Self::Json { members, of } => match &of.kind {
+                DeclKind::Object { .. } => {
+                    let Some(field) = of.field(name) else { return Ok(None) };
+                    match members.get(&*field.name) {
+                        None | Some(Json::Null) => Ok(None),
+                        Some(json) => from_json(json, &field.of).map(Some),
+                    }
+                }
+                _ => members.get(name).map(|json| from_json(json, of.values())).transpose(),
+            },
+        }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// The value does not fit its declaration; `no such overload` for a key that no such map can have.
+    pub fn get(&self, key: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
+        match (self, key) {
+            (_, Value::String(name)) => self.get_str(name),
+            (Self::Computed(entries), key) => Ok(Key::lookup(key).and_then(|key| entries.get(&key).cloned())),
+            (Self::Json { .. }, _) => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    /// All keys; of declared objects the declared, escaped names that are present.
+    pub fn keys(&self) -> Vec<Value<'v>> {
+        match self {
+            Self::Computed(entries) => entries.keys().map(Key::to_value).collect(),
+            Self::Json { members, of } => match &of.kind {
+                DeclKind::Object { fields, .. } => fields
+                    .iter()
+                    .filter(|field| members.get(&*field.name).is_some_and(|json| !json.is_null()))
+                    .map(|field| Value::from(&*field.escaped))
+                    .collect(),
+                _ => members.keys().map(|name| Value::from(name.as_str())).collect(),
+            },
+        }
+    }
+
+    /// All entries.
+    ///
+    /// # Errors
+    /// A value does not fit its declaration.
+    pub fn entries(&self) -> Result<Vec<(Value<'v>, Value<'v>)>, EvalError> {
+        match self {
+            Self::Computed(entries) => {
+                Ok(entries.iter().map(|(key, value)| (key.to_value(), value.clone())).collect())
+            }
+            Self::Json { .. } => self
+                .keys()
+                .into_iter()
+                .filter_map(|key| Some(self.get(&key).transpose()?.map(|value| (key, value))))
+                .collect(),
+        }
+    }
+}
+
+/// Text to look up without making a key of it.
+struct Name<'a>(&'a str);
+
+impl Hash for Name<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl Equivalent<Key<'_>> for Name<'_> {
+    fn equivalent(&self, key: &Key<'_>) -> bool {
+        matches!(key, Key::String(text) if **text == *self.0)
+    }
+}
+
+impl<'v> From<MapBuilder<'v>> for Map<'v> {
+    fn from(entries: MapBuilder<'v>) -> Self {
+        Self::Computed(Arc::new(entries))
+    }
+}

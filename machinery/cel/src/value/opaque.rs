@@ -1,0 +1,23 @@
+//! Values of libraries: what the core must know of them.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use crate::Type;
+
+/// A library's value, such as an IP address.
+pub trait Opaque: Any + Debug + Send + Sync {
+    /// Its type: [`Type::Object`] or [`Type::Opaque`] by name.
+    fn type_of(&self) -> Type;
+
+    /// Whether it equals another library's value; values of other types never do.
+    fn equals(&self, other: &dyn Opaque) -> bool;
+
+    /// Its size as costs count it (bytes of an address); None counts as 1.
+    fn size(&self) -> Option<u64> {
+        None
+    }
+
+    /// For downcasts: `self`.
+    fn as_any(&self) -> &dyn Any;
+}
