@@ -20,13 +20,21 @@ fn the_embedded_kinds_fit_together() {
         }
         assert!(info.columns.iter().all(|c| !c.column.description.is_empty()), "{name}");
         assert!(info.verbs.is_sorted() && info.subresources.is_sorted_by_key(|s| &s.name), "{name}");
-        assert!(info.schema.root().field("metadata").is_some(), "{name}");
-        assert!(info.list_schema.as_ref().is_none_or(|list| list.root().field("items").is_some()), "{name}");
+        assert!(info.schema.typed().unwrap().root().field("metadata").is_some(), "{name}");
+        assert!(
+            info.list_schema.as_ref().is_none_or(|list| list
+                .typed()
+                .unwrap()
+                .root()
+                .field("items")
+                .is_some()),
+            "{name}"
+        );
         let gvk = format!("{}/{}/{name}", info.gvk.group, info.gvk.version);
-        assert_eq!(info.schema.root().gvks, [gvk.into()]);
+        assert_eq!(info.schema.typed().unwrap().root().gvks, [gvk.into()]);
         assert_eq!(info.status.is_some(), info.subresource("status").is_some(), "{name}");
         for owned in info.status.iter().flat_map(|s| &s.owns) {
-            assert!(info.schema.root().field(owned).is_some(), "{name}.{owned}");
+            assert!(info.schema.typed().unwrap().root().field(owned).is_some(), "{name}.{owned}");
         }
     }
 }

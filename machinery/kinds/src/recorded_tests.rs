@@ -298,7 +298,7 @@ pub(crate) fn any_object() -> impl Strategy<Value = (Arc<KindInfo>, String)> {
         .map(|info| {
             let info = info.clone();
             let schema: Schema = info.schema.clone();
-            fields(schema.types(), &schema.root().fields, 6)
+            fields(schema.typed().unwrap().types(), &schema.typed().unwrap().root().fields, 6)
                 .prop_map(move |body| (info.clone(), body))
                 .boxed()
         })

@@ -220,7 +220,7 @@ mod tests {
         let gvr =
             portico_machinery::GroupVersionResource::new("resource.k8s.io", "v1beta2", "resourceclaims");
         let claims = kinds.by_resource(&gvr).unwrap();
-        assert_eq!(&*claims.schema.root().name, "io.k8s.api.resource.v1beta2.ResourceClaim");
+        assert_eq!(&*claims.schema.typed().unwrap().root().name, "io.k8s.api.resource.v1beta2.ResourceClaim");
         assert_eq!((claims.storage_version.as_str(), claims.off_by_default), ("v1", true));
         assert!(claims.list_schema.is_some());
     }

@@ -48,7 +48,15 @@ impl Misfit {
 
 impl Schema {
     fn shape(&self) -> shape::Map<'_> {
-        shape::structure(self.root(), None)
+        match self.custom() {
+            Some(custom) => shape::custom(custom),
+            None => self.typed().map_or(shape::Map::DEDUCED, |typed| shape::structure(typed.root(), None)),
+        }
+    }
+
+    /// How an object that need not be normalised is read: custom resources print what stands in them.
+    fn reading(&self) -> Reading {
+        if self.custom().is_some() { Reading::Raw } else { Reading::Typed }
     }
 
     /// What differs between two typed objects of this schema; the new one need not be normalised.
@@ -56,7 +64,7 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn compare(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
-        compare::objects(self.types(), self.shape(), old.map(), new.map(), Reading::Typed)
+        compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), self.reading())
     }
 
     /// What differs between two objects as they stand there.
@@ -64,7 +72,7 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn compare_raw(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
-        compare::objects(self.types(), self.shape(), old.map(), new.map(), Reading::Raw)
+        compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), Reading::Raw)
     }
 
     /// Whether a configuration can be applied: no unknown fields, no element of a list without its keys or twice.
@@ -72,13 +80,13 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn check_applied(&self, config: &Object) -> Result<(), Misfit> {
-        check::object(self.types(), self.shape(), config.map())
+        check::object(self.types_in_use(), self.shape(), config.map())
     }
 
     /// The fields that a configuration names.
     #[must_use]
     pub fn fields_of(&self, config: &Object) -> Set {
-        to_set::object(self.types(), self.shape(), config.map())
+        to_set::object(self.types_in_use(), self.shape(), config.map())
     }
 
     /// A configuration merged into an object; nothing is removed.
@@ -86,14 +94,14 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn merge_applied(&self, live: &Object, config: &Object) -> Result<Object, Misfit> {
-        let merged = merge::objects(self.types(), self.shape(), live.map(), config.map())?;
+        let merged = merge::objects(self.types_in_use(), self.shape(), live.map(), config.map())?;
         Ok(Object::from_map(merged))
     }
 
     /// The object without these fields.
     #[must_use]
     pub fn without(&self, object: &Object, gone: &Set) -> Object {
-        Object::from_map(remove::object(self.types(), self.shape(), object.map(), gone))
+        Object::from_map(remove::object(self.types_in_use(), self.shape(), object.map(), gone))
     }
 
     /// Reads an applied configuration, JSON or YAML, as it stands there: unknown fields and nulls are kept. Beside it
@@ -102,7 +110,7 @@ impl Schema {
     /// # Errors
     /// [`DecodeError`] when it is neither JSON nor YAML, or no object.
     pub fn read_applied(&self, body: &[u8]) -> Result<(Object, Decoded), DecodeError> {
-        let raw = crate::decode::raw(self, body)?;
+        let raw = crate::decode::raw(self.short_name(), body)?;
         // What does not fit the types is refused by the check or by the typed reading of the merged object.
         let typed = self.decode_untagged(body, Format::Yaml).unwrap_or_default();
         Ok((raw, typed))

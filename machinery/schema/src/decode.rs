@@ -7,10 +7,11 @@ pub(crate) mod times;
 mod walk;
 mod yaml;
 
+pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
-pub(crate) use reader::{Reader, SyntaxError};
+pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
-pub(crate) use walk::MAX_STRUCTS;
+pub(crate) use walk::{MAX_STRICT, MAX_STRUCTS};
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Node, Object, Status};
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 use self::walk::Walk;
 use crate::protobuf;
-use crate::schema::Schema;
+use crate::schema::Typed;
 
 /// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
 /// fields, which nest a few levels deeper) within what any JSON reader of ours takes without a risk to the stack.
@@ -80,7 +81,7 @@ impl Decoded {
 }
 
 pub(crate) fn object(
-    schema: &Schema,
+    schema: &Typed,
     body: &[u8],
     format: Format,
     expected: &GroupVersionKind,
@@ -110,7 +111,7 @@ pub(crate) fn object(
     Ok(Decoded { object, strict })
 }
 
-pub(crate) fn untagged(schema: &Schema, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+pub(crate) fn untagged(schema: &Typed, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
     let expected = schema.root().short_name();
     let (decoded, error) = read(schema, body, format, expected)?;
     match error {
@@ -140,7 +141,7 @@ fn found(object: &Object, expected: &GroupVersionKind) -> GroupVersionKind {
 
 /// What was understood, and the first value of a wrong type.
 fn read(
-    schema: &Schema,
+    schema: &Typed,
     body: &[u8],
     format: Format,
     expected: &str,
@@ -148,6 +149,16 @@ fn read(
     if format == Format::Protobuf {
         return read_protobuf(schema, body, expected);
     }
+    read_text(body, format, expected, |json| read_json(schema, json))
+}
+
+/// Reads the JSON of a body that is JSON or YAML.
+pub(crate) fn read_text<T>(
+    body: &[u8],
+    format: Format,
+    expected: &str,
+    read: impl Fn(&str) -> Result<T, SyntaxError>,
+) -> Result<T, DecodeError> {
     let syntax = |error: String| DecodeError::Syntax {
         expected: expected.to_owned(),
         error: format!("json parse error: {error}"),
@@ -156,7 +167,7 @@ fn read(
     let text = String::from_utf8_lossy(body);
     let looks_like_json = text.trim_start().starts_with('{');
     if format == Format::Json || looks_like_json {
-        match (read_json(schema, &text), format) {
+        match (read(&text), format) {
             (Ok(read), _) => return Ok(read),
             (Err(error), Format::Json) => return Err(syntax(error.0)),
             // A flow mapping of YAML looks like JSON at first.
@@ -164,16 +175,13 @@ fn read(
         }
     }
     let json = yaml::to_json(&text).map_err(syntax)?;
-    read_json(schema, &json).map_err(|error| syntax(error.0))
+    read(&json).map_err(|error| syntax(error.0))
 }
 
 /// The body as it stands there, an object of anything; duplicate keys: the last wins.
-pub(crate) fn raw(schema: &Schema, body: &[u8]) -> Result<Object, DecodeError> {
-    let syntax = |error: String| DecodeError::Syntax {
-        expected: schema.root().short_name().to_owned(),
-        error,
-        head: error::head(body),
-    };
+pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
+    let syntax =
+        |error: String| DecodeError::Syntax { expected: expected.to_owned(), error, head: error::head(body) };
     let text = String::from_utf8_lossy(body);
     let read = |text: &str| {
         let mut reader = Reader::new(text);
@@ -186,7 +194,7 @@ pub(crate) fn raw(schema: &Schema, body: &[u8]) -> Result<Object, DecodeError> {
     Object::from_node(Node(value)).map_err(|error| syntax(error.to_string()))
 }
 
-fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
+pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
     let mut walk = Walk::new(text, schema.types());
     let map = walk.root(schema.root())?;
     Ok((Decoded { object: Object::from_map(map), strict: walk.strict }, walk.error))
@@ -194,7 +202,7 @@ fn read_json(schema: &Schema, text: &str) -> Result<(Decoded, Option<String>), S
 
 /// Nothing of protobuf is strict: unknown fields are how versions differ.
 fn read_protobuf(
-    schema: &Schema,
+    schema: &Typed,
     body: &[u8],
     expected: &str,
 ) -> Result<(Decoded, Option<String>), DecodeError> {

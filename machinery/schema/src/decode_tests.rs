@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Schema;
 use crate::model::{TypeSet, TypeSetBuilder};
 
 fn types() -> Arc<TypeSet> {

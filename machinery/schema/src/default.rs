@@ -4,9 +4,9 @@ use portico_machinery::Object;
 use serde_json::{Map, Value};
 
 use crate::model::{Field, FieldType, Type, TypeSet};
-use crate::schema::Schema;
+use crate::schema::Typed;
 
-pub(crate) fn object(schema: &Schema, object: &mut Object) {
+pub(crate) fn object(schema: &Typed, object: &mut Object) {
     fields(schema.types(), schema.root(), object.map_mut());
 }
 

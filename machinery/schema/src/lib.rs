@@ -1,8 +1,8 @@
 //! One schema engine for built-in kinds and custom resources, without IO.
 //!
 //! A [`TypeSet`] holds descriptions of types; a [`Schema`] is one of them as the root of an object. Walking it decodes
-//! strictly, sets defaults, validates, normalises and merges. Two dialects share the walk: *typed* (built-in kinds: zero
-//! values dropped by each field's emit rule) and, later, *structural* (custom resources).
+//! strictly, sets defaults, validates, normalises and merges. Two dialects: *typed* (built-in kinds: zero values dropped by
+//! each field's emit rule) and *structural* (custom resources: a [`Structural`] schema and what stands there).
 //!
 //! Must not know any particular kind, storage, HTTP or gRPC.
 
@@ -18,6 +18,7 @@ pub mod model;
 mod normalise;
 mod protobuf;
 mod schema;
+pub mod structural;
 mod validate;
 
 pub use decode::times::seconds as rfc3339;
@@ -25,4 +26,5 @@ pub use decode::{DecodeError, Decoded, Format, patch_status};
 pub use equality::same_content;
 pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};
-pub use schema::Schema;
+pub use schema::{Schema, Typed};
+pub use structural::Structural;

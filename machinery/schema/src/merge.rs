@@ -11,7 +11,7 @@ use portico_machinery::Object;
 use serde_json::{Map, Value};
 
 use crate::decode::Reader;
-use crate::schema::Schema;
+use crate::schema::Typed;
 
 /// The most operations that a JSON patch may have; more is 413.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -69,7 +69,7 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
 }
 
 /// Applies a strategic merge patch along a schema.
-pub(crate) fn strategic(schema: &Schema, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
+pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
     let Value::Object(patch) = read(patch)? else {
         return Err(PatchError::Malformed("invalid strategic merge patch: it is no object".to_owned()));
     };

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Schema;
 use crate::model::{TypeSet, TypeSetBuilder};
 
 fn object(value: Value) -> Object {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::decode::times;
 use crate::model::{Emit, Field, FieldType, Type, TypeSet};
-use crate::schema::Schema;
+use crate::schema::Typed;
 
-pub(crate) fn object(schema: &Schema, object: &mut Object) {
+pub(crate) fn object(schema: &Typed, object: &mut Object) {
     let map = std::mem::take(object.map_mut());
     *object.map_mut() = fields(schema.types(), schema.root(), map);
 }

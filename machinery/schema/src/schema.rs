@@ -1,4 +1,7 @@
-//! A schema: one type of a set as the root of an object, and everything that walking it can do.
+//! A schema: what an object of one version of one kind may hold, and everything that walking it can do.
+//!
+//! Two dialects: built-in kinds are described by a type of a set, custom resources by a structural schema. Who holds a
+//! [`Schema`] need not know which; what only types can tell (OpenAPI, protobuf) asks for [`Schema::typed`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,37 +13,27 @@ use portico_machinery::{Object, field};
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{FieldType, Type, TypeId, TypeSet};
+use crate::structural::{CustomResource, Structural};
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
 #[derive(Clone)]
-pub struct Schema {
+pub struct Schema(Dialect);
+
+#[derive(Clone)]
+enum Dialect {
+    Typed(Typed),
+    Structural(Arc<CustomResource>),
+}
+
+/// The typed dialect: one type of a set as the root of an object. Cheap to clone.
+#[derive(Clone)]
+pub struct Typed {
     types: Arc<TypeSet>,
     root: TypeId,
 }
 
-impl Schema {
-    /// A type of this set as root.
-    #[must_use]
-    pub fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
-        Self { types, root }
-    }
-
-    /// A type of this set by name.
-    #[must_use]
-    pub fn named(types: &Arc<TypeSet>, name: &str) -> Option<Self> {
-        Some(Self::new(types.clone(), types.id(name)?))
-    }
-
-    /// The struct that a field of the root holds, as a schema of its own.
-    #[must_use]
-    pub fn of_field(&self, name: &str) -> Option<Self> {
-        match self.root().field(name)?.ty {
-            FieldType::Ref(id) => Some(Self::new(self.types.clone(), id)),
-            _ => None,
-        }
-    }
-
+impl Typed {
     /// The set that the root and all types below it live in: what discovery and OpenAPI walk.
     #[must_use]
     pub fn types(&self) -> &Arc<TypeSet> {
@@ -59,9 +52,79 @@ impl Schema {
         self.types.get(self.root)
     }
 
+    fn of_field(&self, name: &str) -> Option<Self> {
+        match self.root().field(name)?.ty {
+            FieldType::Ref(id) => Some(Self { types: self.types.clone(), root: id }),
+            _ => None,
+        }
+    }
+}
+
+impl Schema {
+    /// A type of this set as root.
+    #[must_use]
+    pub fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
+        Self(Dialect::Typed(Typed { types, root }))
+    }
+
+    /// A type of this set by name.
+    #[must_use]
+    pub fn named(types: &Arc<TypeSet>, name: &str) -> Option<Self> {
+        Some(Self::new(types.clone(), types.id(name)?))
+    }
+
+    /// The schema of a custom resource. `object_meta` is the typed schema of `ObjectMeta`, which `metadata` follows at the
+    /// root and in embedded resources.
+    #[must_use]
+    pub fn structural(schema: Arc<Structural>, object_meta: Typed) -> Self {
+        Self(Dialect::Structural(Arc::new(CustomResource::new(schema, object_meta))))
+    }
+
+    /// The type and its set; nothing for a custom resource.
+    #[must_use]
+    pub fn typed(&self) -> Option<&Typed> {
+        match &self.0 {
+            Dialect::Typed(typed) => Some(typed),
+            Dialect::Structural(_) => None,
+        }
+    }
+
+    /// The structural schema and what belongs to it; nothing for a built-in kind.
+    #[must_use]
+    pub fn custom(&self) -> Option<&CustomResource> {
+        match &self.0 {
+            Dialect::Typed(_) => None,
+            Dialect::Structural(custom) => Some(custom),
+        }
+    }
+
+    /// The set in which the types of this schema live; of a custom resource those of its metadata.
+    pub(crate) fn types_in_use(&self) -> &TypeSet {
+        match &self.0 {
+            Dialect::Typed(typed) => &typed.types,
+            Dialect::Structural(custom) => &custom.object_meta().types,
+        }
+    }
+
+    /// What errors call an object whose kind is not known.
+    pub(crate) fn short_name(&self) -> &str {
+        self.typed().map_or("object", |typed| typed.root().short_name())
+    }
+
+    /// The struct that a field of the root holds, as a schema of its own; of a custom resource only `metadata`.
+    #[must_use]
+    pub fn of_field(&self, name: &str) -> Option<Self> {
+        let typed = match &self.0 {
+            Dialect::Typed(typed) => typed.of_field(name),
+            Dialect::Structural(custom) => (name == "metadata").then(|| custom.object_meta().clone()),
+        };
+        typed.map(|typed| Self(Dialect::Typed(typed)))
+    }
+
     /// Decodes a request body that should hold an `expected` object: an absent `kind` or `apiVersion` is filled in, a
-    /// different one is refused. Unknown and duplicate fields are dropped and named in [`Decoded::strict`]; nulls are
-    /// dropped; key order is kept.
+    /// different one is refused (of a custom resource another kind is left for validation). Unknown and duplicate fields
+    /// are dropped and named in [`Decoded::strict`]; nulls are dropped unless the schema allows them; key order is kept.
+    /// Of a custom resource the defaults are set, too.
     ///
     /// # Errors
     /// [`DecodeError`]; [`DecodeError::status`] is the answer for it.
@@ -71,7 +134,10 @@ impl Schema {
         format: Format,
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
-        decode::object(self, body, format, expected)
+        match &self.0 {
+            Dialect::Typed(typed) => decode::object(typed, body, format, expected),
+            Dialect::Structural(custom) => custom.decode(body, format, expected),
+        }
     }
 
     /// Decodes options (DeleteOptions and the like) or other bodies whose `kind` and `apiVersion` are not looked at.
@@ -79,7 +145,10 @@ impl Schema {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode_untagged(&self, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
-        decode::untagged(self, body, format)
+        match &self.0 {
+            Dialect::Typed(typed) => decode::untagged(typed, body, format),
+            Dialect::Structural(custom) => custom.decode_untagged(body, format),
+        }
     }
 
     /// Runs an object that was put together elsewhere (a patch's result) through the decoder: what does not fit the
@@ -88,14 +157,19 @@ impl Schema {
     /// # Errors
     /// [`DecodeError`]; after a patch, [`DecodeError::patch_status`] is the answer for it.
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
-        decode::object(self, &object.to_json(), Format::Json, expected)
+        match &self.0 {
+            Dialect::Typed(typed) => decode::object(typed, &object.to_json(), Format::Json, expected),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected),
+        }
     }
 
     /// The object as a protobuf message, without an envelope; `kind` and `apiVersion` are the envelope's. What does not
-    /// fit the types is left out.
+    /// fit the types is left out. A custom resource has no such form (who asks for it is answered with 406 before): its
+    /// message is empty.
     #[must_use]
     pub fn to_protobuf(&self, object: &Object) -> Vec<u8> {
-        protobuf::message(&self.types, self.root(), object.map())
+        let message = |typed: &Typed| protobuf::message(typed.types(), typed.root(), object.map());
+        self.typed().map(message).unwrap_or_default()
     }
 
     /// The object in its envelope, which says of what kind it is.
@@ -106,40 +180,66 @@ impl Schema {
 
     /// Sets the static defaults of absent fields, inside what is there.
     pub fn default(&self, object: &mut Object) {
-        default::object(self, object);
+        match &self.0 {
+            Dialect::Typed(typed) => default::object(typed, object),
+            Dialect::Structural(custom) => {
+                custom.default(object);
+            }
+        }
     }
 
-    /// Brings an object into canonical form: fields in wire order, zero values dropped or kept by each field's emit
-    /// rule, structs that are always printed made, map keys sorted, times canonical. Idempotent; to be done last,
-    /// before encoding.
+    /// Brings an object into canonical form, to be done last, before encoding; idempotent. A built-in kind: fields in wire
+    /// order, zero values dropped or kept by each field's emit rule, structs that are always printed made, map keys
+    /// sorted, times canonical. A custom resource: all keys sorted, its metadata as that of built-in kinds.
     pub fn normalise(&self, object: &mut Object) {
-        normalise::object(self, object);
+        match &self.0 {
+            Dialect::Typed(typed) => normalise::object(typed, object),
+            Dialect::Structural(custom) => custom.normalise(object),
+        }
     }
 
-    /// The rules that the data states of single fields: enumerations, ranges, what must not be empty. Requiredness in
-    /// the OpenAPI sense is not checked here, as upstream's typed decoding does not.
+    /// Brings a stored object to what the schema is now, as upstream does at each read: of a custom resource what is
+    /// unknown goes, as do nulls that are not allowed and members of metadata that cannot be read, and defaults are set.
+    /// Whether anything changed. Idempotent; nothing is done to built-in kinds.
+    pub fn settle(&self, object: &mut Object) -> bool {
+        self.custom().is_some_and(|custom| custom.settle(object))
+    }
+
+    /// The rules that the data states of single fields of a built-in kind: enumerations, ranges, what must not be empty.
+    /// Requiredness in the OpenAPI sense is not checked here, as upstream's typed decoding does not. A custom resource is
+    /// judged by what [`Self::custom`] offers, as upstream's strategy for them does it, one rule after the other.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<field::Error> {
-        validate::object(self, object)
+        self.typed().map(|typed| validate::object(typed, object)).unwrap_or_default()
     }
 
-    /// The rules that the data states of changes: immutable fields.
+    /// The rules that the data states of changes of a built-in kind: immutable fields.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<field::Error> {
-        validate::update(self, new, old)
+        self.typed().map(|typed| validate::update(typed, new, old)).unwrap_or_default()
     }
 
     /// Applies a strategic merge patch (JSON or, as upstream takes it, YAML) to an object of this schema.
     ///
     /// # Errors
-    /// [`PatchError`]; [`PatchError::status`] is the answer for it.
+    /// [`PatchError`]; [`PatchError::status`] is the answer for it. A custom resource takes no such patch.
     pub fn strategic_merge(&self, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-        merge::strategic(self, current, patch)
+        let untyped = || PatchError::Malformed("custom resources take no strategic merge patch".to_owned());
+        merge::strategic(self.typed().ok_or_else(untyped)?, current, patch)
     }
 }
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Schema").field(&self.root().name).finish()
+        match &self.0 {
+            Dialect::Typed(typed) => f.debug_tuple("Schema").field(&typed.root().name).finish(),
+            Dialect::Structural(_) => f.debug_tuple("Schema").field(&"structural").finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Typed").field(&self.root().name).finish()
     }
 }

@@ -4,9 +4,9 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
 use crate::model::{Field, FieldType, Type, TypeSet};
-use crate::schema::Schema;
+use crate::schema::Typed;
 
-pub(crate) fn object(schema: &Schema, object: &Object) -> Vec<Error> {
+pub(crate) fn object(schema: &Typed, object: &Object) -> Vec<Error> {
     let mut errors = Vec::new();
     fields(schema.types(), schema.root(), &object.cursor(), &mut errors);
     errors
@@ -83,7 +83,7 @@ fn length(limit: usize, at: &Cursor<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-pub(crate) fn update(schema: &Schema, new: &Object, old: &Object) -> Vec<Error> {
+pub(crate) fn update(schema: &Typed, new: &Object, old: &Object) -> Vec<Error> {
     let mut errors = Vec::new();
     changes(schema.types(), schema.root(), &new.cursor(), &old.cursor(), &mut errors);
     errors

@@ -24,9 +24,9 @@ fn named(types: &TypeSet, shape: Option<Shape<'_>>, set: &Set) -> Set {
 fn below<'t>(shape: Option<Shape<'t>>, element: &PathElement) -> (Option<TypeRef<'t>>, bool) {
     match (shape, element) {
         (Some(Shape::Map(map)), PathElement::Field(name)) => map.entry(name),
-        (Some(Shape::Deduced), PathElement::Field(_)) => (Some(TypeRef::Deduced), false),
+        (Some(Shape::Deduced(map)), PathElement::Field(name)) => map.entry(name),
         (Some(Shape::List(list)), PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_)) => {
-            (Some(TypeRef::Plain(list.of)), false)
+            (Some(list.of), false)
         }
         _ => (None, false),
     }
@@ -38,7 +38,7 @@ fn is_atomic(shape: Shape<'_>) -> Option<bool> {
         Shape::Map(map) => Some(map.atomic),
         Shape::List(list) => Some(matches!(list.relation, Relation::Atomic)),
         Shape::Untyped => Some(true),
-        Shape::Scalar(_) | Shape::Deduced => None,
+        Shape::Scalar(_) | Shape::Deduced(_) => None,
     }
 }
 

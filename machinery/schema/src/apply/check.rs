@@ -21,7 +21,8 @@ fn value(types: &TypeSet, ty: TypeRef<'_>, held: &Value) -> Result<()> {
         Shape::Map(shape) => entries(Some(held))?.map_or(Ok(()), |object| map(types, &shape, object)),
         Shape::List(shape) => list(types, &shape, items(Some(held))?),
         Shape::Scalar(ty) => scalar(ty, held),
-        Shape::Deduced | Shape::Untyped => Ok(()),
+        Shape::Deduced(shape) => held.as_object().map_or(Ok(()), |object| map(types, &shape, object)),
+        Shape::Untyped => Ok(()),
     }
 }
 
@@ -47,7 +48,7 @@ fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Result<()> {
             }
             step
         };
-        value(types, TypeRef::Plain(shape.of), held).map_err(|e| e.below(&step))?;
+        value(types, shape.of, held).map_err(|e| e.below(&step))?;
     }
     Ok(())
 }

@@ -124,7 +124,7 @@ impl<'t> Walk<'t> {
         match ty.shape(self.types) {
             Shape::Map(map) if !map.atomic => self.map_value(map, ty, old, new),
             Shape::List(list) if !matches!(list.relation, Relation::Atomic) => self.list(&list, ty, old, new),
-            Shape::Deduced => self.deduced(ty, old, new),
+            Shape::Deduced(map) => self.deduced(map, ty, old, new),
             _ => Ok(self.leaf(ty, old, new)),
         }
     }
@@ -139,14 +139,13 @@ impl<'t> Walk<'t> {
     }
 
     /// Maps by key, everything else as one; a value that becomes a map is modified, and its keys are added.
-    fn deduced(&self, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
+    fn deduced(&self, shape: Map<'t>, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
         let map = |side: Side<'_>| side.is_some_and(Value::is_object);
         let leaf = |side: Side<'_>| side.is_some_and(|v| !v.is_object() && !v.is_null());
-        if !map(old) && !map(new) {
+        if shape.atomic || (!map(old) && !map(new)) {
             return Ok(self.leaf(ty, old, new));
         }
-        let mut delta =
-            self.map_value(Map::DEDUCED, ty, old.filter(|_| !leaf(old)), new.filter(|_| !leaf(new)))?;
+        let mut delta = self.map_value(shape, ty, old.filter(|_| !leaf(old)), new.filter(|_| !leaf(new)))?;
         if leaf(old) || leaf(new) {
             delta.modified.member = true;
             (delta.added.member, delta.removed.member) = (false, false);
@@ -158,7 +157,7 @@ impl<'t> Walk<'t> {
         let (a, b) = (entries(old)?, entries(new)?);
         let empty = |side: Option<&Json<String, Value>>| side.is_none_or(Json::is_empty);
         // A leaf, so that empty and null are told apart; what a typed struct prints is not what stands in it.
-        if empty(a) && empty(b) && !(self.reading == Reading::Typed && map.fields.is_some()) {
+        if empty(a) && empty(b) && !(self.reading == Reading::Typed && map.structure().is_some()) {
             return Ok(self.leaf(ty, old, new));
         }
         let mut delta = self.map(map, a, b)?;
@@ -175,7 +174,7 @@ impl<'t> Walk<'t> {
         let mut delta = Delta::default();
         let at =
             |side: Option<&'_ Json<String, Value>>, key: &str| side.is_some_and(|map| map.contains_key(key));
-        if let Some(ty) = map.fields {
+        if let Some(ty) = map.structure() {
             for field in ty.fields_by_name() {
                 let (mut a, mut b) =
                     (old.and_then(|m| m.get(&*field.name)), new.and_then(|m| m.get(&*field.name)));
@@ -186,12 +185,15 @@ impl<'t> Walk<'t> {
                 self.entry(&mut delta, TypeRef::Field(field), &field.name, a, b)?;
             }
         }
-        let declared = |key: &str| map.fields.is_some_and(|ty| ty.field(key).is_some());
+        let declared = |key: &str| map.structure().is_some_and(|ty| ty.field(key).is_some());
         let gone =
             old.into_iter().flatten().filter(|(key, _)| !at(new, key)).map(|(key, a)| (key, Some(a), None));
         let here = new.into_iter().flatten().map(|(key, b)| (key, old.and_then(|old| old.get(key)), Some(b)));
         for (key, a, b) in gone.chain(here).filter(|(key, ..)| !declared(key)) {
-            let of = map.of.ok_or_else(|| Misfit::at(&format!(".{key}"), "field not declared in schema"))?;
+            let of = map
+                .entry(key)
+                .0
+                .ok_or_else(|| Misfit::at(&format!(".{key}"), "field not declared in schema"))?;
             self.entry(&mut delta, of, key, a, b)?;
         }
         Ok(delta)
@@ -231,8 +233,7 @@ impl<'t> Walk<'t> {
         }
         let mut delta = Delta::default();
         for (element, (a, b)) in &found {
-            let child =
-                self.items(TypeRef::Plain(list.of), a, b).map_err(|e| e.below(&element.to_string()))?;
+            let child = self.items(list.of, a, b).map_err(|e| e.below(&element.to_string()))?;
             delta.push(element, child);
         }
         delta.mark(old, new);

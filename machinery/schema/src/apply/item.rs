@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::compare::Reading;
-use super::shape::{List, Relation, Shape, TypeRef};
+use super::shape::{List, Relation, Shape};
 use super::view::emitted;
 use crate::fields::PathElement;
 use crate::model::TypeSet;
@@ -44,18 +44,19 @@ fn keyed(
         Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
         _ => return Err("associative list with keys may not have non-map elements".to_owned()),
     };
-    let field = |key: &str| match TypeRef::Plain(list.of).shape(types) {
-        Shape::Map(of) => of.fields?.field(key),
+    let of = match list.of.shape(types) {
+        Shape::Map(of) | Shape::Deduced(of) => Some(of),
         _ => None,
     };
     // A key that is neither there nor has a default is left out: that is another element than one that has it.
     let found = keys.iter().filter_map(|key| {
-        let (held, field) = (map.get(&**key), field(key));
+        let held = map.get(&**key);
+        let field = of.and_then(|of| of.structure()?.field(key));
         let printed = match field {
             Some(field) if reading == Reading::Typed => emitted(types, field, held),
             _ => held,
         };
-        let value = printed.or_else(|| field?.openapi_default.as_ref())?;
+        let value = printed.or_else(|| of?.default_of(key))?;
         Some((key.clone(), value.clone()))
     });
     let found: Vec<_> = found.collect();

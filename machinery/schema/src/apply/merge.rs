@@ -37,11 +37,9 @@ fn value(types: &TypeSet, ty: TypeRef<'_>, live: Side<'_>, config: Side<'_>) -> 
             let merged = list(types, &shape, a, b)?;
             Ok((!merged.is_empty()).then_some(Value::Array(merged)))
         }
-        Shape::Deduced => match (live, config) {
-            (_, Some(Value::Object(_))) => {
-                map_value(types, &Map::DEDUCED, live.filter(|v| v.is_object()), config)
-            }
-            (Some(Value::Object(_)), None | Some(Value::Null)) => map_value(types, &Map::DEDUCED, live, None),
+        Shape::Deduced(shape) if !shape.atomic => match (live, config) {
+            (_, Some(Value::Object(_))) => map_value(types, &shape, live.filter(|v| v.is_object()), config),
+            (Some(Value::Object(_)), None | Some(Value::Null)) => map_value(types, &shape, live, None),
             _ => leaf(),
         },
         _ => leaf(),
@@ -135,7 +133,7 @@ fn list(types: &TypeSet, shape: &List<'_>, live: &[Value], config: &[Value]) -> 
         }
         if let Some(a) = sides.live.get(l) {
             if !sides.in_config.contains_key(a) {
-                out.extend(value(types, TypeRef::Plain(shape.of), live.get(l), None)?);
+                out.extend(value(types, shape.of, live.get(l), None)?);
                 l += 1;
                 continue;
             }
@@ -160,7 +158,6 @@ impl Sides<'_> {
     fn merged(&self, types: &TypeSet, shape: &List<'_>, element: &PathElement) -> Result<Option<Value>> {
         let of = |found: &Found<'_>| found.get(element).copied().flatten().cloned();
         let (a, b) = (of(&self.in_live), of(&self.in_config));
-        value(types, TypeRef::Plain(shape.of), a.as_ref(), b.as_ref())
-            .map_err(|e| e.below(&element.to_string()))
+        value(types, shape.of, a.as_ref(), b.as_ref()).map_err(|e| e.below(&element.to_string()))
     }
 }

@@ -121,7 +121,7 @@ impl<'a> At<'a> {
     }
 
     fn named(&self, set: &Set) -> Set {
-        along::with_named_fields(self.schema.types(), self.schema.shape(), set)
+        along::with_named_fields(self.schema.types_in_use(), self.schema.shape(), set)
     }
 
     /// The object in another version, and that version.
@@ -144,9 +144,9 @@ impl<'a> At<'a> {
 fn reconcile<K>(versions: &dyn Versions, owners: &mut Owners<K>) {
     for owned in owners.values_mut() {
         if let Some(schema) = versions.schema(&owned.version)
-            && !along::fits(schema.types(), schema.shape(), &owned.set)
+            && !along::fits(schema.types_in_use(), schema.shape(), &owned.set)
         {
-            owned.set = along::reconciled(schema.types(), schema.shape(), &owned.set);
+            owned.set = along::reconciled(schema.types_in_use(), schema.shape(), &owned.set);
         }
     }
 }

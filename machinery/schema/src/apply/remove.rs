@@ -21,10 +21,9 @@ pub(super) fn object(
 /// What is left of a value when something below it goes; null when nothing is.
 fn value(types: &TypeSet, ty: TypeRef<'_>, held: &Value, gone: &Set) -> Value {
     match (ty.shape(types), held) {
-        (Shape::Map(shape), Value::Object(object)) if !shape.atomic => {
+        (Shape::Map(shape) | Shape::Deduced(shape), Value::Object(object)) if !shape.atomic => {
             or_null(map(types, &shape, object, gone))
         }
-        (Shape::Deduced, Value::Object(object)) => or_null(map(types, &Map::DEDUCED, object, gone)),
         (Shape::List(shape), Value::Array(items)) if !matches!(shape.relation, Relation::Atomic) => {
             let left = list(types, &shape, items, gone);
             if left.is_empty() { Value::Null } else { Value::Array(left) }
@@ -57,7 +56,7 @@ fn list(types: &TypeSet, shape: &List<'_>, items: &[Value], gone: &Set) -> Vec<V
             None => Some(held.clone()),
             Some(node) if node.member => None,
             // An element stays one when all of its fields go: its keys may have defaults.
-            Some(node) => match value(types, TypeRef::Plain(shape.of), held, &node.children) {
+            Some(node) => match value(types, shape.of, held, &node.children) {
                 Value::Null if held.is_object() => Some(Value::Object(Json::new())),
                 left => Some(left),
             },

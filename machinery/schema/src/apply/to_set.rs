@@ -24,7 +24,7 @@ fn value(types: &TypeSet, ty: TypeRef<'_>, value: &Value) -> (bool, Set) {
             list(types, &shape, items)
         }
         (Shape::List(shape), Value::Null) if !matches!(shape.relation, Relation::Atomic) => Set::default(),
-        (Shape::Deduced, Value::Object(object)) => map(types, &Map::DEDUCED, object),
+        (Shape::Deduced(shape), Value::Object(object)) if !shape.atomic => map(types, &shape, object),
         _ => return (true, Set::default()),
     };
     (false, below)
@@ -50,7 +50,7 @@ fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Set {
     }
     let nodes = found.into_iter().map(|(element, items)| {
         let children = match items.as_slice() {
-            [item] => value(types, TypeRef::Plain(shape.of), item).1,
+            [item] => value(types, shape.of, item).1,
             _ => Set::default(),
         };
         Node { element, member: true, children }

@@ -49,8 +49,7 @@ pub(super) fn same(types: &TypeSet, ty: TypeRef<'_>, a: &Value, b: &Value) -> bo
     match (ty.shape(types), a, b) {
         (Shape::Map(map), Value::Object(a), Value::Object(b)) => same_maps(types, &map, a, b),
         (Shape::List(list), Value::Array(a), Value::Array(b)) => {
-            let of = TypeRef::Plain(list.of);
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(types, of, a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(types, list.of, a, b))
         }
         (Shape::Scalar(FieldType::Time), Value::String(a), Value::String(b)) => {
             times::seconds(a).is_ok_and(|a| times::seconds(b).is_ok_and(|b| a == b))
@@ -64,7 +63,7 @@ pub(super) fn same(types: &TypeSet, ty: TypeRef<'_>, a: &Value, b: &Value) -> bo
 }
 
 fn same_maps(types: &TypeSet, shape: &MapShape<'_>, a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
-    let declared = shape.fields.map_or(&[][..], |ty| &ty.fields);
+    let declared = shape.structure().map_or(&[][..], |ty| &ty.fields);
     let fields = declared.iter().all(|field| {
         let sides = (emitted(types, field, a.get(&*field.name)), emitted(types, field, b.get(&*field.name)));
         match sides {
@@ -73,11 +72,12 @@ fn same_maps(types: &TypeSet, shape: &MapShape<'_>, a: &Map<String, Value>, b: &
             _ => false,
         }
     });
-    let others = |map: &Map<String, Value>| map.keys().filter(|k| !shape.entry(k).1).count();
+    let is_other = |key: &str| shape.structure().is_none_or(|ty| ty.field(key).is_none());
+    let others = |map: &Map<String, Value>| map.keys().filter(|key| is_other(key)).count();
     fields
         && others(a) == others(b)
-        && a.iter().filter(|(k, _)| !shape.entry(k).1).all(|(k, a)| {
-            let of = shape.of.unwrap_or(TypeRef::Deduced);
+        && a.iter().filter(|(key, _)| is_other(key)).all(|(k, a)| {
+            let of = shape.entry(k).0.unwrap_or(TypeRef::Deduced);
             b.get(k).is_some_and(|b| same(types, of, a, b))
         })
 }

@@ -38,6 +38,16 @@ pub enum DecodeError {
         /// What is wrong.
         error: String,
     },
+    /// A custom resource of another kind than the one asked for. Upstream says so when it validates, and nothing else.
+    #[error("{} {name:?} is invalid: {}", .found.group_kind(), wrong_kind(.found, .expected))]
+    Kind {
+        /// What the body says it is.
+        found: GroupVersionKind,
+        /// The kind that was asked for.
+        expected: String,
+        /// The object's name.
+        name: String,
+    },
     /// The right kind in another group or version.
     #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
     Version {
@@ -49,10 +59,15 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// 400 with the error's words.
+    /// 400 with the error's words; 422 on `kind` for another kind of custom resource.
     #[must_use]
     pub fn status(&self) -> Status {
-        Status::bad_request(self.to_string())
+        match self {
+            Self::Kind { found, expected, name } => {
+                Status::invalid(&found.group_kind(), name, &[wrong_kind(found, expected)])
+            }
+            _ => Status::bad_request(self.to_string()),
+        }
     }
 
     /// The same for the result of a patch: 422 on the field `patch`.
@@ -63,8 +78,13 @@ impl DecodeError {
             | Self::Syntax { error, .. }
             | Self::Unrecognized { error, .. } => patch_status(patch, error),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
+            Self::Kind { .. } => self.status(),
         }
     }
+}
+
+fn wrong_kind(found: &GroupVersionKind, expected: &str) -> field::Error {
+    field::Error::invalid(&"kind".into(), &found.kind, &format!("must be {expected}"))
 }
 
 pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {
@@ -85,7 +105,7 @@ pub fn patch_status(patch: &[u8], error: &str) -> Status {
 }
 
 /// The first bytes of a body as upstream shows them: text when it looks like JSON, else in hexadecimal.
-pub(super) fn head(body: &[u8]) -> String {
+pub(crate) fn head(body: &[u8]) -> String {
     const LENGTH: usize = 30;
     let (head, more) = if body.len() > LENGTH { (&body[..LENGTH], " ...") } else { (body, "") };
     match body.first() {

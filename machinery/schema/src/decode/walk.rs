@@ -10,7 +10,7 @@ use super::scalar;
 use crate::model::{Field, FieldType, Type, TypeSet};
 
 /// The most unknown and duplicate fields that are reported.
-const MAX_STRICT: usize = 100;
+pub(crate) const MAX_STRICT: usize = 100;
 
 /// The most structs that a body may hold, `{}` and null in lists included: each costs a hundred times its bytes.
 pub(crate) const MAX_STRUCTS: usize = 100_000;

@@ -89,7 +89,7 @@ impl<'a> Resource<'a> {
     }
 
     fn type_name(&self) -> String {
-        self.kind.schema.root().name.to_string()
+        self.kind.schema.typed().map_or_else(String::new, |typed| typed.root().name.to_string())
     }
 
     fn list_type(&self) -> String {

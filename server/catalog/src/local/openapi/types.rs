@@ -66,13 +66,18 @@ pub(super) fn reached(fragment: &Fragment, paths: &[PathItem<'_>]) -> BTreeMap<S
 /// The type of a kind that a subresource takes, when it is described beside the resource's own.
 pub(super) fn of_kind(kind: &KindInfo, wanted: &GroupVersionKind) -> Option<String> {
     let text = format!("{}/{}/{}", wanted.group, wanted.version, wanted.kind);
-    let types = kind.schema.types();
+    let types = kind.schema.typed()?.types();
     types.iter().find(|ty| ty.gvks.iter().any(|gvk| **gvk == text)).map(|ty| ty.name.to_string())
 }
 
 /// The set that describes a type: a kind's own, or the one with the types of `meta/v1`.
 fn set_of(fragment: &Fragment, name: &str) -> Arc<TypeSet> {
-    let of_kinds = fragment.kinds.iter().map(|k| k.schema.types()).find(|types| types.id(name).is_some());
+    let of_kinds = fragment
+        .kinds
+        .iter()
+        .filter_map(|k| k.schema.typed())
+        .map(|typed| typed.types())
+        .find(|types| types.id(name).is_some());
     of_kinds.unwrap_or(&fragment.types).clone()
 }
 

@@ -1,0 +1,61 @@
+//! The structural dialect: what a custom resource's schema says, and what it does with objects.
+//!
+//! An `openAPIV3Schema` arrives as JSON and is compiled once into a tree of shared nodes. The rooms below walk an object
+//! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
+//! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
+
+mod compile;
+mod decode;
+mod default;
+mod embedded;
+mod format;
+mod intern;
+mod meta;
+pub mod model;
+mod nulls;
+mod pattern;
+mod printed;
+mod prune;
+mod read;
+mod resource;
+
+pub use compile::CompileError;
+pub use format::{Format, FormatKind};
+pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
+pub use pattern::Pattern;
+pub use resource::CustomResource;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// The compiled schema of one version of a custom resource. Immutable and shared.
+#[derive(Debug)]
+pub struct Structural {
+    root: Arc<Node>,
+    nodes: usize,
+}
+
+impl Structural {
+    /// Compiles the JSON of a JSONSchemaProps (`openAPIV3Schema`). Equal sub-schemas are shared; titles, descriptions and
+    /// examples are left out; a null default is none. Which fields objects always have (`apiVersion`, `kind`, `metadata`)
+    /// is known to the walks, not written into the tree.
+    ///
+    /// # Errors
+    /// [`CompileError`]: what upstream's conversion to a structural schema refuses.
+    pub fn compile(props: &Value) -> Result<Arc<Self>, CompileError> {
+        compile::root(props).map(|(root, nodes)| Arc::new(Self { root, nodes }))
+    }
+
+    /// The node of the object itself.
+    #[must_use]
+    pub fn root(&self) -> &Arc<Node> {
+        &self.root
+    }
+
+    /// How many distinct nodes the tree is made of.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+}

@@ -1,0 +1,241 @@
+//! Compiles the JSON of a schema into nodes. What upstream's conversion drops is dropped here, what it refuses is refused.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::format::Format;
+use super::intern::Interner;
+use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Rule};
+use crate::decode::MAX_DEPTH;
+use crate::model::{ListType, MapType};
+
+/// What cannot be made a structural schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// A keyword that has no place in a structural schema.
+    #[error("OpenAPIV3Schema '{0}' is not supported")]
+    Unsupported(&'static str),
+    /// A list of schemas where one is meant.
+    #[error("OpenAPIV3Schema 'items' must be a schema, but is an array")]
+    Items,
+    /// An extension that may be left out, not be false.
+    #[error("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined")]
+    PreserveFalse,
+    /// More levels than any accepted body has.
+    #[error("OpenAPIV3Schema is nested too deeply")]
+    TooDeep,
+}
+
+type Result<T> = std::result::Result<T, CompileError>;
+type Props = Map<String, Value>;
+
+/// The root node and how many distinct nodes there are.
+pub(super) fn root(props: &Value) -> Result<(Arc<Node>, usize)> {
+    let mut compiler = Compiler { interner: Interner::default(), depth: 0 };
+    let root = compiler.node(props)?;
+    Ok((root, compiler.interner.count()))
+}
+
+struct Compiler {
+    interner: Interner,
+    depth: usize,
+}
+
+impl Compiler {
+    fn node(&mut self, props: &Value) -> Result<Arc<Node>> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(CompileError::TooDeep);
+        }
+        let empty = Map::new();
+        let node = self.read(props.as_object().unwrap_or(&empty))?;
+        self.depth -= 1;
+        Ok(self.interner.node(node))
+    }
+
+    fn read(&mut self, props: &Props) -> Result<Node> {
+        refuse_unsupported(props)?;
+        let ty = text(props, "type").and_then(JsonType::parse);
+        let int_or_string = flag(props, "x-kubernetes-int-or-string");
+        let mut node = Node {
+            ty: ty.filter(|_| !int_or_string),
+            nullable: flag(props, "nullable"),
+            int_or_string,
+            preserve_unknown: preserve_unknown(props)?,
+            embedded: flag(props, "x-kubernetes-embedded-resource"),
+            default: props.get("default").filter(|v| !v.is_null()).cloned(),
+            properties: self.properties(props)?,
+            additional: self.additional(props)?,
+            items: self.items(props)?,
+            list_type: text(props, "x-kubernetes-list-type").and_then(list_type),
+            list_keys: texts(props, "x-kubernetes-list-map-keys").map(Box::from).collect(),
+            map_type: map_type(text(props, "x-kubernetes-map-type")),
+            rules: self.rules(props),
+            ..Node::default()
+        };
+        let checks = self.checks(props, node.ty)?;
+        node.checks = self.interner.checks(checks);
+        node.marks = marks(&node);
+        Ok(node)
+    }
+
+    fn properties(&mut self, props: &Props) -> Result<Box<[(Arc<str>, Arc<Node>)]>> {
+        let Some(Value::Object(map)) = props.get("properties") else { return Ok(Box::default()) };
+        let named = map.iter().map(|(name, below)| Ok((self.interner.text(name), self.node(below)?)));
+        let mut named = named.collect::<Result<Vec<_>>>()?;
+        named.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(named.into())
+    }
+
+    fn additional(&mut self, props: &Props) -> Result<Additional> {
+        Ok(match props.get("additionalProperties") {
+            Some(Value::Bool(true)) => Additional::Any,
+            Some(Value::Bool(false)) => Additional::No,
+            Some(schema @ Value::Object(_)) => Additional::Schema(self.node(schema)?),
+            _ => Additional::Absent,
+        })
+    }
+
+    fn items(&mut self, props: &Props) -> Result<Option<Arc<Node>>> {
+        match props.get("items") {
+            Some(schema @ Value::Object(_)) => self.node(schema).map(Some),
+            Some(Value::Array(_)) => Err(CompileError::Items),
+            _ => Ok(None),
+        }
+    }
+
+    fn checks(&mut self, props: &Props, ty: Option<JsonType>) -> Result<Checks> {
+        let whole = |name: &str| props.get(name).and_then(Value::as_i64);
+        let mut required: Vec<Arc<str>> = Vec::new();
+        for name in texts(props, "required") {
+            let name = self.interner.text(name);
+            if !required.contains(&name) {
+                required.push(name);
+            }
+        }
+        let pattern = text(props, "pattern").filter(|pattern| !pattern.is_empty());
+        Ok(Checks {
+            format: text(props, "format").and_then(|name| Format::recognised(name, ty)),
+            enumeration: list(props, "enum").iter().cloned().collect(),
+            maximum: bound(props, "maximum", "exclusiveMaximum"),
+            minimum: bound(props, "minimum", "exclusiveMinimum"),
+            multiple_of: props.get("multipleOf").and_then(Value::as_f64),
+            max_length: whole("maxLength"),
+            min_length: whole("minLength"),
+            pattern: pattern.map(|pattern| self.interner.pattern(pattern)),
+            max_items: whole("maxItems"),
+            min_items: whole("minItems"),
+            max_properties: whole("maxProperties"),
+            min_properties: whole("minProperties"),
+            required: required.into(),
+            all_of: self.branches(props, "allOf")?,
+            any_of: self.branches(props, "anyOf")?,
+            one_of: self.branches(props, "oneOf")?,
+            not: props.get("not").filter(|v| v.is_object()).map(|not| self.node(not)).transpose()?,
+        })
+    }
+
+    fn branches(&mut self, props: &Props, name: &str) -> Result<Box<[Arc<Node>]>> {
+        list(props, name).iter().map(|branch| self.node(branch)).collect()
+    }
+
+    fn rules(&mut self, props: &Props) -> Box<[Rule]> {
+        let rules = list(props, "x-kubernetes-validations").iter().filter_map(Value::as_object);
+        rules
+            .map(|rule| {
+                let mut of = |name| self.interner.text(text(rule, name).unwrap_or_default());
+                Rule {
+                    rule: of("rule"),
+                    message: of("message"),
+                    message_expression: of("messageExpression"),
+                    field_path: of("fieldPath"),
+                    reason: text(rule, "reason").map(|reason| self.interner.text(reason)),
+                    optional_old_self: rule.get("optionalOldSelf").and_then(Value::as_bool),
+                }
+            })
+            .collect()
+    }
+}
+
+fn refuse_unsupported(props: &Props) -> Result<()> {
+    for (shown, name) in [("id", "id"), ("schema", "$schema"), ("$ref", "$ref")] {
+        if text(props, name).is_some_and(|text| !text.is_empty()) {
+            return Err(CompileError::Unsupported(shown));
+        }
+    }
+    let filled = |name: &str| props.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty());
+    for name in ["patternProperties", "dependencies"] {
+        if filled(name) {
+            return Err(CompileError::Unsupported(name));
+        }
+    }
+    if props.get("additionalItems").is_some_and(|v| !v.is_null()) {
+        return Err(CompileError::Unsupported("additionalItems"));
+    }
+    if filled("definitions") {
+        return Err(CompileError::Unsupported("definitions"));
+    }
+    Ok(())
+}
+
+fn preserve_unknown(props: &Props) -> Result<bool> {
+    match props.get("x-kubernetes-preserve-unknown-fields") {
+        Some(Value::Bool(false)) => Err(CompileError::PreserveFalse),
+        Some(Value::Bool(true)) => Ok(true),
+        _ => Ok(false),
+    }
+}
+
+fn marks(node: &Node) -> Marks {
+    let below = node.properties.iter().map(|(_, below)| below);
+    let below = below.chain(node.additional.schema()).chain(&node.items);
+    let own = Marks {
+        defaults: false,
+        rules: !node.rules.is_empty(),
+        unique_lists: matches!(node.list_type, Some(ListType::Set | ListType::Map)),
+        embedded: node.embedded,
+    };
+    below.fold(own, |marks, below| {
+        let has_default = Marks { defaults: below.default.is_some(), ..Marks::default() };
+        marks.or(below.marks).or(has_default)
+    })
+}
+
+fn text<'p>(props: &'p Props, name: &str) -> Option<&'p str> {
+    props.get(name).and_then(Value::as_str)
+}
+
+fn flag(props: &Props, name: &str) -> bool {
+    props.get(name).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn list<'p>(props: &'p Props, name: &str) -> &'p [Value] {
+    props.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn texts<'p>(props: &'p Props, name: &str) -> impl Iterator<Item = &'p str> {
+    list(props, name).iter().filter_map(Value::as_str)
+}
+
+fn bound(props: &Props, name: &str, exclusive: &str) -> Option<Bound> {
+    let value = props.get(name).and_then(Value::as_f64)?;
+    Some(Bound { value, exclusive: flag(props, exclusive) })
+}
+
+fn list_type(name: &str) -> Option<ListType> {
+    Some(match name {
+        "atomic" => ListType::Atomic,
+        "set" => ListType::Set,
+        "map" => ListType::Map,
+        _ => return None,
+    })
+}
+
+fn map_type(name: Option<&str>) -> MapType {
+    if name == Some("atomic") { MapType::Atomic } else { MapType::Granular }
+}
+
+#[cfg(test)]
+#[path = "compile_tests.rs"]
+mod tests;

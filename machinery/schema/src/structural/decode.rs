@@ -1,0 +1,202 @@
+//! Decoding of a custom resource: parsed, pruned, nulls dropped, metadata along its types, defaults set; in that order.
+
+use portico_machinery::Object;
+use portico_machinery::field::Path;
+use portico_machinery::gvk::{GroupVersion, GroupVersionKind};
+use serde_json::{Map, Value};
+
+use super::meta::{self, Embedded, Misfits};
+use super::read::{self, Body};
+use super::{CustomResource, default, nulls, prune};
+use crate::decode::{DecodeError, Decoded, Format, head, read_text};
+
+/// The struct that upstream reads `apiVersion` and `kind` into, as its errors print it.
+const META: &str =
+    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+/// The most bytes of a body that an error repeats.
+const MOST_REPEATED_BYTES: usize = 4 * 1024;
+
+impl CustomResource {
+    /// As [`Schema::decode`](crate::Schema::decode).
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub(crate) fn decode(
+        &self,
+        bytes: &[u8],
+        format: Format,
+        expected: &GroupVersionKind,
+    ) -> Result<Decoded, DecodeError> {
+        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected)
+    }
+
+    /// As [`Schema::decode_untagged`](crate::Schema::decode_untagged).
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub(crate) fn decode_untagged(&self, bytes: &[u8], format: Format) -> Result<Decoded, DecodeError> {
+        let body = parse(bytes, format, "object")?;
+        let map = match body.value {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let found = GroupVersionKind::default();
+        let (map, unknown) = self.typed(map, &found, "object")?;
+        Ok(decoded(map, body.duplicates, unknown))
+    }
+
+    /// As [`Schema::retype`](crate::Schema::retype).
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub(crate) fn retype(&self, object: Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
+        let shown = if object.kind().is_empty() { object.to_json() } else { Vec::new() };
+        let body = Body { value: object.into_node().0, ..Body::default() };
+        self.understand(body, &shown, expected)
+    }
+
+    fn understand(
+        &self,
+        body: Body,
+        bytes: &[u8],
+        expected: &GroupVersionKind,
+    ) -> Result<Decoded, DecodeError> {
+        let unrecognized = |error: String| DecodeError::Unrecognized {
+            expected: expected.kind.clone(),
+            error,
+            head: head(bytes),
+        };
+        let map = match body.value {
+            Value::Object(map) => map,
+            Value::Null => Map::new(),
+            other => {
+                let name = json_name(&other);
+                let error = format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go value of type {META}"
+                );
+                return Err(unrecognized(error));
+            }
+        };
+        let tag = Tag::read(&map).map_err(&unrecognized)?;
+        if tag.kind.is_empty() {
+            let start = &bytes[..bytes.len().min(MOST_REPEATED_BYTES)];
+            let shown = String::from_utf8_lossy(start);
+            return Err(unrecognized(format!("Object 'Kind' is missing in '{shown}'")));
+        }
+        let version: GroupVersion = tag
+            .api_version
+            .parse()
+            .map_err(|_| unrecognized(format!("unexpected GroupVersion string: {}", tag.api_version)))?;
+        let found = version.kind(&tag.kind);
+        if let Some(error) = body.error {
+            return Err(DecodeError::CannotBeHandled { found, expected: expected.kind.clone(), error });
+        }
+        if found.group_version() != expected.group_version() {
+            let expected = expected.group_version().to_string();
+            return Err(DecodeError::Version { found: tag.api_version, expected });
+        }
+        if found.kind != expected.kind {
+            let name = text(&map, "name");
+            return Err(DecodeError::Kind { found, expected: expected.kind.clone(), name });
+        }
+        let (map, unknown) = self.typed(map, &found, &expected.kind)?;
+        Ok(decoded(map, body.duplicates, unknown))
+    }
+
+    /// The object as its schema has it, and the paths of what was unknown.
+    fn typed(
+        &self,
+        mut map: Map<String, Value>,
+        found: &GroupVersionKind,
+        expected: &str,
+    ) -> Result<(Map<String, Value>, Vec<String>), DecodeError> {
+        let refuse = |error: String| DecodeError::CannotBeHandled {
+            found: found.clone(),
+            expected: expected.to_owned(),
+            error,
+        };
+        let mut unknown = Vec::new();
+        if let Some(metadata) = map.get_mut("metadata") {
+            let read = meta::read(self.object_meta(), metadata);
+            if let Some(error) = read.error {
+                return Err(refuse(error));
+            }
+            unknown.extend(read.unknown.iter().map(|path| format!("metadata.{path}")));
+            *metadata = Value::Object(read.map);
+        }
+        let root = self.schema().root();
+        unknown.extend(prune::object(&mut map, root, true).paths);
+        nulls::object(&mut map, root);
+        let mut embedded = Embedded::new(self.object_meta(), Misfits::Refuse);
+        embedded.fields(&mut map, root, &Path::root()).map_err(|error| refuse(error.to_string()))?;
+        embedded.unknown.sort_unstable();
+        unknown.append(&mut embedded.unknown);
+        default::object(&mut map, root);
+        Ok((map, unknown))
+    }
+}
+
+fn parse(bytes: &[u8], format: Format, expected: &str) -> Result<Body, DecodeError> {
+    if format == Format::Protobuf {
+        let error = "custom resources are not read from protobuf".to_owned();
+        return Err(DecodeError::Unrecognized { expected: expected.to_owned(), error, head: head(bytes) });
+    }
+    read_text(bytes, format, expected, read::body)
+}
+
+fn decoded(map: Map<String, Value>, mut strict: Vec<String>, unknown: Vec<String>) -> Decoded {
+    strict.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
+    Decoded { object: Object::from_map(map), strict }
+}
+
+/// What an object says it is.
+#[derive(Debug, Default)]
+struct Tag {
+    api_version: String,
+    kind: String,
+}
+
+impl Tag {
+    fn read(map: &Map<String, Value>) -> Result<Self, String> {
+        let mut tag = Self::default();
+        for (key, value) in map {
+            let slot = match key.as_str() {
+                "apiVersion" => &mut tag.api_version,
+                "kind" => &mut tag.kind,
+                _ => continue,
+            };
+            match value {
+                Value::String(text) => slot.clone_from(text),
+                Value::Null => {}
+                other => {
+                    let name = json_name(other);
+                    return Err(format!(
+                        "couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go struct field .{key} of type string"
+                    ));
+                }
+            }
+        }
+        Ok(tag)
+    }
+}
+
+fn text(map: &Map<String, Value>, name: &str) -> String {
+    let metadata = map.get("metadata").and_then(|metadata| metadata.get(name));
+    metadata.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn json_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! The builder of a tree: hands out one node for all places that say the same.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::model::{Additional, Bound, Checks, Node, Rule};
+use super::pattern::Pattern;
+
+/// Nodes, checks and texts that were made already.
+#[derive(Default)]
+pub(super) struct Interner {
+    nodes: HashMap<u64, Vec<Arc<Node>>>,
+    checks: HashMap<u64, Vec<Arc<Checks>>>,
+    texts: HashMap<Box<str>, Arc<str>>,
+    patterns: HashMap<Box<str>, Arc<Pattern>>,
+    count: usize,
+}
+
+impl Interner {
+    /// The one node that says this. What it refers to must have come from here, too.
+    pub(super) fn node(&mut self, node: Node) -> Arc<Node> {
+        let known = self.nodes.entry(fingerprint(&node)).or_default();
+        if let Some(same) = known.iter().find(|known| ***known == node) {
+            return same.clone();
+        }
+        self.count += 1;
+        known.push(Arc::new(node));
+        known[known.len() - 1].clone()
+    }
+
+    /// The one set of checks that says this; nothing for checks that say nothing.
+    pub(super) fn checks(&mut self, checks: Checks) -> Option<Arc<Checks>> {
+        if checks == Checks::default() {
+            return None;
+        }
+        let known = self.checks.entry(fingerprint_of_checks(&checks)).or_default();
+        if let Some(same) = known.iter().find(|known| ***known == checks) {
+            return Some(same.clone());
+        }
+        let made = Arc::new(checks);
+        known.push(made.clone());
+        Some(made)
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let made: Arc<str> = text.into();
+        self.texts.insert(text.into(), made.clone());
+        made
+    }
+
+    pub(super) fn pattern(&mut self, text: &str) -> Arc<Pattern> {
+        self.patterns.entry(text.into()).or_insert_with(|| Arc::new(Pattern::new(text))).clone()
+    }
+
+    /// How many distinct nodes there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// A hash of what a node says; nodes below count by their place in memory, as equal ones are the same one.
+fn fingerprint(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let h = &mut hasher;
+    (node.ty, node.nullable, node.int_or_string, node.preserve_unknown, node.embedded).hash(h);
+    node.default.hash(h);
+    for (name, below) in &node.properties {
+        name.hash(h);
+        place(below, h);
+    }
+    std::mem::discriminant(&node.additional).hash(h);
+    if let Additional::Schema(below) = &node.additional {
+        place(below, h);
+    }
+    node.items.iter().for_each(|below| place(below, h));
+    node.list_type.map(|ty| ty as u8).hash(h);
+    node.list_keys.hash(h);
+    (node.map_type as u8).hash(h);
+    node.checks.iter().for_each(|checks| (Arc::as_ptr(checks) as usize).hash(h));
+    node.rules.iter().for_each(|rule: &Rule| rule.hash(h));
+    hasher.finish()
+}
+
+fn place(node: &Arc<Node>, hasher: &mut DefaultHasher) {
+    (Arc::as_ptr(node) as usize).hash(hasher);
+}
+
+fn fingerprint_of_checks(checks: &Checks) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let h = &mut hasher;
+    checks.format.hash(h);
+    checks.enumeration.hash(h);
+    let bits = |bound: &Option<Bound>| bound.map(|b| (b.value.to_bits(), b.exclusive));
+    (bits(&checks.maximum), bits(&checks.minimum), checks.multiple_of.map(f64::to_bits)).hash(h);
+    (checks.max_length, checks.min_length, checks.max_items, checks.min_items).hash(h);
+    (checks.max_properties, checks.min_properties).hash(h);
+    checks.pattern.as_ref().map(|pattern| pattern.text()).hash(h);
+    checks.required.hash(h);
+    checks.branches().for_each(|branch| place(branch, h));
+    hasher.finish()
+}

@@ -1,0 +1,155 @@
+//! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: metadata follows the types of ObjectMeta,
+//! whatever the schema says of it.
+
+use portico_machinery::field::{Error, Path};
+use serde_json::{Map, Value};
+
+use super::model::Node;
+use super::printed;
+use crate::decode;
+use crate::normalise;
+use crate::schema::Typed;
+
+/// What reading metadata along its types found.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// Metadata as upstream prints it, keys sorted.
+    pub map: Map<String, Value>,
+    /// Unknown members, as paths below `metadata`.
+    pub unknown: Vec<String>,
+    /// The first member of a wrong type, in upstream's words.
+    pub error: Option<String>,
+}
+
+/// Reads metadata. Null holds nothing.
+pub(super) fn read(types: &Typed, value: &Value) -> Read {
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    let (decoded, error) = match decode::read_json(types, &sorted.to_string()) {
+        Ok(read) => read,
+        Err(error) => return Read { error: Some(error.0), ..Read::default() },
+    };
+    let mut object = decoded.object;
+    normalise::object(types, &mut object);
+    object.sort_keys();
+    let path = |text: String| text.strip_prefix("unknown field \"")?.strip_suffix('"').map(str::to_owned);
+    let unknown = decoded.strict.into_iter().filter_map(path).collect();
+    Read { map: std::mem::take(object.map_mut()), unknown, error }
+}
+
+/// Reads metadata member by member and leaves out what does not fit.
+pub(super) fn read_leniently(types: &Typed, value: &Value) -> Map<String, Value> {
+    let whole = read(types, value);
+    if whole.error.is_none() {
+        return whole.map;
+    }
+    let mut kept = Map::new();
+    for (key, member) in value.as_object().into_iter().flatten() {
+        let alone = read(types, &Value::Object(Map::from_iter([(key.clone(), member.clone())])));
+        if alone.error.is_none() {
+            kept.extend(alone.map);
+        }
+    }
+    kept.sort_keys();
+    kept
+}
+
+/// What is done with what does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misfits {
+    /// It is an error: a request says so.
+    Refuse,
+    /// It goes: what is stored stays readable.
+    Drop,
+}
+
+/// Brings the metadata of embedded resources to its types.
+#[derive(Debug)]
+pub(super) struct Embedded<'t> {
+    types: &'t Typed,
+    misfits: Misfits,
+    /// Unknown members, as whole paths.
+    pub unknown: Vec<String>,
+    /// Whether anything changed.
+    pub any: bool,
+}
+
+impl<'t> Embedded<'t> {
+    pub(super) fn new(types: &'t Typed, misfits: Misfits) -> Self {
+        Self { types, misfits, unknown: Vec::new(), any: false }
+    }
+
+    /// Walks the fields of an object. The metadata of the root is not an embedded resource's.
+    ///
+    /// # Errors
+    /// The first misfit, when misfits are refused.
+    pub(super) fn fields(
+        &mut self,
+        map: &mut Map<String, Value>,
+        node: &Node,
+        path: &Path,
+    ) -> Result<(), Error> {
+        for (key, value) in map.iter_mut() {
+            let named = node.property(key);
+            let Some(below) = named.or(node.additional.schema()).filter(|n| n.marks.embedded) else {
+                continue;
+            };
+            let path = if named.is_some() { path.child(key) } else { path.key(key) };
+            self.value(value, below, &path)?;
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, value: &mut Value, node: &Node, path: &Path) -> Result<(), Error> {
+        match (value, &node.items) {
+            (Value::Object(map), _) => {
+                if node.embedded {
+                    self.resource(map, path)?;
+                }
+                self.fields(map, node, path)
+            }
+            (Value::Array(list), Some(items)) => {
+                let mut places = list.iter_mut().enumerate();
+                places.try_for_each(|(at, item)| self.value(item, items, &path.index(at)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn resource(&mut self, map: &mut Map<String, Value>, path: &Path) -> Result<(), Error> {
+        for name in ["apiVersion", "kind"] {
+            match map.get(name) {
+                None | Some(Value::String(_)) => {}
+                Some(_) if self.misfits == Misfits::Drop => {
+                    map.shift_remove(name);
+                    self.any = true;
+                }
+                Some(other) => {
+                    let shown = printed::value(other);
+                    return Err(Error::invalid_printed(&path.child(name), &shown, "must be a string"));
+                }
+            }
+        }
+        let Some(metadata) = map.get_mut("metadata") else { return Ok(()) };
+        let read = match self.misfits {
+            Misfits::Refuse => {
+                let read = read(self.types, metadata);
+                if let Some(error) = read.error {
+                    let shown = printed::value(metadata);
+                    return Err(Error::invalid_printed(&path.child("metadata"), &shown, &error));
+                }
+                let prefix = path.child("metadata");
+                self.unknown.extend(read.unknown.iter().map(|below| format!("{prefix}.{below}")));
+                read.map
+            }
+            // What is no object is left to validation.
+            Misfits::Drop if !metadata.is_object() && !metadata.is_null() => return Ok(()),
+            Misfits::Drop => read_leniently(self.types, metadata),
+        };
+        if metadata.as_object() != Some(&read) {
+            *metadata = Value::Object(read);
+            self.any = true;
+        }
+        Ok(())
+    }
+}

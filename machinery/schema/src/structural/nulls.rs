@@ -1,0 +1,61 @@
+//! Nulls: those that are not allowed and stand for no default go from objects and maps. Lists keep theirs.
+
+use serde_json::{Map, Value};
+
+use super::model::Node;
+
+/// Drops them. Whether there were any.
+pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> bool {
+    let mut any = false;
+    map.retain(|key, value| {
+        let below = node.field(key);
+        let goes = value.is_null() && below.is_some_and(|below| below.drops_null());
+        any |= goes || below.is_some_and(|below| inside(value, below));
+        !goes
+    });
+    any
+}
+
+fn inside(value: &mut Value, node: &Node) -> bool {
+    match value {
+        Value::Object(map) => object(map, node),
+        Value::Array(list) => match &node.items {
+            Some(items) => list.iter_mut().fold(false, |any, item| inside(item, items) | any),
+            None => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::structural::Structural;
+
+    #[test]
+    fn nulls_go_where_they_are_neither_allowed_nor_defaulted() {
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "s": {"type": "string"},
+            "n": {"type": "string", "nullable": true},
+            "d": {"type": "string", "default": "x"},
+            "m": {"type": "object", "additionalProperties": {"type": "string"}},
+            "l": {"type": "array", "items": {"type": "object", "properties": {"s": {"type": "string"}}}},
+            "k": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }}))
+        .unwrap();
+        let rows = [
+            (json!({"s": null, "n": null, "d": null}), json!({"n": null, "d": null})),
+            (json!({"m": {"a": null, "b": "c"}}), json!({"m": {"b": "c"}})),
+            (json!({"l": [null, {"s": null}]}), json!({"l": [null, {}]})),
+            (json!({"k": {"x": null}}), json!({"k": {"x": null}})),
+        ];
+        for (before, after) in rows {
+            let mut map = before.as_object().unwrap().clone();
+            assert_eq!(object(&mut map, schema.root()), before != after, "{before}");
+            assert_eq!(Value::Object(map.clone()), after);
+            assert!(!object(&mut map, schema.root()));
+        }
+    }
+}

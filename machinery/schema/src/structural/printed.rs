@@ -1,0 +1,79 @@
+//! How errors print values: as Go does.
+
+use std::fmt;
+
+use portico_machinery::MOST_PRINTED_BYTES;
+use serde_json::Value;
+
+/// A value as a field error shows it: strings quoted, numbers bare, the rest as compact JSON. Of a long one the beginning.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => Float(float).to_string(),
+            _ => number.to_string(),
+        },
+        Value::String(text) => cut(format!("{:?}", text.get(..upto(text)).unwrap_or(text))),
+        other => json(other),
+    }
+}
+
+/// A value as compact JSON, keys sorted; of a long one the beginning.
+fn json(value: &Value) -> String {
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    let mut object = portico_machinery::Object::default();
+    object.put(&["v"], portico_machinery::Node(sorted));
+    object.at(&["v"]).printed()
+}
+
+/// How much of a text is looked at.
+fn upto(text: &str) -> usize {
+    text.floor_char_boundary(MOST_PRINTED_BYTES)
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MOST_PRINTED_BYTES {
+        text.truncate(text.floor_char_boundary(MOST_PRINTED_BYTES));
+        text.push_str("...");
+    }
+    text
+}
+
+/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Float(pub f64);
+
+impl fmt::Display for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:e}", self.0);
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or_default();
+        if self.0 == 0.0 || (-4..6).contains(&exponent) {
+            return write!(f, "{}", self.0);
+        }
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write!(f, "{digits}e{sign}{:02}", exponent.abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_print_as_go_prints_them() {
+        let rows = [
+            (Value::from(4.5), "4.5"),
+            (Value::from(1e21), "1e+21"),
+            (Value::from(1e-7), "1e-07"),
+            (Value::from(1_234_567.5), "1.2345675e+06"),
+            (Value::from(7), "7"),
+            (Value::from("a\"b"), r#""a\"b""#),
+            (Value::Null, "null"),
+            (serde_json::json!({"b": [1], "a": true}), r#"{"a":true,"b":[1]}"#),
+        ];
+        for (held, want) in rows {
+            assert_eq!(value(&held), want);
+        }
+    }
+}

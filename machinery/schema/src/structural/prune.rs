@@ -1,0 +1,121 @@
+//! Pruning: fields that the schema does not know go.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::model::{Additional, Node};
+use super::read::MAX_NAMED_BYTES;
+
+/// The fields that every object has, at the root and in embedded resources.
+const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Whether this is one of the fields that every object has.
+pub(super) fn is_meta(name: &str) -> bool {
+    META_FIELDS.contains(&name)
+}
+
+/// What went.
+#[derive(Debug, Default)]
+pub(super) struct Pruned {
+    /// Whether anything did.
+    pub any: bool,
+    /// The paths, sorted; when they are wanted.
+    pub paths: Vec<String>,
+}
+
+/// Prunes an object along the root of its schema. Its `apiVersion`, `kind` and `metadata` are left alone.
+pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> Pruned {
+    let mut walk = Walk { path: String::new(), named, bytes: 0, found: Pruned::default() };
+    walk.map(map, root, true, false);
+    walk.found.paths.sort_unstable();
+    walk.found
+}
+
+struct Walk {
+    path: String,
+    named: bool,
+    bytes: usize,
+    found: Pruned,
+}
+
+impl Walk {
+    /// A value that the schema says this of, or nothing. What is kept loses nothing itself, only what is specified in it
+    /// may: that is how the lists of a preserved place are walked.
+    fn value(&mut self, value: &mut Value, node: Option<&Node>, kept: bool) {
+        match (value, node) {
+            (Value::Object(map), Some(node)) => self.map(map, node, node.embedded, kept),
+            (Value::Object(map), None) if !kept => self.drop_fields(map, |_| false),
+            (Value::Array(list), node) => {
+                let kept = kept || node.is_some_and(|node| node.preserve_unknown);
+                self.list(list, node.and_then(|node| node.items.as_deref()), kept);
+            }
+            _ => {}
+        }
+    }
+
+    fn map(&mut self, map: &mut Map<String, Value>, node: &Node, is_object: bool, kept: bool) {
+        let always = |key: &str| is_object && is_meta(key);
+        if !kept && !node.preserve_unknown && node.additional == Additional::Absent {
+            self.drop_fields(map, |key| always(key) || node.property(key).is_some());
+        }
+        for (key, value) in map.iter_mut().filter(|(key, _)| !always(key)) {
+            let below = node.field(key).map(|below| &**below);
+            if below.is_none() && node.additional == Additional::Absent {
+                // Preserved: nothing is known of it.
+                continue;
+            }
+            let here = self.path.len();
+            if self.named && (value.is_object() || value.is_array()) {
+                self.push(key);
+            }
+            self.value(value, below, false);
+            self.path.truncate(here);
+        }
+    }
+
+    fn list(&mut self, list: &mut [Value], items: Option<&Node>, kept: bool) {
+        let here = self.path.len();
+        for (at, item) in list.iter_mut().enumerate() {
+            if self.named && (item.is_object() || item.is_array()) {
+                // Writing to a string cannot fail.
+                let _ = write!(self.path, "[{at}]");
+            }
+            self.value(item, items, kept);
+            self.path.truncate(here);
+        }
+    }
+
+    fn push(&mut self, key: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(key);
+    }
+
+    fn drop_fields(&mut self, map: &mut Map<String, Value>, stays: impl Fn(&str) -> bool) {
+        map.retain(|key, _| {
+            let stays = stays(key);
+            if !stays {
+                self.found.any = true;
+                self.record(key);
+            }
+            stays
+        });
+    }
+
+    fn record(&mut self, key: &str) {
+        if !self.named || self.bytes > MAX_NAMED_BYTES {
+            return;
+        }
+        let here = self.path.len();
+        self.push(key);
+        self.bytes += self.path.len();
+        self.found.paths.push(self.path.clone());
+        self.path.truncate(here);
+    }
+}
+
+#[cfg(test)]
+#[path = "prune_tests.rs"]
+mod tests;

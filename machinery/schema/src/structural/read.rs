@@ -1,0 +1,168 @@
+//! Reads the JSON of a custom resource, whatever it holds: duplicate fields are named, the last of them counts.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use crate::decode::{MAX_STRICT, MAX_STRUCTS, Reader, Start, SyntaxError, number_value};
+
+/// The most values that a body may hold: each costs dozens of times its bytes.
+const MAX_VALUES: usize = 500_000;
+
+/// The most bytes of paths that are named; what follows is dropped without a word.
+pub(super) const MAX_NAMED_BYTES: usize = 64 * 1024;
+
+/// What a body holds.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    /// Its only value.
+    pub value: Value,
+    /// `duplicate field "spec.x"`, in the order of the text, each once.
+    pub duplicates: Vec<String>,
+    /// The first number beyond the range of floats.
+    pub error: Option<String>,
+}
+
+/// Reads one value and nothing after it.
+pub(super) fn body(text: &str) -> Result<Body, SyntaxError> {
+    let mut walk = Walk {
+        reader: Reader::new(text),
+        body: Body::default(),
+        path: String::new(),
+        named: 0,
+        objects: 0,
+        values: 0,
+    };
+    let value = walk.value()?;
+    walk.reader.end()?;
+    Ok(Body { value, ..walk.body })
+}
+
+struct Walk<'t> {
+    reader: Reader<'t>,
+    body: Body,
+    path: String,
+    named: usize,
+    objects: usize,
+    values: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self) -> Result<Value, SyntaxError> {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(SyntaxError(format!("too many values: at most {MAX_VALUES} are accepted")));
+        }
+        Ok(match self.reader.start()? {
+            Start::Object => Value::Object(self.object()?),
+            Start::Array => Value::Array(self.array()?),
+            Start::String => Value::String(self.reader.string()?.into_owned()),
+            Start::Number => self.number()?,
+            Start::Bool => Value::Bool(self.reader.bool()?),
+            Start::Null => {
+                self.reader.null()?;
+                Value::Null
+            }
+        })
+    }
+
+    fn object(&mut self) -> Result<Map<String, Value>, SyntaxError> {
+        self.objects += 1;
+        if self.objects > MAX_STRUCTS {
+            return Err(SyntaxError(format!("too many objects: at most {MAX_STRUCTS} are accepted")));
+        }
+        self.reader.enter()?;
+        let mut map = Map::new();
+        let here = self.path.len();
+        while let Some(key) = self.reader.key(map.is_empty())? {
+            if here > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(&key);
+            let value = self.value()?;
+            if map.insert(key.into_owned(), value).is_some() {
+                self.duplicate();
+            }
+            self.path.truncate(here);
+        }
+        Ok(map)
+    }
+
+    fn array(&mut self) -> Result<Vec<Value>, SyntaxError> {
+        self.reader.enter()?;
+        let mut list = Vec::new();
+        let here = self.path.len();
+        while self.reader.element(list.is_empty())? {
+            // Writing to a string cannot fail.
+            let _ = write!(self.path, "[{}]", list.len());
+            list.push(self.value()?);
+            self.path.truncate(here);
+        }
+        Ok(list)
+    }
+
+    fn number(&mut self) -> Result<Value, SyntaxError> {
+        let text = self.reader.number()?;
+        let value = number_value(text).map(whole);
+        if value.is_none() && self.body.error.is_none() {
+            let error = format!("json: cannot unmarshal number {text} into Go value of type float64");
+            self.body.error = Some(error);
+        }
+        Ok(value.unwrap_or_default())
+    }
+
+    fn duplicate(&mut self) {
+        let text = format!("duplicate field {:?}", self.path);
+        let room = self.body.duplicates.len() < MAX_STRICT && self.named + text.len() <= MAX_NAMED_BYTES;
+        if room && !self.body.duplicates.contains(&text) {
+            self.named += text.len();
+            self.body.duplicates.push(text);
+        }
+    }
+}
+
+/// A number as it will be once upstream has written and read it: a fraction of nothing is gone.
+fn whole(value: Value) -> Value {
+    match value.as_f64() {
+        #[expect(clippy::cast_possible_truncation, reason = "only whole numbers within the range")]
+        Some(float) if value.is_f64() && float.fract() == 0.0 && float.abs() < 9.2e18 => {
+            Value::from(float as i64)
+        }
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_named_once_and_the_last_counts() {
+        let body = body(r#"{"s":{"a":1,"a":2,"l":[{"q":1,"q":2}],"a":3},"s":{"b":4}}"#).unwrap();
+        assert_eq!(
+            body.duplicates,
+            [r#"duplicate field "s.a""#, r#"duplicate field "s.l[0].q""#, r#"duplicate field "s""#]
+        );
+        assert_eq!(body.value, serde_json::json!({"s": {"b": 4}}));
+    }
+
+    #[test]
+    fn numbers_are_whole_where_nothing_is_lost() {
+        let body = body("[4.0, 4.5, 1e3, 1e20, 12345678901234567890]").unwrap();
+        assert_eq!(body.value.to_string(), "[4,4.5,1000,1e+20,1.2345678901234567e+19]");
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused() {
+        assert!(super::body(&"[".repeat(10_000)).is_err());
+        assert!(super::body(&format!("[{}0]", "0,".repeat(MAX_VALUES))).is_err());
+        assert!(super::body(&format!("[{}0]", "{},".repeat(MAX_STRUCTS + 1))).is_err());
+    }
+
+    #[test]
+    fn long_paths_are_not_named_without_end() {
+        let key = "k".repeat(MAX_NAMED_BYTES / 2);
+        let text = format!(r#"{{"{key}":{{"a":1,"a":1,"b":1,"b":1,"c":1,"c":1}}}}"#);
+        assert_eq!(body(&text).unwrap().duplicates.len(), 1);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a custom resource's schema does: the structural schema with the types of metadata beside it.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_machinery::field::{Error, Path};
+use serde_json::Value;
+
+use super::meta::{self, Embedded, Misfits};
+use super::{Structural, default, embedded, nulls, prune};
+use crate::model::FieldType;
+use crate::schema::Typed;
+
+/// The schema of one version of a custom resource, in force.
+#[derive(Debug)]
+pub struct CustomResource {
+    schema: Arc<Structural>,
+    object_meta: Typed,
+    /// The type of `metadata`, for walks over types.
+    meta_type: FieldType,
+}
+
+impl CustomResource {
+    pub(crate) fn new(schema: Arc<Structural>, object_meta: Typed) -> Self {
+        let meta_type = FieldType::Ref(object_meta.root_id());
+        Self { schema, object_meta, meta_type }
+    }
+
+    /// The compiled schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Structural> {
+        &self.schema
+    }
+
+    /// The types of `metadata`.
+    pub(crate) fn object_meta(&self) -> &Typed {
+        &self.object_meta
+    }
+
+    /// The type of `metadata` in its set.
+    pub(crate) fn meta_type(&self) -> &FieldType {
+        &self.meta_type
+    }
+
+    /// As [`Schema::default`](crate::Schema::default). Whether anything changed.
+    pub(crate) fn default(&self, object: &mut Object) -> bool {
+        default::object(object.map_mut(), self.schema.root())
+    }
+
+    /// As [`Schema::normalise`](crate::Schema::normalise).
+    pub(crate) fn normalise(&self, object: &mut Object) {
+        let map = object.map_mut();
+        if let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") {
+            let mut alone = Object::from_map(
+                std::mem::take(metadata).as_object_mut().map(std::mem::take).unwrap_or_default(),
+            );
+            crate::normalise::object(&self.object_meta, &mut alone);
+            *metadata = Value::Object(std::mem::take(alone.map_mut()));
+        }
+        object.sort_keys();
+    }
+
+    /// As [`Schema::settle`](crate::Schema::settle).
+    pub(crate) fn settle(&self, object: &mut Object) -> bool {
+        let (map, root) = (object.map_mut(), self.schema.root());
+        let mut any = prune::object(map, root, false).any;
+        any |= nulls::object(map, root);
+        any |= self.settle_metadata(map);
+        let mut embedded = Embedded::new(&self.object_meta, Misfits::Drop);
+        // What does not fit goes: there is nothing to refuse.
+        let walked = embedded.fields(map, root, &Path::root());
+        any |= embedded.any | walked.is_err();
+        any | default::object(map, root)
+    }
+
+    /// Metadata as its types read it, what does not fit left out; a generation of 0 is one that was never counted.
+    fn settle_metadata(&self, map: &mut serde_json::Map<String, Value>) -> bool {
+        let Some(metadata @ Value::Object(_)) = map.get_mut("metadata") else { return false };
+        let mut read = meta::read_leniently(&self.object_meta, metadata);
+        if read.get("generation").and_then(Value::as_i64).unwrap_or_default() == 0 {
+            read.insert("generation".to_owned(), 1.into());
+            read.sort_keys();
+        }
+        let any = metadata.as_object() != Some(&read);
+        if any {
+            *metadata = Value::Object(read);
+        }
+        any
+    }
+
+    /// What is wrong with `apiVersion` and `kind` of embedded resources. Not ratcheted.
+    #[must_use]
+    pub fn validate_embedded(&self, object: &Object) -> Vec<Error> {
+        embedded::validate(object.map(), self.schema.root())
+    }
+
+    /// Visits the metadata of embedded resources: each as an object that holds only `metadata`, with the path of the
+    /// resource. Upstream applies the rules of ObjectMeta: a path segment as name, which may be empty; any namespace.
+    pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Path, &Object)) {
+        embedded::metadata(object.map(), self.schema.root(), &mut visit);
+    }
+}
