@@ -5,6 +5,7 @@
 
 pub mod auto_register;
 pub mod availability;
+pub mod crd;
 pub mod expiry;
 pub mod flow_config;
 pub mod flow_status;

@@ -64,6 +64,17 @@ pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
     true
 }
 
+/// Takes a condition away. Whether it was there.
+pub fn remove(object: &mut Object, kind: &str) -> bool {
+    let before = all(object);
+    let after: Vec<&Condition> = before.iter().filter(|c| c.kind != kind).collect();
+    let was_there = after.len() < before.len();
+    if was_there {
+        object.set(&["status", "conditions"], after);
+    }
+    was_there
+}
+
 fn all(object: &Object) -> Vec<Condition> {
     object.decode::<Option<Vec<Condition>>>(&["status", "conditions"]).ok().flatten().unwrap_or_default()
 }
@@ -94,5 +105,7 @@ mod tests {
         assert!(set(&mut object, condition("True", "B"), at(late)));
         assert_eq!(get(&object, "Available").unwrap().last_transition_time.as_deref(), Some(late));
         assert!(is_true(&object, "Available") && !is_true(&object, "Other"));
+        assert!(!remove(&mut object, "Other") && remove(&mut object, "Available"));
+        assert_eq!(get(&object, "Available"), None);
     }
 }

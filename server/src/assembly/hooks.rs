@@ -1,5 +1,7 @@
 //! The rooms behind the services, and the post-start hooks that start them, under upstream's names.
 
+mod definitions;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -35,6 +37,7 @@ use crate::grpc::config::Sources;
 use crate::grpc::config::board::Board;
 use crate::grpc::config::facades::Facades;
 use crate::settings::ServerSettings;
+use definitions::Definitions;
 
 /// Everything that the services stand on besides registry and store.
 pub(super) struct Rooms {
@@ -43,6 +46,7 @@ pub(super) struct Rooms {
     pub(super) facades: Facades,
     judge: Judge,
     auto_register: AutoRegister,
+    definitions: Definitions,
     informers: Informers,
     policy: PolicyFeed,
     served: ServedHere,
@@ -77,6 +81,7 @@ impl Rooms {
         let prober = backends.prober(ProbeSettings::default());
         let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
+        let definitions = Definitions::new(kinds, &auto_register, &process.metrics);
         let board = Board::default();
         let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
         let served = ServedHere::new(kinds, &backends);
@@ -88,6 +93,7 @@ impl Rooms {
             facades,
             judge,
             auto_register,
+            definitions,
             informers,
             policy: PolicyFeed::new(),
             served,
@@ -96,6 +102,7 @@ impl Rooms {
             ready: Signal::new("ServerReady"),
         };
         rooms.add_hooks(registry, hooks)?;
+        rooms.definitions.add_hooks(registry, hooks)?;
         rooms.served.add_hooks(&rooms.routes, &rooms.board, hooks)?;
         backends.tell_losses(&rooms.judge);
         backends.add_hook(prober, &rooms.judge, hooks)?;
@@ -132,8 +139,9 @@ impl Rooms {
             },
         )?;
         let (r, auto_register) = (registry.clone(), self.auto_register.clone());
+        let registered = self.definitions.registered();
         hooks.add_post_start("kube-apiserver-autoregistration", move |cx: HookContext| async move {
-            auto_register.run(r, None, cx.tasks.clone()).await;
+            auto_register.run(r, registered, cx.tasks.clone()).await;
             Ok(())
         })?;
         let synced = self.informers.synced();

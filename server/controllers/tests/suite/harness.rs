@@ -9,8 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use portico_auth::authz::AlwaysAllow;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
+use portico_controllers::crd::CustomResources;
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::informers::Informers;
+use portico_controllers::log::Listening;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
 use portico_kit::dial::{Connector, ConnectorOptions};
@@ -18,11 +20,12 @@ use portico_kit::fetch::Fetcher;
 use portico_kit::pki::{Authority, Profile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
+use portico_kit::workqueue::QueueMetrics;
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::resolve::Readings;
 use portico_machinery::route::Route;
 use portico_machinery::{GroupResource, GroupVersion, Object};
-use portico_registry::{Context, CreateOptions, DeleteOptions, KindIndexer, Registry, Settings};
+use portico_registry::{Context, CreateOptions, DeleteOptions, KindIndexer, ObjectRef, Registry, Settings};
 use portico_routes::{Installed, Routes};
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
@@ -76,7 +79,13 @@ impl House {
             mode: Mode::OnStart,
         });
         let auto_register = AutoRegister::new(&informers, desired, &metrics);
-        tasks.spawn("autoregister", auto_register.clone().run(registry.clone(), None, tasks.clone()));
+        let custom = CustomResources::new(auto_register.clone(), &QueueMetrics::new(&metrics));
+        let registered = Some(custom.synced());
+        tasks.spawn("autoregister", auto_register.clone().run(registry.clone(), registered, tasks.clone()));
+        custom.run_workers(&registry, &tasks);
+        let listening = Listening::new(vec![Arc::new(custom.finalizer())]);
+        tasks.spawn("listening", listening.run(registry.clone(), tasks.clone()));
+        tasks.spawn_critical("definitions", custom.run_informer(registry.clone(), tasks.clone()));
         tasks.spawn_critical("informers", informers.run(registry.clone(), tasks.clone()));
         let namespaces = SystemNamespaces::new();
         tasks.spawn("namespaces", namespaces.clone().run(registry.clone(), tasks.clone()));
@@ -101,20 +110,34 @@ impl House {
         self.registry.get(resource, namespace, name).await.unwrap().object().clone()
     }
 
-    /// Waits until an APIService's condition says this.
-    pub async fn until(&self, name: &str, want: &str) -> Object {
+    /// The object, if it is there.
+    pub async fn find(&self, resource: &GroupResource, name: &str) -> Option<Object> {
+        let at = ObjectRef { resource: resource.clone(), namespace: String::new(), name: name.to_owned() };
+        self.registry.peek(&at).await.unwrap().map(|stored| stored.object().clone())
+    }
+
+    /// Waits until an object of cluster scope, or its absence, is as wanted.
+    pub async fn until_so<T>(
+        &self,
+        resource: &GroupResource,
+        name: &str,
+        is: impl Fn(Option<Object>) -> Option<T>,
+    ) -> T {
         let wait = async {
             loop {
-                let object = self.get(&super::groups(), "", name).await;
-                if super::reason(&object) == want {
-                    return object;
+                if let Some(so) = is(self.find(resource, name).await) {
+                    return so;
                 }
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), wait)
-            .await
-            .unwrap_or_else(|_| panic!("{name} never became {want}"))
+        let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+        waited.unwrap_or_else(|_| panic!("{name} never became so"))
+    }
+
+    /// Waits until an APIService's condition says this.
+    pub async fn until(&self, name: &str, want: &str) -> Object {
+        self.until_so(&super::groups(), name, |object| object.filter(|o| super::reason(o) == want)).await
     }
 
     /// Waits until a route is so.

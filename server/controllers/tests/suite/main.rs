@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod definitions;
 mod harness;
 mod services;
 

@@ -1,0 +1,42 @@
+//! Whether the Kubernetes project has approved a definition in one of its groups (condition
+//! KubernetesAPIApprovalPolicyConformant). Nothing hangs on it.
+
+use portico_registry::condition::Condition;
+use portico_registry::definition::Approval;
+
+use super::APPROVED;
+use super::definition::{Definition, condition};
+
+/// What is to be said; nothing for groups that need no approval, or when it is said already.
+#[must_use]
+pub fn judge(definition: &Definition) -> Option<Condition> {
+    let annotation = definition.approval.as_deref()?;
+    let approval = Approval::of(annotation);
+    let (status, reason) = match approval {
+        Approval::Approved => ("True", "ApprovedAnnotation"),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation"),
+        Approval::Missing => ("False", "MissingAnnotation"),
+        Approval::Invalid => ("False", "InvalidAnnotation"),
+    };
+    let told = condition(APPROVED, status, reason, approval.message(annotation));
+    (!definition.says(&told)).then_some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_protected_groups_are_told_and_only_once() {
+        let mut definition = Definition::default();
+        assert_eq!(judge(&definition), None);
+        definition.approval = Some("unapproved, testing only".into());
+        let told = judge(&definition).unwrap();
+        assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "UnapprovedAnnotation"));
+        assert_eq!(told.message, "not approved: \"unapproved, testing only\"");
+        definition.conditions.push(told);
+        assert_eq!(judge(&definition), None);
+        definition.approval = Some("https://example.com/1".into());
+        assert_eq!(judge(&definition).unwrap().message, "approved in https://example.com/1");
+    }
+}

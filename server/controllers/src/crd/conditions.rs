@@ -1,0 +1,71 @@
+//! Writes what the judges say. Definitions are written side by side and share the store's commits; the names that one is
+//! about to get are taken while that is being written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{Reconciled, run_workers as work};
+use portico_machinery::{Reason, Status};
+use portico_registry::{Context, Registry, Stored};
+
+use super::definition::Definition;
+use super::index::Name;
+use super::{CustomResources, context, definitions};
+
+/// How many definitions are written at a time: writes that are under way together share one commit.
+const WORKERS: usize = 64;
+
+/// Starts the workers.
+pub(super) fn run_workers(of: &CustomResources, registry: &Registry, tasks: &TaskSet) {
+    let writer = Writer { of: of.clone(), registry: registry.clone(), context: Arc::new(context()) };
+    work(tasks, "crd-conditions", WORKERS, of.inner.judging.clone(), move |name| {
+        let writer = writer.clone();
+        async move { writer.reconcile(&name).await }
+    });
+}
+
+#[derive(Clone)]
+struct Writer {
+    of: CustomResources,
+    registry: Registry,
+    context: Arc<Context>,
+}
+
+impl Writer {
+    /// Writes until the status is right: what follows from one write does not wait for its event.
+    async fn reconcile(&self, name: &Name) -> Result<Reconciled, Box<Status>> {
+        let mut stored = match self.registry.get(&definitions(), "", name).await {
+            Err(status) if status.reason() == Reason::NotFound => return Ok(Reconciled::Done),
+            read => read?,
+        };
+        loop {
+            let definition = self.read(name, &stored);
+            let Some(verdict) = self.of.inner.index.lock().judge(name, &definition) else {
+                return Ok(Reconciled::Done);
+            };
+            let mut object = stored.object().clone();
+            verdict.apply(&mut object, Timestamp::now());
+            let written = self.registry.update_status(&self.context, &definitions(), object).await;
+            let now = written.as_ref().ok().map(|w| (self.read(name, &w.stored), w.stored.revision()));
+            let mut index = self.of.inner.index.lock();
+            self.of.act(index.written(name, now));
+            match written {
+                // A write that changes nothing does not get better by being made again.
+                Ok(written) if written.stored.revision() == stored.revision() => return Ok(Reconciled::Done),
+                Ok(written) => stored = written.stored,
+                Err(status) if status.reason() == Reason::NotFound => return Ok(Reconciled::Done),
+                Err(status) if status.reason() == Reason::Conflict => {
+                    return Ok(Reconciled::Again(Duration::ZERO));
+                }
+                Err(status) => return Err(status),
+            }
+        }
+    }
+
+    fn read(&self, name: &Name, stored: &Stored) -> Definition {
+        let known = self.of.inner.index.lock().get(name).cloned();
+        Definition::read(stored.object(), known.as_deref())
+    }
+}

@@ -1,0 +1,56 @@
+//! When a definition is established: once its names are accepted, unless nobody could trust its webhook (condition
+//! Established).
+//!
+//! Upstream waits here when there are several servers, for the slowest of their caches. Here a write is everywhere when it
+//! is acknowledged.
+
+use portico_registry::condition::Condition;
+
+use super::definition::{Definition, condition};
+use super::{ESTABLISHED, NAMES_ACCEPTED};
+
+/// What is to be said; nothing when it is said already, or when it is too early.
+#[must_use]
+pub fn judge(definition: &Definition) -> Option<Condition> {
+    if !definition.is(NAMES_ACCEPTED) || definition.is(ESTABLISHED) {
+        return None;
+    }
+    let told = if definition.has_sound_ca_bundle {
+        condition(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
+    } else {
+        condition(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+    };
+    (!definition.says(&told)).then_some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(names_accepted: &str, established: &str, has_sound_ca_bundle: bool) -> Option<String> {
+        let conditions = vec![
+            condition(NAMES_ACCEPTED, names_accepted, "R", "m"),
+            condition(ESTABLISHED, established, "Installing", "m"),
+        ];
+        let definition = Definition { conditions, has_sound_ca_bundle, ..Definition::default() };
+        judge(&definition).map(|told| format!("{} {}", told.status, told.reason))
+    }
+
+    #[test]
+    fn accepted_names_establish_once_and_for_all() {
+        assert_eq!(judged("True", "False", true).as_deref(), Some("True InitialNamesAccepted"));
+        assert_eq!(judged("True", "True", true), None);
+        assert_eq!(judged("True", "True", false), None);
+        assert_eq!(judged("False", "False", true), None);
+        assert_eq!(judge(&Definition { has_sound_ca_bundle: true, ..Definition::default() }), None);
+    }
+
+    #[test]
+    fn a_bundle_that_nobody_can_read_is_told_once() {
+        assert_eq!(judged("True", "False", false).as_deref(), Some("False InvalidCABundle"));
+        let names = condition(NAMES_ACCEPTED, "True", "R", "m");
+        let mut definition = Definition { conditions: vec![names], ..Definition::default() };
+        definition.conditions.push(judge(&definition).unwrap());
+        assert_eq!(judge(&definition), None);
+    }
+}

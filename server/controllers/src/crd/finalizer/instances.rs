@@ -1,0 +1,88 @@
+//! Instances of a definition: through the registry, so that their own finalizers and owners' rules hold.
+
+use std::collections::BTreeSet;
+
+use portico_machinery::{GroupResource, Reason, Status};
+use portico_registry::condition::Condition;
+use portico_registry::{DeleteOptions, ListOptions, Registry};
+
+use super::decide::{CHECK, FAILED, terminating};
+
+/// What is in the way, in upstream's words.
+#[derive(Debug)]
+pub(super) struct Failure {
+    reason: &'static str,
+    message: String,
+}
+
+impl Failure {
+    fn of_list(status: &Status) -> Self {
+        Self { reason: FAILED, message: format!("could not list instances: {}", status.message) }
+    }
+
+    fn of_deletes(errors: &BTreeSet<String>) -> Self {
+        let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
+        let errors = match errors.as_slice() {
+            [one] => (*one).to_owned(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        Self { reason: FAILED, message: format!("could not issue all deletes: {errors}") }
+    }
+
+    /// It was waited long enough.
+    pub(super) fn still_there() -> Self {
+        let message = "could not confirm zero CustomResources remaining: context deadline exceeded";
+        Self { reason: CHECK, message: message.to_owned() }
+    }
+
+    /// What the definition is told.
+    pub(super) fn condition(&self) -> Condition {
+        terminating("True", self.reason, &*self.message)
+    }
+
+    /// What the log is told.
+    pub(super) fn status(self) -> Box<Status> {
+        Box::new(Status::internal(self.message))
+    }
+}
+
+/// Deletes all, namespace by namespace, so that one in which that fails does not keep the others. Whether none is left.
+pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
+    let all = match registry.list(resource, "", &ListOptions::default()).await {
+        Ok(listed) => listed.items,
+        Err(status) if status.reason() == Reason::NotFound => {
+            return nothing_is_stored(registry, resource).await;
+        }
+        Err(status) => return Err(Failure::of_list(&status)),
+    };
+    let namespaces: BTreeSet<&str> = all.iter().map(|instance| instance.namespace()).collect();
+    let (everything, options) = (ListOptions::default(), DeleteOptions::default());
+    let mut errors = BTreeSet::new();
+    for namespace in namespaces {
+        let deleted = registry.delete_collection(resource, namespace, &everything, &options).await;
+        errors.extend(deleted.err().map(|status| status.message));
+    }
+    if !errors.is_empty() {
+        return Err(Failure::of_deletes(&errors));
+    }
+    are_gone(registry, resource).await
+}
+
+/// Whether none is left.
+pub(super) async fn are_gone(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
+    let one = ListOptions { limit: 1, ..ListOptions::default() };
+    match registry.list(resource, "", &one).await {
+        Ok(listed) => Ok(listed.items.is_empty()),
+        Err(status) if status.reason() == Reason::NotFound => nothing_is_stored(registry, resource).await,
+        Err(status) => Err(Failure::of_list(&status)),
+    }
+}
+
+/// A resource that nobody serves has no door: the store is asked whether there is something behind it.
+async fn nothing_is_stored(registry: &Registry, resource: &GroupResource) -> Result<bool, Failure> {
+    let counts = registry.object_counts().await.map_err(|status| Failure::of_list(&status))?;
+    if counts.iter().all(|(stored, _)| stored != resource) {
+        return Ok(true);
+    }
+    Err(Failure::of_list(&Status::internal(format!("{resource} is not served"))))
+}

@@ -1,0 +1,205 @@
+//! The definitions that there are, by group: which names are in use, who waits for one, and which versions are served.
+//!
+//! A change costs what it touches: no definition looks at all others.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use portico_machinery::GroupVersion;
+
+use super::definition::{Definition, Names};
+use super::naming::InUse;
+use super::verdict::{self, Verdict};
+
+/// A definition's name.
+pub type Name = Arc<str>;
+
+/// What a change asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// Definitions whose status is to be judged.
+    pub judge: Vec<Name>,
+    /// Definitions whose instances are to go.
+    pub finalize: Vec<Name>,
+    /// Group versions that are served from now on.
+    pub appeared: Vec<GroupVersion>,
+    /// Group versions that nobody serves any more.
+    pub vanished: Vec<GroupVersion>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub struct Index {
+    definitions: HashMap<Name, Entry>,
+    groups: HashMap<String, Group>,
+}
+
+struct Entry {
+    definition: Arc<Definition>,
+    revision: i64,
+    /// Names that are being written as accepted: nobody else gets them meanwhile.
+    claimed: Option<Names>,
+}
+
+#[derive(Default)]
+struct Group {
+    members: usize,
+    in_use: InUse,
+    /// Those who do not have the names that they ask for.
+    wanting: BTreeSet<Name>,
+    /// How many definitions serve each version.
+    served: HashMap<String, usize>,
+}
+
+impl Index {
+    /// What is known of a definition.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Definition>> {
+        self.definitions.get(name).map(|entry| &entry.definition)
+    }
+
+    /// The names of all definitions.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.definitions.keys()
+    }
+
+    /// A definition is so as of a revision. What is older than what is known is passed over.
+    pub fn put(&mut self, name: &Name, definition: Definition, revision: i64) -> Effects {
+        let before = self.definitions.get(name);
+        if before.is_some_and(|entry| entry.revision >= revision) {
+            return Effects::default();
+        }
+        // Made anew between two looks: what the old one had goes first.
+        let mut effects = match before {
+            Some(entry) if entry.definition.uid != definition.uid => self.remove(name),
+            _ => Effects::default(),
+        };
+        let definition = Arc::new(definition);
+        let entry = Entry { definition: Arc::clone(&definition), revision, claimed: None };
+        let before = self.definitions.insert(Arc::clone(name), entry);
+        let group = self.groups.entry(definition.group.clone()).or_default();
+        group.join(name, &definition, &mut effects);
+        let is_new = before.as_ref().is_none_or(|before| before.definition != definition);
+        if let Some(before) = before {
+            group.leave(&before.definition, &mut effects);
+            self.free(name, &definition.group, &before.definition.accepted, &mut effects);
+            if let Some(entry) = self.definitions.get_mut(name) {
+                entry.claimed = before.claimed;
+            }
+        }
+        if is_new && definition.is_finalizing {
+            effects.finalize.push(Arc::clone(name));
+        }
+        if self.verdict(&definition).is_some() {
+            effects.judge.push(Arc::clone(name));
+        }
+        effects
+    }
+
+    /// A definition is gone.
+    pub fn remove(&mut self, name: &str) -> Effects {
+        let mut effects = Effects::default();
+        let Some((name, entry)) = self.definitions.remove_entry(name) else { return effects };
+        let definition = entry.definition;
+        let Some(group) = self.groups.get_mut(&definition.group) else { return effects };
+        group.leave(&definition, &mut effects);
+        group.wanting.remove(&name);
+        let claimed = entry.claimed.unwrap_or_default();
+        group.in_use.release(&claimed);
+        if group.members == 0 {
+            self.groups.remove(&definition.group);
+            return effects;
+        }
+        for names in [&definition.accepted, &claimed] {
+            self.free(&name, &definition.group, names, &mut effects);
+        }
+        effects
+    }
+
+    /// What is to be written of a definition, which need not be the one that is known. The names that it gets are its own
+    /// from now on, until [`Index::written`].
+    pub fn judge(&mut self, name: &str, definition: &Definition) -> Option<Verdict> {
+        let verdict = self.verdict(definition)?;
+        if let (Some(accepted), Some(entry)) = (&verdict.accepted, self.definitions.get_mut(name))
+            && let Some(group) = self.groups.get_mut(&definition.group)
+        {
+            group.in_use.take(accepted);
+            if let Some(before) = entry.claimed.replace(accepted.clone()) {
+                group.in_use.release(&before);
+            }
+        }
+        Some(verdict)
+    }
+
+    /// What was judged has been written: the definition is so now. Or it has not, and others may have the names.
+    pub fn written(&mut self, name: &Name, now: Option<(Definition, i64)>) -> Effects {
+        let known = self.definitions.get(name).map(|entry| entry.definition.uid.clone());
+        let mut effects = match (known, now) {
+            (Some(uid), Some((definition, revision))) if uid == definition.uid => {
+                self.put(name, definition, revision)
+            }
+            _ => Effects::default(),
+        };
+        if let Some(entry) = self.definitions.get_mut(name)
+            && let Some(claimed) = entry.claimed.take()
+            && let Some(group) = self.groups.get_mut(&entry.definition.group)
+        {
+            group.in_use.release(&claimed);
+            let group = entry.definition.group.clone();
+            self.free(name, &group, &claimed, &mut effects);
+        }
+        effects
+    }
+
+    fn verdict(&self, definition: &Definition) -> Option<Verdict> {
+        match self.groups.get(&definition.group) {
+            Some(group) => verdict::judge(definition, &group.in_use),
+            None => verdict::judge(definition, &InUse::default()),
+        }
+    }
+
+    /// Whoever waits for a name of these that nobody has any more is judged again.
+    fn free(&self, name: &str, group: &str, names: &Names, effects: &mut Effects) {
+        let Some(group) = self.groups.get(group).filter(|group| group.in_use.frees_any(names)) else {
+            return;
+        };
+        let waiting = group.wanting.iter().filter(|other| &***other != name);
+        let gets_some = |other: &&Name| self.get(other).is_some_and(|d| self.verdict(d).is_some());
+        effects.judge.extend(waiting.filter(gets_some).cloned());
+    }
+}
+
+impl Group {
+    fn join(&mut self, name: &Name, definition: &Definition, effects: &mut Effects) {
+        self.members += 1;
+        self.in_use.take(&definition.accepted);
+        match definition.names == definition.accepted {
+            true => drop(self.wanting.remove(name)),
+            false => drop(self.wanting.insert(Arc::clone(name))),
+        }
+        for version in definition.served() {
+            let count = self.served.entry(version.to_owned()).or_default();
+            *count += 1;
+            if *count == 1 {
+                effects.appeared.push(GroupVersion::new(&definition.group, version));
+            }
+        }
+    }
+
+    fn leave(&mut self, definition: &Definition, effects: &mut Effects) {
+        self.members -= 1;
+        self.in_use.release(&definition.accepted);
+        for version in definition.served() {
+            let Some(count) = self.served.get_mut(version) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.served.remove(version);
+                effects.vanished.push(GroupVersion::new(&definition.group, version));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "index_tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+//! Which of the names that a definition asks for it gets: a group has each resource name once, and each kind (conditions
+//! NamesAccepted and Established).
+//!
+//! Names are taken by being accepted, not by being asked for; built-in kinds are not asked.
+
+use std::collections::HashMap;
+
+use portico_registry::condition::Condition;
+
+use super::definition::{Definition, Names, condition};
+use super::{ESTABLISHED, NAMES_ACCEPTED};
+
+/// The names that a group's definitions have, and how many have each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InUse {
+    resources: HashMap<Box<str>, usize>,
+    kinds: HashMap<Box<str>, usize>,
+}
+
+impl InUse {
+    /// Somebody has these.
+    pub fn take(&mut self, names: &Names) {
+        names.resources().for_each(|name| *self.resources.entry(name.into()).or_default() += 1);
+        names.kinds().for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
+    }
+
+    /// Somebody has them no longer.
+    pub fn release(&mut self, names: &Names) {
+        names.resources().for_each(|name| drop_one(&mut self.resources, name));
+        names.kinds().for_each(|name| drop_one(&mut self.kinds, name));
+    }
+
+    /// Whether nobody has one of these.
+    #[must_use]
+    pub fn frees_any(&self, names: &Names) -> bool {
+        names.resources().any(|name| !self.resources.contains_key(name))
+            || names.kinds().any(|name| !self.kinds.contains_key(name))
+    }
+}
+
+fn drop_one(counts: &mut HashMap<Box<str>, usize>, name: &str) {
+    if let Some(count) = counts.get_mut(name) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(name);
+        }
+    }
+}
+
+/// What a definition comes to have, and what is said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// `status.acceptedNames`: as many as can be had.
+    pub accepted: Names,
+    /// NamesAccepted, then Established.
+    pub conditions: [Condition; 2],
+}
+
+/// Judges a definition whose names are not all accepted; nothing when nothing changes. `in_use` counts what it has itself.
+#[must_use]
+pub fn judge(definition: &Definition, in_use: &InUse) -> Option<Named> {
+    // Upstream's rule: who has asked for what it has by now keeps what was said before.
+    if definition.names == definition.accepted {
+        return None;
+    }
+    let (accepted, names_accepted) = accept(definition, in_use);
+    if accepted == definition.accepted && definition.says(&names_accepted) {
+        return None;
+    }
+    let established = established(definition, &names_accepted);
+    Some(Named { accepted, conditions: [names_accepted, established] })
+}
+
+/// Why names are not accepted: a word, and a sentence.
+type Conflict = (&'static str, String);
+
+/// Of several conflicts the last is told.
+fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
+    let (wanted, has) = (&definition.names, &definition.accepted);
+    let mut accepted = Names { categories: wanted.categories.clone(), ..has.clone() };
+    let resources = [
+        (&wanted.plural, &mut accepted.plural, &in_use.resources, "PluralConflict"),
+        (&wanted.singular, &mut accepted.singular, &in_use.resources, "SingularConflict"),
+    ];
+    let resources =
+        resources.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
+    let mut conflict = resources.last();
+    match short_names(wanted, has, in_use) {
+        None => accepted.short_names.clone_from(&wanted.short_names),
+        refused => conflict = refused,
+    }
+    let kinds = [
+        (&wanted.kind, &mut accepted.kind, &in_use.kinds, "KindConflict"),
+        (&wanted.list_kind, &mut accepted.list_kind, &in_use.kinds, "ListKindConflict"),
+    ];
+    let kinds = kinds.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
+    let told = match kinds.last().or(conflict) {
+        Some((reason, message)) => condition(NAMES_ACCEPTED, "False", reason, message),
+        None => condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found"),
+    };
+    (accepted, told)
+}
+
+/// Gives a name to who has it or is the first to ask, or says why not.
+fn grant(
+    wanted: &String,
+    has: &mut String,
+    pool: &HashMap<Box<str>, usize>,
+    reason: &'static str,
+) -> Option<Conflict> {
+    if wanted != has && pool.contains_key(wanted.as_str()) {
+        return Some((reason, already_in_use(wanted)));
+    }
+    has.clone_from(wanted);
+    None
+}
+
+/// All of them or none: why not, when others have some.
+fn short_names(wanted: &Names, has: &Names, in_use: &InUse) -> Option<Conflict> {
+    let mut taken: Vec<String> = Vec::new();
+    for name in wanted.short_names.iter().filter(|name| !has.short_names.contains(name)) {
+        let message = already_in_use(name);
+        if in_use.resources.contains_key(name.as_str()) && !taken.contains(&message) {
+            taken.push(message);
+        }
+    }
+    let message = match taken.as_slice() {
+        [] => return None,
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    };
+    Some(("ShortNamesConflict", message))
+}
+
+fn already_in_use(name: &str) -> String {
+    format!("{name:?} is already in use")
+}
+
+/// What has been established stays so; the rest begins to be once its names are accepted.
+fn established(definition: &Definition, names_accepted: &Condition) -> Condition {
+    if !definition.is(ESTABLISHED) && names_accepted.status == "True" {
+        return condition(ESTABLISHED, "False", "Installing", "the initial names have been accepted");
+    }
+    let not_accepted = || condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted");
+    definition.condition(ESTABLISHED).cloned().unwrap_or_else(not_accepted)
+}
+
+#[cfg(test)]
+#[path = "naming_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! What is to be written of a definition's status: what all judges say, in one write.
+
+use jiff::Timestamp;
+use portico_machinery::Object;
+use portico_registry::condition::{self, Condition};
+
+use super::definition::{Definition, Names};
+use super::naming::InUse;
+use super::non_structural::Change;
+use super::{NON_STRUCTURAL, approval, establishing, naming, non_structural};
+
+/// What is to be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// `status.acceptedNames`, when they change.
+    pub accepted: Option<Names>,
+    /// Conditions to set, in this order.
+    pub told: Vec<Condition>,
+    /// Whether NonStructuralSchema is to go.
+    pub is_structural_again: bool,
+}
+
+/// Judges a definition; nothing when its status is right. Pure.
+#[must_use]
+pub fn judge(definition: &Definition, in_use: &InUse) -> Option<Verdict> {
+    let mut verdict = Verdict::default();
+    match naming::judge(definition, in_use) {
+        Some(named) => {
+            verdict.accepted = Some(named.accepted);
+            verdict.told.extend(named.conditions);
+        }
+        // In a write of its own: whoever watches sees it installing first.
+        None => verdict.told.extend(establishing::judge(definition)),
+    }
+    verdict.told.extend(approval::judge(definition));
+    match non_structural::judge(definition) {
+        Some(Change::Set(told)) => verdict.told.push(told),
+        Some(Change::Remove) => verdict.is_structural_again = true,
+        None => {}
+    }
+    (verdict != Verdict::default()).then_some(verdict)
+}
+
+impl Verdict {
+    /// Says it in the object's status.
+    pub fn apply(self, object: &mut Object, now: Timestamp) {
+        if let Some(accepted) = self.accepted {
+            object.set(&["status", "acceptedNames"], accepted);
+        }
+        for told in self.told {
+            condition::set(object, told, now);
+        }
+        if self.is_structural_again {
+            condition::remove(object, NON_STRUCTURAL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The conditions after each write, until nothing more is to be written.
+    fn writes(object: &mut Object) -> Vec<Vec<String>> {
+        let mut writes = Vec::new();
+        while let Some(verdict) = judge(&Definition::read(object, None), &InUse::default()) {
+            verdict.apply(object, Timestamp::UNIX_EPOCH);
+            let conditions = object.at(&["status", "conditions"]);
+            let told = |c: portico_machinery::object::Cursor<'_>| {
+                format!("{}={}/{}", c.field("type").str(), c.field("status").str(), c.field("reason").str())
+            };
+            writes.push(conditions.items().map(told).collect());
+        }
+        writes
+    }
+
+    fn definition(group: &str, more: &str) -> Object {
+        let names = r#""plural":"bolts","singular":"bolt","kind":"Bolt","listKind":"BoltList""#;
+        let spec = format!(r#"{{"group":"{group}","names":{{{names}}}{more}}}"#);
+        Object::from_json(format!(r#"{{"metadata":{{"uid":"u","generation":1}},"spec":{spec}}}"#).as_bytes())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_definition_is_installing_then_established_and_then_left_alone() {
+        let mut object = definition("example.com", "");
+        let (names, installing) = ("NamesAccepted=True/NoConflicts", "Established=False/Installing");
+        let established = "Established=True/InitialNamesAccepted";
+        assert_eq!(writes(&mut object), [vec![names, installing], vec![names, established]]);
+        assert_eq!(object.at(&["status", "acceptedNames", "listKind"]).str(), "BoltList");
+    }
+
+    #[test]
+    fn a_protected_group_is_told_of_its_approval_in_the_first_write() {
+        let mut object = definition("example.k8s.io", "");
+        let writes = writes(&mut object);
+        assert_eq!((writes.len(), writes[0].len()), (2, 3));
+        assert_eq!(writes[0][2], "KubernetesAPIApprovalPolicyConformant=False/MissingAnnotation");
+    }
+
+    #[test]
+    fn a_bad_bundle_is_told_until_it_is_mended() {
+        let conversion = r#","conversion":{"webhook":{"clientConfig":{"caBundle":"bm8="}}}"#;
+        let mut object = definition("example.com", conversion);
+        assert_eq!(writes(&mut object).last().unwrap()[1], "Established=False/InvalidCABundle");
+        object.remove(&["spec", "conversion"]);
+        assert_eq!(writes(&mut object).last().unwrap()[1], "Established=True/InitialNamesAccepted");
+    }
+
+    #[test]
+    fn what_clients_say_of_a_generation_stays() {
+        let mut object = definition("example.com", "");
+        writes(&mut object);
+        object.edit_each(&["status", "conditions"], |condition| condition.set(&["observedGeneration"], 7));
+        object.set(&["spec", "names", "singular"], "other");
+        writes(&mut object);
+        let all = object.at(&["status", "conditions"]);
+        assert!(all.items().all(|condition| condition.field("observedGeneration").i64() == Some(7)));
+    }
+}

@@ -1,0 +1,65 @@
+//! The controllers of CustomResourceDefinitions and upstream's hooks that start them. They belong to the API server:
+//! `--controllers` does not govern them.
+
+use std::sync::Arc;
+
+use portico_controllers::auto_register::AutoRegister;
+use portico_controllers::crd::CustomResources;
+use portico_controllers::log::Listening;
+use portico_kinds::Kinds;
+use portico_kit::hooks::{HookContext, Hooks};
+use portico_kit::lifecycle::Signal;
+use portico_kit::metrics;
+use portico_kit::workqueue::QueueMetrics;
+use portico_registry::Registry;
+
+use super::reached;
+use crate::assembly::StartError;
+
+const GROUP: &str = "apiextensions.k8s.io";
+
+/// The controllers, unless `--runtime-config` turns definitions off.
+pub(super) struct Definitions {
+    custom: Option<CustomResources>,
+}
+
+impl Definitions {
+    pub(super) fn new(kinds: &Kinds, auto_register: &AutoRegister, metrics: &metrics::Registry) -> Self {
+        let is_served = kinds.served().any(|served| served.group_version.group == GROUP);
+        let queues = QueueMetrics::new(metrics);
+        Self { custom: is_served.then(|| CustomResources::new(auto_register.clone(), &queues)) }
+    }
+
+    /// Given once the APIServices of all definitions are desired: before that, those that are there would be unwanted.
+    pub(super) fn registered(&self) -> Option<Signal> {
+        self.custom.as_ref().map(CustomResources::synced)
+    }
+
+    pub(super) fn add_hooks(&self, registry: &Registry, hooks: &Hooks) -> Result<(), StartError> {
+        let (r, custom) = (registry.clone(), self.custom.clone());
+        hooks.add_post_start("start-apiextensions-informers", move |cx: HookContext| async move {
+            if let Some(custom) = custom {
+                cx.tasks.spawn_critical("apiextensions-informers", custom.run_informer(r, cx.tasks.clone()));
+            }
+            Ok(())
+        })?;
+        let (r, custom) = (registry.clone(), self.custom.clone());
+        hooks.add_post_start("start-apiextensions-controllers", move |cx: HookContext| async move {
+            if let Some(custom) = custom {
+                custom.run_workers(&r, &cx.tasks);
+                let listening = Listening::new(vec![Arc::new(custom.finalizer())]);
+                cx.tasks.spawn("definitions-log", listening.run(r, cx.tasks.clone()));
+                reached(&cx, &custom.synced()).await?;
+            }
+            Ok(())
+        })?;
+        let synced = self.registered();
+        hooks.add_post_start("crd-informer-synced", move |cx: HookContext| async move {
+            match synced {
+                Some(synced) => reached(&cx, &synced).await,
+                None => Ok(()),
+            }
+        })?;
+        Ok(())
+    }
+}
