@@ -56,12 +56,16 @@ impl Inner {
         write: &Write<'_>,
         txn: Txn,
     ) -> Result<std::result::Result<Arc<Record>, TxnError>> {
-        let own = txn.operations.first().map(|operation| operation.key.clone());
         loop {
-            let mut charged = txn.clone();
-            charged.operations.extend(self.charge(served, write).await?);
-            match self.commit(charged).await {
-                Err(error) if own.as_ref().is_some_and(|own| lost_quota(&error, own)) => {}
+            let charged = self.charge(served, write).await?;
+            let Some(own) = txn.operations.first().filter(|_| !charged.is_empty()) else {
+                return Ok(self.commit(txn).await);
+            };
+            let own = own.key.clone();
+            let mut all = txn.clone();
+            all.operations.extend(charged);
+            match self.commit(all).await {
+                Err(error) if lost_quota(&error, &own) => {}
                 committed => return Ok(committed),
             }
         }
