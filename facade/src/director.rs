@@ -40,6 +40,9 @@ pub struct Director {
 enum Delegate {
     Discovery,
     Objects,
+    /// Custom resources, which the control service knows before their discovery is here; what it does not know, either,
+    /// is not found.
+    Custom,
     /// A path that the local chain owns and does not know: a Status.
     NoRoute,
     NotFound,
@@ -107,6 +110,13 @@ impl Director {
                 drop(table);
                 self.local.handle(x).await
             }
+            // Before all definitions are known nothing is said to be missing.
+            Delegate::Custom if x.before_mux_complete => not_found(x),
+            Delegate::Custom => {
+                drop(table);
+                let response = self.local.handle(x).await;
+                if is_unrouted(&response) { not_found(x) } else { response }
+            }
             Delegate::NoRoute => respond::status(x, &Status::no_route()),
             Delegate::NotFound => not_found(x),
         }
@@ -132,10 +142,18 @@ fn delegate(table: &RouteTable, path: &str, resource: bool) -> Delegate {
     match (table.local(group, version), version.is_empty(), below.is_empty()) {
         (_, true, _) if builtin && !group.is_empty() => Delegate::Discovery,
         (Some(_), false, true) => Delegate::Discovery,
-        (Some(Source::Builtin | Source::Crd), false, false) if resource => Delegate::Objects,
+        (Some(Source::Builtin), false, false) if resource => Delegate::Objects,
         _ if builtin => Delegate::NoRoute,
+        (_, false, false) if resource => Delegate::Custom,
         _ => Delegate::NotFound,
     }
+}
+
+/// Whether the control service knows no such resource: it says so in text, as upstream's last handler does.
+fn is_unrouted(response: &Response<Body>) -> bool {
+    let media_type = response.headers().get(http::header::CONTENT_TYPE);
+    response.status() == http::StatusCode::NOT_FOUND
+        && media_type.is_some_and(|text| text.as_bytes().starts_with(b"text/plain"))
 }
 
 /// 404 text; or, for a request that came before all paths were known, a 503 that asks to come back (3.4).
@@ -208,8 +226,9 @@ mod tests {
             ("/apis/apps/v9/deployments", Delegate::NoRoute),
             ("/apis/x.io", Delegate::NotFound),
             ("/apis/x.io/v2", Delegate::Discovery),
-            ("/apis/x.io/v2/things", Delegate::Objects),
-            ("/apis/x.io/v3/things", Delegate::NotFound),
+            ("/apis/x.io/v2/things", Delegate::Custom),
+            ("/apis/x.io/v3/things", Delegate::Custom),
+            ("/apis/unknown/v1/things", Delegate::Custom),
             ("/apis/unknown", Delegate::NotFound),
             ("/apisx", Delegate::NotFound),
             ("/other", Delegate::NotFound),

@@ -74,7 +74,7 @@ pub fn status(x: &RequestContext, status: &Status) -> Response<Body> {
 #[must_use]
 pub fn status_for(headers: &HeaderMap, query: &str, status: &Status) -> Response<Body> {
     let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
-    let offer = Offer { encodings: &Encoding::ALL, forms: &[] };
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
     let accept = header(http::header::ACCEPT);
     let fallback = Choice { encoding: Encoding::Json, form: Form::Object, pretty: true };
     let choice = negotiate(accept, offer).unwrap_or(fallback);

@@ -132,6 +132,8 @@ pub struct Offer<'a> {
     pub encodings: &'a [Encoding],
     /// Shapes besides the plain object.
     pub forms: &'a [Form],
+    /// Whether the plain object can be written as protobuf, which custom resources cannot.
+    pub sealed: bool,
 }
 
 /// Chooses for an Accept header; an empty one gets the first encoding. Nothing fits: 406.
@@ -145,8 +147,13 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
         let encoding = offer.encodings.iter().copied().find(|e| clause.covers(e.media_type()))?;
         let form = form_of(clause)?;
         let offered = form == Form::Object || offer.forms.contains(&form);
-        // Tables hold any JSON: upstream has no protobuf for them.
-        let written = encoding != Encoding::Protobuf || !matches!(form, Form::Table | Form::TableV1Beta1);
+        let written = encoding != Encoding::Protobuf
+            || match form {
+                Form::Object => offer.sealed,
+                // Tables hold any JSON: upstream has no protobuf for them.
+                Form::Table | Form::TableV1Beta1 => false,
+                Form::Metadata | Form::MetadataList => true,
+            };
         (offered && written).then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
     })
 }
@@ -172,8 +179,11 @@ fn form_of(clause: &MediaType) -> Option<Form> {
 mod tests {
     use super::*;
 
-    const ALL: Offer<'_> =
-        Offer { encodings: &[Encoding::Json, Encoding::Yaml], forms: &[Form::Table, Form::Metadata] };
+    const ALL: Offer<'_> = Offer {
+        encodings: &[Encoding::Json, Encoding::Yaml],
+        forms: &[Form::Table, Form::Metadata],
+        sealed: true,
+    };
 
     #[test]
     fn clauses_rank_by_weight_and_then_by_specificity() {

@@ -102,6 +102,9 @@ pub enum StartError {
     /// The embedded descriptions of kinds do not load: a broken build.
     #[error("kinds: {0}")]
     Kinds(#[from] portico_kinds::LoadError),
+    /// Stored definitions of custom resources that cannot be read.
+    #[error("definitions of custom resources: {0}")]
+    Definitions(String),
     /// Reflection needs our own descriptors; broken ones are a broken build.
     #[error("reflection: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
@@ -177,6 +180,9 @@ impl Server {
         );
         believed.review_with(&identity, Arc::new(registry.clone()));
         let tasks = TaskSet::new();
+        let definitions =
+            registry.serve_custom_resources().await.map_err(|e| StartError::Definitions(e.to_string()))?;
+        tasks.spawn_until_cancelled("definitions", definitions);
         let health = Health::new(settings.livez_grace_period);
         let (drain, drained) = drain::channel();
         let listener = bind(&settings, &pki, &process)?;

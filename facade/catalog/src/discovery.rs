@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 pub use addresses::AddressRule;
 use aggregated::Wanted;
 
-const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[] };
+const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
 /// What a 406 names.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 

@@ -112,7 +112,7 @@ fn layout(x: &RequestContext, head: &Head) -> Layout {
     if head.media_type != JSON {
         return Layout::AsIs;
     }
-    let offer = Offer { encodings: &Encoding::ALL, forms: FORMS };
+    let offer = Offer { encodings: &Encoding::ALL, forms: FORMS, sealed: true };
     let choice = negotiate(x.header(ACCEPT), offer);
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
         return Layout::Yaml;

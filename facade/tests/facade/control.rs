@@ -204,6 +204,10 @@ impl Config for Scripted {
     }
 }
 
+/// What a control service says of resources that nobody has scripted.
+const NOT_FOUND: &str = "404 page not found\n";
+const TEXT: &str = "text/plain; charset=utf-8";
+
 #[tonic::async_trait]
 impl Objects for Scripted {
     type ListStream = Answers<ListResponse>;
@@ -212,7 +216,12 @@ impl Objects for Scripted {
     async fn r#do(&self, request: Request<DoRequest>) -> Result<Response<DoResponse>, Status> {
         self.note(&request, request.get_ref().call.clone())?;
         let answer = self.inner.answers.lock().pop_front();
-        answer.map(Response::new).ok_or_else(|| Status::internal("no answer is scripted"))
+        Ok(Response::new(answer.unwrap_or_else(|| DoResponse {
+            code: 404,
+            media_type: TEXT.to_owned(),
+            body: NOT_FOUND.into(),
+            ..Default::default()
+        })))
     }
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Self::ListStream>, Status> {
@@ -222,7 +231,12 @@ impl Objects for Scripted {
             let media_type = if at == 0 { "application/json".to_owned() } else { String::new() };
             Ok(ListResponse { code: if at == 0 { 200 } else { 0 }, body, media_type, ..Default::default() })
         });
-        Ok(Response::new(Box::pin(stream::iter(parts.collect::<Vec<_>>()))))
+        let mut parts: Vec<_> = parts.collect();
+        if parts.is_empty() {
+            let (body, media_type) = (NOT_FOUND.into(), TEXT.to_owned());
+            parts.push(Ok(ListResponse { code: 404, body, media_type, ..Default::default() }));
+        }
+        Ok(Response::new(Box::pin(stream::iter(parts))))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {

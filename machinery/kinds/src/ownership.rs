@@ -40,6 +40,15 @@ impl Ownership {
         Self { by_subresource }
     }
 
+    /// Of a kind of which writes of these subresources (empty: the object itself) reset these top-level fields.
+    #[must_use]
+    pub fn dropping<'d>(resets: impl IntoIterator<Item = (&'d str, &'d [&'d str])>) -> Self {
+        let drop = |(name, fields): (&str, &[&str])| {
+            (name.to_owned(), Filter::Drop(Set::of_fields(fields.iter().copied())))
+        };
+        Self { by_subresource: resets.into_iter().map(drop).collect() }
+    }
+
     /// What a write of the object (empty) or of a subresource may make its manager own.
     #[must_use]
     pub fn filter(&self, subresource: &str) -> &Filter {

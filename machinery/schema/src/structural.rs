@@ -47,6 +47,15 @@ impl Structural {
         compile::root(props).map(|(root, nodes)| Arc::new(Self { root, nodes }))
     }
 
+    /// The same from the bytes of the JSON.
+    ///
+    /// # Errors
+    /// [`CompileError`]; bytes that are no JSON, too.
+    pub fn from_json(json: &[u8]) -> Result<Arc<Self>, CompileError> {
+        let props: Value = serde_json::from_slice(json).map_err(|e| CompileError::NoJson(e.to_string()))?;
+        Self::compile(&props)
+    }
+
     /// The node of the object itself.
     #[must_use]
     pub fn root(&self) -> &Arc<Node> {

@@ -53,6 +53,8 @@ pub struct Answer {
     pub revision: i64,
     /// The Status when the answer is one (failures, and deletions that answer `Success`).
     pub status: Option<Box<Status>>,
+    /// Whether nothing of the kind is served: text, as upstream's last handler answers.
+    pub unrouted: bool,
 }
 
 impl Answer {
@@ -68,7 +70,15 @@ impl Answer {
             audit: Vec::new(),
             revision,
             status: None,
+            unrouted: false,
         }
+    }
+
+    /// Nothing of the kind is served, by a definition or otherwise.
+    #[must_use]
+    pub fn unrouted() -> Self {
+        let status = Some(Box::new(Status::no_route()));
+        Self { status, unrouted: true, ..Self::json(404, Bytes::from_static(b"404 page not found\n"), 0) }
     }
 
     /// A Status under its own code (200 for a success).
@@ -86,6 +96,7 @@ impl Answer {
     #[must_use]
     pub fn media_type(&self) -> &'static str {
         match (&self.body, self.encoding) {
+            _ if self.unrouted => "text/plain; charset=utf-8",
             (Body::Watch(_), Encoding::Protobuf) => "application/vnd.kubernetes.protobuf;stream=watch",
             (_, encoding) => encoding.media_type(),
         }

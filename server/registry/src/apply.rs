@@ -20,12 +20,14 @@ pub(crate) struct Configuration {
 
 impl Inner {
     /// The kind in all its versions, for managed fields.
-    pub(crate) fn versions<'a>(&self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
+    pub(crate) fn versions<'a>(&'a self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
         let subresource = match part {
             Part::Main => "",
             Part::Subresource(name) => name,
         };
-        KindVersions::new(served, subresource, self.catalogue.load())
+        let serving = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
+        let serving = serving.map(|definition| definition.serving);
+        KindVersions::new(served, subresource, &self.catalogue, serving)
     }
 
     pub(crate) async fn apply(

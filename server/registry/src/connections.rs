@@ -12,7 +12,7 @@ mod service;
 
 use portico_machinery::connect::{Dial, Security};
 use portico_machinery::route::Target;
-use portico_machinery::{Attributes, GroupResource, Object, RequestInfo, Status};
+use portico_machinery::{Attributes, Object, RequestInfo, Status};
 
 use crate::Result;
 use crate::answer::Answer;
@@ -150,12 +150,5 @@ impl Asked<'_> {
     /// The object whose subresource it is, or 404.
     async fn parent(&self, name: &str) -> Result<Object> {
         Ok(stored::decode(&*self.inner.get(self.served, self.namespace, name).await?))
-    }
-
-    /// An object of another kind, if it is there.
-    async fn other(&self, resource: &str, namespace: &str, name: &str) -> Result<Option<Object>> {
-        let served = self.inner.served(&GroupResource::new("", resource))?;
-        let record = self.inner.read(&served, namespace, name).await?;
-        Ok(record.map(|record| stored::decode(&record)))
     }
 }

@@ -5,6 +5,7 @@ use portico_machinery::{Object, Status};
 use portico_store::{Key, Record, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::custom::Judging;
 use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
@@ -122,13 +123,13 @@ impl Inner {
         served.stored_info().schema.normalise(&mut object);
         self.accept(served, &object, judged(served, &object))?;
         let advice = self.admit(served, &self.written_by(context, &object)).await?;
-        let mut warnings = served.strategy.warnings(&object, None);
+        let mut warnings = served.warnings(Part::Main, &object, None);
         warnings.extend(advice);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
         let key = draft::key(served, &object);
-        let value = draft::encode(served, &mut object)?;
+        let value = self.outgoing(served, &mut object).await?;
         let stored = if options.dry_run {
             self.charge(served, &self.written_by(context, &object)).await?;
             Some(self.pretend_create(served, key, value).await?)
@@ -149,7 +150,7 @@ impl Inner {
         object: Object,
     ) -> Result<Option<Stored>> {
         match self.commit_charged(served, &self.written_by(context, &object), txn).await? {
-            Ok(record) => Ok(Some(self.recent.written(record, object))),
+            Ok(record) => self.committed(served, record, object).await.map(Some),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),
             Err(error) => Err(failure::of_txn(error, &served.resource, key.name())),
@@ -171,7 +172,7 @@ impl Inner {
         if let Some(current) = self.read(served, key.namespace(), key.name()).await? {
             return Err(exists(served, key.name(), &current));
         }
-        Ok(Stored::new(Record { key, revision: 0, value }.into()))
+        self.submitted(served, Record { key, revision: 0, value }).await
     }
 }
 
@@ -188,6 +189,9 @@ fn prepare(served: &Served, object: &mut Object, moment: Moment) {
 }
 
 fn judged(served: &Served, object: &Object) -> Errors {
+    if served.custom.is_some() {
+        return Judging { served, part: Part::Main, old: None }.errors(object);
+    }
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
     errors.extend(served.stored_info().schema.validate(object));

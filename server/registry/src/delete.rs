@@ -14,7 +14,7 @@ use crate::registry::{Deleted, Inner};
 use crate::served::Served;
 use crate::stored::{self, Stored};
 use crate::strategies::{Moment, OwnDelete};
-use crate::{draft, failure, system};
+use crate::{failure, system};
 use grace::Grace;
 
 const ORPHAN: &str = "orphan";
@@ -69,22 +69,26 @@ impl Inner {
             }
             Outcome::Remove(Some(mut object)) => {
                 served.stored_info().schema.normalise(&mut object);
-                let value = draft::encode(served, &mut object)?;
+                let value = self.outgoing(served, &mut object).await?;
                 let last = Record { key, revision: current.revision, value: value.clone() };
                 (self.removal(served, current, value).await?, true, Arc::new(last))
             }
             Outcome::Mark(mut object) => {
                 served.stored_info().schema.normalise(&mut object);
-                let value = draft::encode(served, &mut object)?;
+                let value = self.outgoing(served, &mut object).await?;
                 let marked = Record { key: key.clone(), revision: current.revision, value: value.clone() };
                 (Txn::update(key, current.revision, value), false, Arc::new(marked))
             }
         };
         if dry_run {
-            return Ok(Some(Deleted { stored: Stored::new(pretended), removed }));
+            let stored = Stored::new(self.incoming(served, pretended).await?);
+            return Ok(Some(Deleted { stored, removed }));
         }
         match self.commit(txn).await {
-            Ok(record) => Ok(Some(Deleted { stored: Stored::new(record), removed })),
+            Ok(record) => {
+                let stored = Stored::new(self.incoming(served, record).await?);
+                Ok(Some(Deleted { stored, removed }))
+            }
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => Ok(None),
             Err(error) => Err(failure::of_txn(error, &served.resource, current.key.name())),
         }

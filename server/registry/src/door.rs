@@ -19,6 +19,7 @@ use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
 use crate::call::{BODY_LIMIT, Call};
 use crate::connections::{self, Asked as AskedToConnect, Connected, Connection, Registered};
+use crate::custom;
 use crate::forms::{self, Include, Renderer};
 use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
@@ -26,15 +27,23 @@ use crate::served::Served;
 use crate::stored::Stored;
 use crate::views;
 use negotiate::Wanted;
-use route::{Action, Route};
+pub(crate) use route::{Action, Route};
 
 /// Answers a call; a failure is an answer, too.
 pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
+    let served = route::served(inner, &call.target);
+    let unrouted = match &served {
+        Some(served) => served.custom.is_some() && !custom::leads(served, call),
+        None => !inner.catalogue.has_group(&call.target.group),
+    };
+    if unrouted {
+        return Answer::unrouted();
+    }
     let mut answer = match try_serve(inner, call).await {
         Ok(answer) => answer,
         Err(status) => negotiate::failure(*status, &call.accept),
     };
-    if let Some(served) = route::served(inner, &call.target) {
+    if let Some(served) = served {
         let deprecation = &served.info.deprecation;
         if !deprecation.is_empty() {
             answer.warnings.insert(0, deprecation.clone());
@@ -55,7 +64,7 @@ struct Request<'a> {
 
 async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
     let Route { served, action, part, namespace } = route::find(inner, call)?;
-    negotiate::check_route(action, call)?;
+    negotiate::check_route(action, &served, call)?;
     let name = checked_name(call)?;
     let place = Place { part, namespace, name };
     let query = Query::parse(&call.query);
@@ -104,7 +113,7 @@ async fn try_connect(
     let (served, namespace) = route::connection(inner, call)?;
     checked_name(call)?;
     if connection == Connection::Log {
-        negotiate::check_log(call)?;
+        negotiate::check_log(&served, call)?;
     }
     let query = Query::parse(&call.query);
     let asked = AskedToConnect { inner, call, query: &query, served: &served, namespace };
@@ -125,6 +134,11 @@ impl Request<'_> {
         Some(views::Of { parent: &self.served, viewed, place: self.place })
     }
 
+    /// The kind that the path's answers are of.
+    fn answered(&self) -> &Served {
+        self.served.view(self.place.part).map_or(&self.served, |viewed| &viewed.served)
+    }
+
     fn check_size(&self) -> Result<()> {
         if self.call.body.len() > BODY_LIMIT {
             return Err(Box::new(Status::too_large(BODY_LIMIT)));
@@ -141,10 +155,9 @@ impl Request<'_> {
 
     /// An object as an answer. States of a write may not be those of the revision they carry: they are not cached.
     fn object(&self, code: u16, stored: &Stored, wanted: Wanted, cached: bool) -> Result<Answer> {
-        let viewed = self.served.view(self.place.part).map(|viewed| &*viewed.served);
         let renderer = Renderer {
             cache: cached.then_some(&self.inner.forms),
-            served: viewed.unwrap_or(&self.served),
+            served: self.answered(),
             form: wanted.form,
             encoding: wanted.encoding,
             include: self.include(wanted.form)?,
@@ -163,7 +176,7 @@ impl Request<'_> {
     }
 
     async fn get(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.call)?;
+        let wanted = negotiate::object(self.answered(), self.call)?;
         if self.query.flag("export") == Some(true) {
             return Err(Box::new(Status::bad_request(
                 "the export parameter, deprecated since v1.14, is no longer supported",
@@ -179,7 +192,7 @@ impl Request<'_> {
     }
 
     async fn list(&self) -> Result<Answer> {
-        let wanted = negotiate::list(self.call)?;
+        let wanted = negotiate::list(&self.served, self.call)?;
         let options = self.query.list_options(false)?;
         let include = self.include(wanted.form)?;
         let page = self.inner.list(&self.served, self.namespace, &options).await?;
@@ -189,7 +202,7 @@ impl Request<'_> {
     }
 
     async fn watch(&self) -> Result<Answer> {
-        let wanted = negotiate::watch(self.call)?;
+        let wanted = negotiate::watch(&self.served, self.call)?;
         let mut options = self.query.list_options(true)?;
         if !self.place.name.is_empty() {
             options.fields = negotiate::only_name(self.place.name)?;
@@ -202,9 +215,12 @@ impl Request<'_> {
     async fn create(&self) -> Result<Answer> {
         let target = &self.call.target;
         let action = actions::of(&target.group, &target.resource, &target.subresource);
-        let wanted =
-            if action.is_some() { negotiate::made(self.call) } else { negotiate::object(self.call) }?;
-        let format = body::format(self.call)?;
+        let wanted = if action.is_some() {
+            negotiate::made(&self.served, self.call)
+        } else {
+            negotiate::object(&self.served, self.call)
+        }?;
+        let format = body::format(&self.served, self.call)?;
         self.check_size()?;
         let options = self.query.create_options()?;
         if let Some(action) = action {
@@ -255,8 +271,8 @@ impl Request<'_> {
     }
 
     async fn update(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.call)?;
-        let format = body::format(self.call)?;
+        let wanted = negotiate::object(self.answered(), self.call)?;
+        let format = body::format(self.answered(), self.call)?;
         self.check_size()?;
         let options = self.query.update_options()?;
         let view = self.view();
@@ -274,7 +290,7 @@ impl Request<'_> {
     }
 
     async fn patch(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.call)?;
+        let wanted = negotiate::object(self.answered(), self.call)?;
         self.check_size()?;
         if body::is_apply(&self.call.content_type) {
             return self.apply(wanted).await;
@@ -299,7 +315,7 @@ impl Request<'_> {
     }
 
     async fn delete(&self) -> Result<Answer> {
-        let wanted = negotiate::object(self.call)?;
+        let wanted = negotiate::object(&self.served, self.call)?;
         self.check_size()?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
         let mut answer = self.deleted(wanted, &options).await?;
@@ -328,7 +344,7 @@ impl Request<'_> {
     }
 
     async fn delete_collection(&self) -> Result<Answer> {
-        let wanted = negotiate::list(self.call)?;
+        let wanted = negotiate::list(&self.served, self.call)?;
         self.check_size()?;
         let select = self.query.list_options(false)?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;

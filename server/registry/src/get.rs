@@ -47,7 +47,23 @@ impl Inner {
     ) -> Result<Option<Arc<Record>>> {
         let snapshot = self.snapshot(served).await?;
         let namespace = if served.info.namespaced { namespace } else { "" };
-        Ok(snapshot.get(&Key::new(&served.storage, namespace, name)).cloned())
+        match snapshot.get(&Key::new(&served.storage, namespace, name)) {
+            Some(record) => self.incoming(served, Arc::clone(record)).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// An object of another kind, if it is there.
+    pub(crate) async fn object_of(
+        &self,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Object>> {
+        let served = self.served(&GroupResource::new(group, resource))?;
+        let record = self.read(&served, namespace, name).await?;
+        Ok(record.map(|record| stored::decode(&record)))
     }
 
     /// The current state of a resource: everything that was acknowledged before this was asked.

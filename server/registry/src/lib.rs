@@ -13,6 +13,7 @@ mod call;
 pub mod condition;
 mod connections;
 mod create;
+mod custom;
 pub mod definition;
 mod delete;
 mod delete_collection;
@@ -52,6 +53,10 @@ pub use allocation::HeldPort;
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connections::{Connected, Registered};
+pub use custom::{
+    ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
+    Subresources, Version, Webhook,
+};
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
 pub use identity::Identity;

@@ -81,14 +81,16 @@ impl Inner {
             limit: (!unlimited).then_some(options.limit),
             selection,
         };
-        match at {
+        let mut page = match at {
             At::Newest(least) => {
                 self.reach(least).await?;
                 let snapshot = self.snapshot(served).await?;
-                Ok(page_of(&snapshot, &request))
+                page_of(&snapshot, &request)
             }
-            At::Exactly(revision) => self.list_exactly(served, &request, revision).await,
-        }
+            At::Exactly(revision) => self.list_exactly(served, &request, revision).await?,
+        };
+        page.records = self.incoming_all(served, page.records).await?;
+        Ok(page)
     }
 
     /// Waits a moment for a revision that has not been written yet, then answers 504.

@@ -6,7 +6,7 @@ use portico_store::{Txn, TxnError};
 use crate::Result;
 use crate::registry::Inner;
 use crate::served::Served;
-use crate::{draft, failure, stored};
+use crate::{failure, stored};
 
 impl Inner {
     /// Puts what `change` makes of an object in its place; tried again when somebody was faster. The answer is what is
@@ -27,7 +27,7 @@ impl Inner {
             if dry_run || object == *current.object() {
                 return Ok(object);
             }
-            let value = draft::encode(served, &mut object)?;
+            let value = self.outgoing(served, &mut object).await?;
             let (key, revision) = (current.record().key.clone(), current.record().revision);
             match self.commit(Txn::update(key, revision, value)).await {
                 Ok(record) => return Ok(stored::decode(&record)),

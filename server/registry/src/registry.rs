@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
-use portico_machinery::{GroupResource, GroupVersionKind, Object, UserInfo};
+use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object, Status, UserInfo};
 use portico_schema::Schema;
 use portico_store::Store;
 
@@ -16,6 +15,7 @@ use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connections::{Connected, Registered};
+use crate::custom::{Definition, Definitions, Shapes};
 use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
@@ -137,7 +137,8 @@ pub struct Registry {
 /// What all verbs share.
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) catalogue: ArcSwap<Catalogue>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) definitions: Definitions,
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
@@ -155,7 +156,28 @@ impl Inner {
 
     /// The resource in the version that our own code speaks.
     pub(crate) fn served(&self, resource: &GroupResource) -> Result<Arc<Served>> {
-        self.catalogue.load().preferred(resource).cloned()
+        if let Some(served) = self.catalogue.preferred(resource) {
+            return Ok(Arc::clone(served));
+        }
+        let definition = self.definition(resource).filter(|definition| definition.facts.is_reachable());
+        let served = definition.and_then(|definition| definition.serving.storage().cloned());
+        served.ok_or_else(|| Box::new(Status::no_route()))
+    }
+
+    /// The resource in a version that requests may use.
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<Served>> {
+        if let Some(served) = self.catalogue.by_resource(resource) {
+            return Some(Arc::clone(served));
+        }
+        let definition = self.definition(&resource.group_resource())?;
+        let reachable =
+            definition.facts.is_reachable() && definition.facts.names().plural == resource.resource;
+        definition.serving.version(&resource.version).filter(|_| reachable).cloned()
+    }
+
+    /// The definition of a resource, reachable or not.
+    pub(crate) fn definition(&self, resource: &GroupResource) -> Option<Definition> {
+        self.definitions.of_resource(&*self.store, resource)
     }
 }
 
@@ -172,7 +194,8 @@ impl Registry {
     ) -> Self {
         let inner = Inner {
             store,
-            catalogue: ArcSwap::from_pointee(Catalogue::new(kinds)),
+            catalogue: Arc::new(Catalogue::new(kinds)),
+            definitions: Definitions::new(Shapes::of(kinds)),
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
@@ -196,12 +219,22 @@ impl Registry {
 
     /// The kind as it is served.
     pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<Served>> {
-        self.inner.catalogue.load().by_kind(kind).cloned()
+        let inner = &self.inner;
+        if let Some(served) = inner.catalogue.by_kind(kind) {
+            return Some(Arc::clone(served));
+        }
+        let definition = inner.definitions.of_kind(&*inner.store, &kind.group_kind())?;
+        definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
+    }
+
+    /// What is known of definitions.
+    pub(crate) fn definitions(&self) -> &Definitions {
+        &self.inner.definitions
     }
 
     /// What kinds whose objects expire are stored as.
     pub(crate) fn expiring(&self) -> Vec<portico_store::Resource> {
-        self.inner.catalogue.load().expiring()
+        self.inner.catalogue.expiring()
     }
 
     /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.

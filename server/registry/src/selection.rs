@@ -5,6 +5,7 @@ use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_store::Record;
 
 use crate::Result;
+use crate::custom;
 use crate::served::Served;
 
 /// What a list or watch is about, besides the namespace.
@@ -12,6 +13,8 @@ use crate::served::Served;
 pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
+    /// Whether fields have to be looked for in the bytes: those of custom resources are in no index.
+    inside: bool,
 }
 
 impl Selection {
@@ -22,7 +25,8 @@ impl Selection {
             return Err(Box::new(unknown_field(served, &term.field)));
         }
         let fields = fields.renamed(|field| served.strategy.stored_field(field).into_owned());
-        Ok(Self { labels: labels.clone(), fields })
+        let inside = served.custom.is_some() && fields.terms().iter().any(|t| !is_metadata(&t.field));
+        Ok(Self { labels: labels.clone(), fields, inside })
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -35,19 +39,26 @@ impl Selection {
     }
 
     pub(crate) fn takes(&self, record: &Record) -> bool {
+        let found = self.inside.then(|| custom::field_values(record, &self.fields)).unwrap_or_default();
         self.labels.matches(|key| record.value.label(key))
             && self.fields.matches(|field| match field {
                 "metadata.name" => Some(record.key.name()),
                 "metadata.namespace" => Some(record.key.namespace()),
+                other if self.inside => found.get(other).map(String::as_str),
                 other => record.value.field(other),
             })
     }
 }
 
+/// Whether every kind offers this field.
+fn is_metadata(field: &str) -> bool {
+    matches!(field, "metadata.name" | "metadata.namespace")
+}
+
 fn unknown_field(served: &Served, field: &str) -> Status {
     let offered = &served.info.selectable;
-    let plain = offered.iter().all(|f| matches!(f.as_str(), "metadata.name" | "metadata.namespace"));
-    Status::bad_request(if plain && offered.len() == 2 {
+    let plain = offered.iter().all(|field| is_metadata(field));
+    Status::bad_request(if plain && offered.len() == 2 && served.custom.is_none() {
         format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
     } else {
         served.strategy.unknown_field(field)

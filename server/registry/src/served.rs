@@ -10,6 +10,7 @@ use portico_schema::{DecodeError, Schema};
 use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 
 use crate::Result;
+use crate::custom::{self, Custom, ScalePaths};
 use crate::registry::Part;
 use crate::strategies::{self, Moment, Strategy};
 use crate::views::Viewed;
@@ -30,12 +31,14 @@ pub(crate) struct Served {
     pub(crate) api_version: String,
     /// Tells this description from any other, also from an older one of the same kind: part of cache keys.
     pub(crate) id: u32,
-    /// How the JSON of an object of this version begins: items of lists leave it out.
+    /// How the JSON of an object of this version begins: items of lists leave it out. Empty where they do not.
     pub(crate) head: Vec<u8>,
     /// Selectable fields that the store indexes.
     pub(crate) fields: Vec<Arc<str>>,
     /// Subresources that show a part of an object as another kind.
     pub(crate) views: Vec<Viewed>,
+    /// What a custom resource is besides.
+    pub(crate) custom: Option<Custom>,
 }
 
 impl Served {
@@ -49,6 +52,13 @@ impl Served {
         let strategy = strategies::of(&info.gvk.group, &info.resource);
         let views = Viewed::all(&info);
         Self { views, ..Self::described(info, stored_as, strategy) }
+    }
+
+    /// A version of a custom resource: its objects are brought into the stored version at the store's edge.
+    pub(crate) fn of_custom(info: KindInfo, scale: Option<&ScalePaths>, custom: Custom) -> Self {
+        let views = scale.and_then(|paths| Viewed::scale(&info, paths)).into_iter().collect();
+        let described = Self::described(Arc::new(info), None, strategies::plain());
+        Self { views, head: Vec::new(), custom: Some(custom), ..described }
     }
 
     fn described(
@@ -71,6 +81,7 @@ impl Served {
             api_version,
             head,
             views: Vec::new(),
+            custom: None,
         }
     }
 
@@ -106,6 +117,16 @@ impl Served {
             return Ok(());
         }
         Err(Box::new(Status::method_not_supported(&self.resource, verb)))
+    }
+
+    /// Warnings for whoever writes this part of an object.
+    pub(crate) fn warnings(&self, part: Part<'_>, new: &Object, old: Option<&Object>) -> Vec<String> {
+        match (part, old) {
+            _ if self.custom.is_some() => custom::warnings(new, old),
+            (Part::Main, _) => self.strategy.warnings(new, old),
+            (Part::Subresource("status"), Some(old)) => self.strategy.status_warnings(new, old),
+            (Part::Subresource(_), _) => Vec::new(),
+        }
     }
 
     /// 400 for a body that upstream's conversion cannot read.
@@ -180,8 +201,13 @@ impl Catalogue {
     }
 
     /// The resource in the version that our own code speaks: the first that is served.
-    pub(crate) fn preferred(&self, resource: &GroupResource) -> Result<&Arc<Served>> {
-        self.preferred.get(resource).ok_or_else(|| Box::new(Status::no_route()))
+    pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<Served>> {
+        self.preferred.get(resource)
+    }
+
+    /// Whether kinds of this group are built in.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.by_kind.keys().any(|kind| kind.group == group)
     }
 }
 

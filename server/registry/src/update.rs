@@ -6,6 +6,7 @@ use portico_schema::same_content;
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
+use crate::custom::Judging;
 use crate::failure::{self, MODIFIED};
 use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
@@ -14,8 +15,8 @@ use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
 use crate::strategies::{Errors, Moment, Write};
+use crate::system;
 use crate::validation::{self, MetaRules};
-use crate::{draft, system};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -171,7 +172,7 @@ impl Inner {
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         let advice = self.admit(served, &write).await?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
-        warnings.extend(warnings_of(served, place.part, &new, old));
+        warnings.extend(served.warnings(place.part, &new, Some(old)));
         warnings.extend(advice);
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
@@ -179,15 +180,15 @@ impl Inner {
             return Ok(done(before.clone()));
         }
         let remove = is_finished(served, &new, old);
-        let value = draft::encode(served, &mut new)?;
+        let value = self.outgoing(served, &mut new).await?;
         let submitted = |value| {
-            Stored::new(Record { key: current.key.clone(), revision: current.revision, value }.into())
+            self.submitted(served, Record { key: current.key.clone(), revision: current.revision, value })
         };
         let write =
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         if terms.dry_run {
             self.charge(served, &write).await?;
-            return Ok(done(submitted(value)));
+            return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {
             (self.commit(self.removal(served, current, value.clone()).await?).await, Some(value))
@@ -197,7 +198,10 @@ impl Inner {
             (self.commit_charged(served, &write, txn).await?, None)
         };
         match committed {
-            Ok(record) => Ok(done(removed.map_or_else(|| self.recent.written(record, new), submitted))),
+            Ok(record) => Ok(done(match removed {
+                Some(value) => submitted(value).await?,
+                None => self.committed(served, record, new).await?,
+            })),
             Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again),
             Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
                 Ok(Attempt::Again)
@@ -277,6 +281,9 @@ fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
 }
 
 fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors {
+    if served.custom.is_some() {
+        return Judging { served, part, old: Some(old) }.errors(new);
+    }
     let mut errors = Vec::new();
     validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
     match part {
@@ -290,14 +297,6 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors
         Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
     }
     errors
-}
-
-fn warnings_of(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Vec<String> {
-    match part {
-        Part::Main => served.strategy.warnings(new, Some(old)),
-        Part::Subresource("status") => served.strategy.status_warnings(new, old),
-        Part::Subresource(_) => Vec::new(),
-    }
 }
 
 /// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.

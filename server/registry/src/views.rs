@@ -8,6 +8,8 @@ mod write;
 
 pub(crate) use write::Of;
 
+use scale::Scale;
+
 use std::sync::Arc;
 
 use portico_kinds::{ColumnRule, KindInfo, NameRule, Subresource};
@@ -15,6 +17,7 @@ use portico_machinery::Object;
 use portico_store::Record;
 
 use crate::Result;
+use crate::custom::ScalePaths;
 use crate::draft;
 use crate::served::Served;
 use crate::stored::Stored;
@@ -38,11 +41,11 @@ pub(crate) trait View: Send + Sync {
     fn columns(&self) -> Vec<ColumnRule>;
 }
 
-/// The view behind a subresource.
-pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'static dyn View> {
+/// The view behind a subresource of a built-in kind.
+fn of(group: &str, resource: &str, subresource: &str) -> Option<Box<dyn View>> {
     match (group, resource, subresource) {
-        ("apps", "deployments" | "replicasets" | "statefulsets", "scale") => Some(&scale::WORKLOAD),
-        ("", "replicationcontrollers", "scale") => Some(&scale::REPLICATION_CONTROLLER),
+        ("apps", "deployments" | "replicasets" | "statefulsets", "scale") => Some(Box::new(scale::WORKLOAD)),
+        ("", "replicationcontrollers", "scale") => Some(Box::new(scale::REPLICATION_CONTROLLER)),
         _ => None,
     }
 }
@@ -51,7 +54,7 @@ pub(crate) fn of(group: &str, resource: &str, subresource: &str) -> Option<&'sta
 pub(crate) struct Viewed {
     /// The subresource.
     pub(crate) name: String,
-    view: &'static dyn View,
+    view: Box<dyn View>,
     /// The kind that it shows.
     pub(crate) served: Arc<Served>,
 }
@@ -59,11 +62,17 @@ pub(crate) struct Viewed {
 impl Viewed {
     /// All views of a kind.
     pub(crate) fn all(parent: &KindInfo) -> Vec<Self> {
-        parent.subresources.iter().filter_map(|subresource| Self::new(parent, subresource)).collect()
+        let (group, resource) = (&parent.gvk.group, &parent.resource);
+        let viewed = |sub: &Subresource| Self::new(parent, sub, of(group, resource, &sub.name)?);
+        parent.subresources.iter().filter_map(viewed).collect()
     }
 
-    fn new(parent: &KindInfo, subresource: &Subresource) -> Option<Self> {
-        let view = of(&parent.gvk.group, &parent.resource, &subresource.name)?;
+    /// The scale of a custom resource.
+    pub(crate) fn scale(parent: &KindInfo, paths: &ScalePaths) -> Option<Self> {
+        Self::new(parent, parent.subresource("scale")?, Box::new(Scale::of_paths(paths)))
+    }
+
+    fn new(parent: &KindInfo, subresource: &Subresource, view: Box<dyn View>) -> Option<Self> {
         let schema = subresource.schema.clone()?;
         let info = KindInfo {
             gvk: subresource.kind.clone(),

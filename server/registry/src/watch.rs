@@ -134,6 +134,7 @@ impl Inner {
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let taken = snapshot.range(namespace, None).filter(|r| selection.takes(r)).cloned().collect();
+        let taken = self.incoming_all(served, taken).await?.into();
         let marked = options.allow_bookmarks && options.send_initial_events == Some(true);
         Ok(Start { initial: taken, initial_end: marked.then_some(from), from })
     }
@@ -159,11 +160,14 @@ impl Watcher {
                     let revision = self.subscription.progress();
                     return Some(self.bookmark_frame(revision, false));
                 }
-                Woken::Event(Ok(event)) => {
-                    if let Some((kind, content)) = seen(&self.selection, &event) {
-                        return Some(self.event_frame(kind, content, &event));
+                Woken::Event(Ok(event)) => match self.inner.incoming_event(&self.served, event).await {
+                    Ok(event) => {
+                        if let Some((kind, content)) = seen(&self.selection, &event) {
+                            return Some(self.event_frame(kind, content, &event));
+                        }
                     }
-                }
+                    Err(status) => return Some(self.fail(&status)),
+                },
                 Woken::Event(Err(error)) => return self.end(&error),
             }
         }
@@ -178,6 +182,7 @@ impl Watcher {
             event = self.subscription.next() => Woken::Event(event),
             () = self.bookmark.as_mut(), if self.bookmarks => Woken::Bookmark,
             () = self.deadline.as_mut() => Woken::Deadline,
+            () = over(&self.served) => Woken::Deadline,
         }
     }
 
@@ -186,9 +191,15 @@ impl Watcher {
         self.ended = true;
         match error {
             WatchError::Lagged { .. } | WatchError::Closed => None,
-            WatchError::Compacted { .. } => Some(Arc::new(error_frame(&too_old(error), self.encoding))),
-            WatchError::Store(_) => Some(Arc::new(error_frame(&Status::internal(error), self.encoding))),
+            WatchError::Compacted { .. } => Some(self.fail(&too_old(error))),
+            WatchError::Store(_) => Some(self.fail(&Status::internal(error))),
         }
+    }
+
+    /// The last frame of a watch that cannot go on.
+    fn fail(&mut self, status: &Status) -> Arc<Frame> {
+        self.ended = true;
+        Arc::new(error_frame(status, self.encoding))
     }
 
     /// The frame of an event. The state that is shown may be an older one than the event's: what left the selection is
@@ -255,6 +266,14 @@ impl Watcher {
             _ => self.render(&record, false),
         };
         Arc::new(frame(self.encoding, EventType::Bookmark, revision, &shown))
+    }
+}
+
+/// Waits until something else is served in place of a custom resource.
+async fn over(served: &Served) {
+    match &served.custom {
+        Some(custom) => custom.over.signaled().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -25,6 +25,9 @@ pub enum CompileError {
     /// More levels than any accepted body has.
     #[error("OpenAPIV3Schema is nested too deeply")]
     TooDeep,
+    /// Bytes that are no JSON.
+    #[error("OpenAPIV3Schema cannot be read: {0}")]
+    NoJson(String),
 }
 
 type Result<T> = std::result::Result<T, CompileError>;

@@ -165,17 +165,4 @@ impl Inner {
         let page = self.list(&served, "", &crate::options::ListOptions::default()).await?;
         Ok(page.records.iter().map(|record| crate::stored::decode(record)).collect())
     }
-
-    /// An object of another kind, if it is there.
-    async fn object_of(
-        &self,
-        group: &str,
-        resource: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<Object>> {
-        let served = self.served(&GroupResource::new(group, resource))?;
-        let record = self.read(&served, namespace, name).await?;
-        Ok(record.map(|record| crate::stored::decode(&record)))
-    }
 }

@@ -43,7 +43,7 @@ impl Asked<'_> {
 
     /// The kubelet of this node. Upstream calls a node that is missing whatever was asked for: `missing`.
     pub(super) async fn kubelet_of(&self, node: &str, missing: &GroupResource) -> Result<Target> {
-        let Some(found) = self.other("nodes", "", node).await? else {
+        let Some(found) = self.inner.object_of("", "nodes", "", node).await? else {
             return Err(Box::new(Status::not_found(missing, node)));
         };
         let types = &self.inner.settings.connections.preferred_address_types;

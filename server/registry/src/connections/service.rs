@@ -61,7 +61,7 @@ impl Asked<'_> {
 
     /// The addresses of the port: of the Endpoints or, where nobody keeps any, of the slices.
     async fn candidates(&self, name: &ProxyName<'_>, port: &str) -> Result<Vec<Candidate>> {
-        let found = match self.other("endpoints", self.namespace, name.name).await? {
+        let found = match self.inner.object_of("", "endpoints", self.namespace, name.name).await? {
             Some(endpoints) => {
                 let subsets = endpoints.at(&["subsets"]);
                 (!subsets.is_empty()).then(|| of_subsets(&subsets, port))
@@ -92,7 +92,7 @@ impl Asked<'_> {
         let Some((_, name)) = pod.filter(|(namespace, _)| namespace == self.namespace) else {
             return Ok(false);
         };
-        let pod = self.other("pods", self.namespace, &name).await?;
+        let pod = self.inner.object_of("", "pods", self.namespace, &name).await?;
         Ok(pod.is_some_and(|pod| {
             pod.at(&["status", "podIPs"]).items().any(|ip| ip.field("ip").str() == address)
         }))

@@ -10,16 +10,19 @@ use crate::options::{DeleteOptions, FieldValidation, Query};
 use crate::registry::{Inner, Patch};
 use crate::served::Served;
 
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// The format of a body, or 415.
-pub(super) fn format(call: &Call) -> Result<Format> {
+pub(super) fn format(served: &Served, call: &Call) -> Result<Format> {
     let essence = match call.content_type.trim() {
         "" => Some(String::new()),
         text => MediaType::parse(text).map(|m| m.essence()),
     };
     essence
         .and_then(|e| Format::of_media_type(&e))
+        // The real server drops the connection on one of these.
+        .filter(|format| served.custom.is_none() || *format != Format::Protobuf)
         .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
 }
 
@@ -57,12 +60,22 @@ pub(super) fn check_name(object: &Object, name: &str) -> Result<()> {
     }
 }
 
+/// Whether a body of this media type is a patch of any kind.
+pub(super) fn is_patch(content_type: &str) -> bool {
+    is_apply(content_type) || patch_type(content_type).is_some()
+}
+
+/// Whether a body of this media type is a strategic merge patch.
+pub(super) fn is_strategic(content_type: &str) -> bool {
+    MediaType::parse(content_type).is_some_and(|m| m.essence() == STRATEGIC)
+}
+
 /// How a patch of this media type is read; nothing when it is none.
 pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch> {
     match MediaType::parse(content_type)?.essence().as_str() {
         "application/json-patch+json" => Some(Patch::Json),
         "application/merge-patch+json" => Some(Patch::Merge),
-        "application/strategic-merge-patch+json" => Some(Patch::Strategic),
+        STRATEGIC => Some(Patch::Strategic),
         _ => None,
     }
 }
@@ -88,7 +101,7 @@ pub(super) fn delete_options(
     if call.body.is_empty() {
         return query.delete_options();
     }
-    match (format(call)?, &inner.delete_options) {
+    match (format(served, call)?, &inner.delete_options) {
         (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
             let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
             DeleteOptions::from_body(&decoded.object.to_json(), &served.api_version)

@@ -5,16 +5,22 @@ use portico_machinery::accept::{self, Encoding, Form, Offer};
 use portico_machinery::selector::FieldSelector;
 use portico_machinery::status::{Details, Reason};
 
+use super::body;
 use super::route::Action;
 use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::served::Served;
 
 /// Media types as upstream lists them.
 const MEDIA_TYPES: [&str; 3] =
     ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 const WATCH_TYPES: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
+/// Patches of custom resources: strategic merge needs types.
+const CUSTOM_PATCHES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 const LOG_TYPES: [&str; 4] =
     ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -25,9 +31,11 @@ const LIST_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::MetadataLi
 pub(super) use accept::Choice as Wanted;
 
 /// What the route table refuses before the handler is asked: 415 of a patch, 406.
-pub(super) fn check_route(action: Action, call: &Call) -> Result<()> {
-    let is_patch = |text| super::body::is_apply(text) || super::body::patch_type(text).is_some();
-    if action == Action::Patch && !is_patch(&call.content_type) {
+pub(super) fn check_route(action: Action, served: &Served, call: &Call) -> Result<()> {
+    if served.custom.is_some() {
+        return check_custom(action, call);
+    }
+    if action == Action::Patch && !body::is_patch(&call.content_type) {
         let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
         return Err(Box::new(status.with_details(Details::default())));
     }
@@ -35,10 +43,19 @@ pub(super) fn check_route(action: Action, call: &Call) -> Result<()> {
     check_accept(call, &MEDIA_TYPES, more)
 }
 
+/// No route table stands before custom resources: the handler says what it does not take.
+fn check_custom(action: Action, call: &Call) -> Result<()> {
+    let taken = |text| body::is_patch(text) && !body::is_strategic(text);
+    if action == Action::Patch && !taken(&call.content_type) {
+        return Err(Box::new(Status::unsupported_media_type(&CUSTOM_PATCHES)));
+    }
+    Ok(())
+}
+
 /// What a log's route and its handler refuse: the route has text, which the handler does not know.
-pub(super) fn check_log(call: &Call) -> Result<()> {
+pub(super) fn check_log(served: &Served, call: &Call) -> Result<()> {
     check_accept(call, &LOG_TYPES, &[])?;
-    object(call).map(drop)
+    object(served, call).map(drop)
 }
 
 /// 406 for who reads none of the known types, with all of them and what else is told.
@@ -56,34 +73,39 @@ fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
     Err(Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default())))
 }
 
-fn choose(call: &Call, encodings: &[Encoding], forms: &[Form], listed: &[&str]) -> Result<Wanted> {
-    accept::negotiate(&call.accept, Offer { encodings, forms })
-        .ok_or_else(|| Box::new(Status::not_acceptable(listed)))
+fn choose(call: &Call, offer: Offer<'_>, listed: &[&str]) -> Result<Wanted> {
+    accept::negotiate(&call.accept, offer).ok_or_else(|| Box::new(Status::not_acceptable(listed)))
+}
+
+/// What there is of a kind, in these forms besides the plain one.
+fn offer<'a>(served: &Served, forms: &'a [Form]) -> Offer<'a> {
+    Offer { encodings: &Encoding::ALL, forms, sealed: served.custom.is_none() }
 }
 
 /// For one object.
-pub(super) fn object(call: &Call) -> Result<Wanted> {
-    choose(call, &Encoding::ALL, &OBJECT_FORMS, &MEDIA_TYPES)
+pub(super) fn object(served: &Served, call: &Call) -> Result<Wanted> {
+    choose(call, offer(served, &OBJECT_FORMS), &MEDIA_TYPES)
 }
 
 /// For what an action makes: it is kept nowhere, and has no columns and no metadata to show alone.
-pub(super) fn made(call: &Call) -> Result<Wanted> {
-    choose(call, &Encoding::ALL, &[], &MEDIA_TYPES)
+pub(super) fn made(served: &Served, call: &Call) -> Result<Wanted> {
+    choose(call, offer(served, &[]), &MEDIA_TYPES)
 }
 
 /// For a list.
-pub(super) fn list(call: &Call) -> Result<Wanted> {
-    choose(call, &Encoding::ALL, &LIST_FORMS, &MEDIA_TYPES)
+pub(super) fn list(served: &Served, call: &Call) -> Result<Wanted> {
+    choose(call, offer(served, &LIST_FORMS), &MEDIA_TYPES)
 }
 
 /// For a watch.
-pub(super) fn watch(call: &Call) -> Result<Wanted> {
-    choose(call, &[Encoding::Json, Encoding::Protobuf], &OBJECT_FORMS, &WATCH_TYPES)
+pub(super) fn watch(served: &Served, call: &Call) -> Result<Wanted> {
+    let encodings = &[Encoding::Json, Encoding::Protobuf];
+    choose(call, Offer { encodings, ..offer(served, &OBJECT_FORMS) }, &WATCH_TYPES)
 }
 
 /// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.
 pub(super) fn failure(status: Status, header: &str) -> Answer {
-    let offer = Offer { encodings: &Encoding::ALL, forms: &[] };
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
     match accept::negotiate(header, offer) {
         Some(wanted) => Answer { pretty: wanted.pretty, ..Answer::status(status).encoded(wanted.encoding) },
         None => Answer { pretty: true, ..Answer::status(status) },

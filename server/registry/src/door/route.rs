@@ -9,12 +9,13 @@ use crate::Result;
 use crate::actions;
 use crate::call::{Call, Target};
 use crate::connections;
+use crate::custom;
 use crate::registry::{Inner, Part};
 use crate::served::Served;
 
 /// What a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Get,
     List,
     Watch,
@@ -26,22 +27,25 @@ pub(super) enum Action {
 }
 
 /// A call's way.
-pub(super) struct Route<'a> {
-    pub(super) served: Arc<Served>,
-    pub(super) action: Action,
-    pub(super) part: Part<'a>,
-    pub(super) namespace: &'a str,
+pub(crate) struct Route<'a> {
+    pub(crate) served: Arc<Served>,
+    pub(crate) action: Action,
+    pub(crate) part: Part<'a>,
+    pub(crate) namespace: &'a str,
 }
 
 /// The kind that a target names, whatever else is wrong with it.
 pub(super) fn served(inner: &Inner, target: &Target) -> Option<Arc<Served>> {
     let resource = GroupVersionResource::new(&target.group, &target.version, &target.resource);
-    inner.catalogue.load().by_resource(&resource).cloned()
+    inner.by_resource(&resource)
 }
 
 pub(super) fn find<'a>(inner: &Inner, call: &'a Call) -> Result<Route<'a>> {
     let target = &call.target;
     let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
+    if served.custom.is_some() {
+        return custom::find(&served, call);
+    }
     let namespace = namespace_of(&served, target)?;
     let (part, verbs) = part_of(&served, target)?;
     match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {

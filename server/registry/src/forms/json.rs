@@ -24,7 +24,7 @@ impl Renderer<'_> {
         let start = out.len();
         self.write_json(record, out);
         let head = &self.served.head;
-        if out[start..].starts_with(head) {
+        if !head.is_empty() && out[start..].starts_with(head) {
             out[start] = b'{';
             out.drain(start + 1..start + head.len());
         }

@@ -2,24 +2,31 @@
 
 use std::sync::Arc;
 
-use arc_swap::Guard;
 use portico_machinery::{GroupVersion, Object};
 use portico_schema::Schema;
 use portico_schema::apply::{Filter, Versions};
 
+use crate::custom::Serving;
 use crate::served::{Catalogue, Served};
 
 /// A kind in the version of a request, and the others that share its storage.
 pub(crate) struct KindVersions<'a> {
     served: &'a Served,
     subresource: &'a str,
-    catalogue: Guard<Arc<Catalogue>>,
+    catalogue: &'a Catalogue,
+    /// The other versions of a custom resource.
+    serving: Option<Arc<Serving>>,
 }
 
 impl<'a> KindVersions<'a> {
     /// For writes of a subresource, or of the object itself when that is empty.
-    pub(crate) fn new(served: &'a Served, subresource: &'a str, catalogue: Guard<Arc<Catalogue>>) -> Self {
-        Self { served, subresource, catalogue }
+    pub(crate) fn new(
+        served: &'a Served,
+        subresource: &'a str,
+        catalogue: &'a Catalogue,
+        serving: Option<Arc<Serving>>,
+    ) -> Self {
+        Self { served, subresource, catalogue, serving }
     }
 
     /// The kind in the version of the request.
@@ -37,7 +44,10 @@ impl<'a> KindVersions<'a> {
             return Some(self.served);
         }
         let version: GroupVersion = version.parse().ok()?;
-        let other = self.catalogue.by_resource(&version.resource(&self.served.info.resource))?;
+        let other = match &self.serving {
+            Some(serving) => serving.version(&version.version)?,
+            None => self.catalogue.by_resource(&version.resource(&self.served.info.resource))?,
+        };
         (other.storage == self.served.storage).then_some(other)
     }
 }
@@ -51,6 +61,7 @@ impl Versions for KindVersions<'_> {
         let mut object = object.clone();
         self.of(from)?.to_storage(&mut object);
         self.of(to)?.to_version(&mut object);
+        object.set(&["apiVersion"], to);
         Some(object)
     }
 

@@ -8,6 +8,7 @@ use portico_machinery::table::Column;
 use portico_machinery::{Cursor, Object};
 
 use super::View;
+use crate::custom::ScalePaths;
 use crate::strategies::Errors;
 use crate::validation::checks::not_negative;
 
@@ -17,31 +18,46 @@ pub(crate) enum Selector {
     Labels,
     /// By a map of labels.
     Map,
+    /// By the text of a label selector.
+    Text,
 }
 
 /// A scale: dotted paths into the parent, written as custom resources write them.
 pub(crate) struct Scale {
     wanted: Cow<'static, str>,
     there: Cow<'static, str>,
-    selector: (Cow<'static, str>, Selector),
+    /// Nothing when the parent does not tell.
+    selector: Option<(Cow<'static, str>, Selector)>,
 }
 
 /// Of kinds that make pods from a template.
-pub(super) static WORKLOAD: Scale = Scale {
+pub(super) const WORKLOAD: Scale = Scale {
     wanted: Cow::Borrowed(".spec.replicas"),
     there: Cow::Borrowed(".status.replicas"),
-    selector: (Cow::Borrowed(".spec.selector"), Selector::Labels),
+    selector: Some((Cow::Borrowed(".spec.selector"), Selector::Labels)),
 };
 
 /// Of replication controllers, whose selector is older.
-pub(super) static REPLICATION_CONTROLLER: Scale = Scale {
+pub(super) const REPLICATION_CONTROLLER: Scale = Scale {
     wanted: Cow::Borrowed(".spec.replicas"),
     there: Cow::Borrowed(".status.replicas"),
-    selector: (Cow::Borrowed(".spec.selector"), Selector::Map),
+    selector: Some((Cow::Borrowed(".spec.selector"), Selector::Map)),
 };
 
 fn fields(path: &str) -> Vec<&str> {
     path.split('.').filter(|name| !name.is_empty()).collect()
+}
+
+impl Scale {
+    /// As a definition tells.
+    pub(super) fn of_paths(paths: &ScalePaths) -> Self {
+        let selector = paths.label_selector_path.clone().filter(|path| !path.is_empty());
+        Self {
+            wanted: paths.spec_replicas_path.clone().into(),
+            there: paths.status_replicas_path.clone().into(),
+            selector: selector.map(|path| (path.into(), Selector::Text)),
+        }
+    }
 }
 
 impl View for Scale {
@@ -49,8 +65,9 @@ impl View for Scale {
         let number = |path: &str| parent.at(&fields(path)).i64().unwrap_or(0);
         view.set(&["spec", "replicas"], number(&self.wanted));
         view.set(&["status", "replicas"], number(&self.there));
-        let (path, form) = &self.selector;
-        view.set(&["status", "selector"], form.text(&parent.at(&fields(path))));
+        if let Some((path, form)) = &self.selector {
+            view.set(&["status", "selector"], form.text(&parent.at(&fields(path))));
+        }
     }
 
     fn validate(&self, view: &Object, errors: &mut Errors) {
@@ -110,6 +127,7 @@ impl Selector {
                 selector.map_or_else(String::new, |s| s.to_string())
             }
             Self::Map => LabelSelector::of_labels(at).to_string(),
+            Self::Text => at.str().to_owned(),
         }
     }
 }

@@ -23,7 +23,7 @@ pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s
 /// A registry, its database and the tasks behind it.
 pub struct Door {
     pub registry: Registry,
-    _tasks: TaskSet,
+    tasks: TaskSet,
     _dir: TempDir,
 }
 
@@ -77,9 +77,14 @@ impl Door {
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
         let registry = Registry::new(Arc::new(store), &kinds, authorizer, settings, clock);
-        let door = Self { registry, _tasks: tasks, _dir: dir };
+        let door = Self { registry, tasks, _dir: dir };
         door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
         door
+    }
+
+    /// What runs as long as the door is open.
+    pub fn tasks(&self) -> &TaskSet {
+        &self.tasks
     }
 
     /// Any request.

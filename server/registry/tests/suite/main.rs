@@ -4,6 +4,7 @@
 
 mod access;
 mod apiservices;
+mod custom_resources;
 mod defaults_of_others;
 mod deletions;
 mod evictions;

@@ -1,0 +1,50 @@
+//! Custom resources: kinds that arrive at run time, as CustomResourceDefinitions.
+//!
+//! A definition becomes the same description that built-in kinds have, so that all verbs and forms are theirs, too. What
+//! is theirs alone stands here: finding them, versions that differ from what is stored, judging along a schema, paths.
+
+mod convert;
+mod definitions;
+mod facts;
+mod judge;
+mod keep;
+mod kind;
+mod route;
+mod scale;
+mod select;
+mod serving;
+mod webhook;
+
+pub(crate) use definitions::{Definition, Definitions};
+pub use facts::{
+    ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
+    Subresources, Version, Webhook,
+};
+pub(crate) use judge::{Judging, warnings};
+pub(crate) use kind::Shapes;
+pub(crate) use route::{find, leads};
+pub(crate) use select::field_values;
+pub(crate) use serving::Serving;
+
+use std::sync::Arc;
+
+use portico_kit::lifecycle::Signal;
+use portico_schema::Schema;
+
+/// What a version of a custom resource is besides a kind.
+pub(crate) struct Custom {
+    /// What is known of its definition, as of its last change that concerns serving.
+    pub(crate) facts: Arc<Facts>,
+    /// `apiVersion` of what is stored.
+    pub(crate) stored_as: String,
+    /// How the JSON of a stored object begins that this version shows as it is.
+    head: Vec<u8>,
+    /// The schema of the version that objects are stored in: what was stored under an older one is brought up to it.
+    storage: Schema,
+    /// Objects written up to this revision may have been judged by an older schema.
+    since: i64,
+    /// Where the parts of `/scale` stand, if it is served.
+    scale: Option<ScalePaths>,
+    /// Given when something else is served in its place.
+    pub(crate) over: Signal,
+}

@@ -1,0 +1,152 @@
+//! All definitions, found by what requests and stored objects name.
+//!
+//! The store is the truth: a lookup takes the definition's current record and compares it with what was made of it, so
+//! that an answer is never older than the last acknowledged write. What is compiled of a definition outlives changes
+//! that do not concern serving.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use portico_machinery::{GroupKind, GroupResource};
+use portico_store::{Record, Resource, Store};
+
+use super::facts::Facts;
+use super::kind::Shapes;
+use super::serving::Serving;
+
+/// The group of definitions.
+pub(crate) const GROUP: &str = "apiextensions.k8s.io";
+/// Their resource.
+pub(crate) const RESOURCE: &str = "customresourcedefinitions";
+
+/// A definition as it stands.
+#[derive(Clone)]
+pub(crate) struct Definition {
+    /// What was read off it.
+    pub(crate) facts: Arc<Facts>,
+    /// Its bytes.
+    pub(crate) record: Arc<Record>,
+    /// What is made of its versions, shared by all states that serve alike.
+    pub(crate) serving: Arc<Serving>,
+}
+
+/// See the module.
+pub(crate) struct Definitions {
+    resource: Resource,
+    shapes: Arc<Shapes>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_name: HashMap<Arc<str>, Definition>,
+    by_kind: HashMap<GroupKind, Arc<str>>,
+}
+
+impl Definitions {
+    /// None yet.
+    pub(crate) fn new(shapes: Arc<Shapes>) -> Self {
+        Self { resource: Resource::new(GROUP, RESOURCE), shapes, known: RwLock::default() }
+    }
+
+    /// The definition of a resource; nothing while the store has not loaded definitions.
+    pub(crate) fn of_resource(&self, store: &dyn Store, resource: &GroupResource) -> Option<Definition> {
+        self.named(store, &format!("{}.{}", resource.resource, resource.group))
+    }
+
+    /// The definition of a kind.
+    pub(crate) fn of_kind(&self, store: &dyn Store, kind: &GroupKind) -> Option<Definition> {
+        let name = self.known.read().by_kind.get(kind).cloned()?;
+        self.named(store, &name).filter(|definition| definition.facts.kind() == *kind)
+    }
+
+    /// The definition of this name as the store has it now.
+    fn named(&self, store: &dyn Store, name: &str) -> Option<Definition> {
+        let snapshot = store.cached(&self.resource)?;
+        let Some(record) = snapshot.get_path(name) else {
+            self.forget(name, snapshot.revision());
+            return None;
+        };
+        if let Some(known) = self.known.read().by_name.get(name)
+            && known.record.revision == record.revision
+        {
+            return Some(known.clone());
+        }
+        self.take(record)
+    }
+
+    /// Takes a state of a definition, unless a newer one is known. What it no longer serves ends.
+    pub(crate) fn take(&self, record: &Arc<Record>) -> Option<Definition> {
+        let facts = match Facts::read(record.value.json()) {
+            Ok(facts) => Arc::new(facts),
+            Err(error) => {
+                tracing::error!(name = record.key.name(), %error, "a definition cannot be read");
+                return None;
+            }
+        };
+        let name: Arc<str> = record.key.name().into();
+        let mut known = self.known.write();
+        let before = known.by_name.get(&name);
+        if let Some(newer) = before.filter(|before| before.record.revision >= record.revision) {
+            return Some(newer.clone());
+        }
+        let serving = match before {
+            Some(before) if before.facts.serves_like(&facts) => Arc::clone(&before.serving),
+            _ => Arc::new(Serving::new(&facts, record, &self.shapes)),
+        };
+        let after = Definition { facts: Arc::clone(&facts), record: Arc::clone(record), serving };
+        known.by_kind.insert(facts.kind(), Arc::clone(&name));
+        if let Some(before) = known.by_name.insert(name, after.clone()) {
+            known.leave(&before, Some(&after));
+        }
+        Some(after)
+    }
+
+    /// Forgets a definition that was gone at a revision, unless it has come again since.
+    pub(crate) fn forget(&self, name: &str, revision: i64) {
+        let gone = |known: &Known| known.by_name.get(name).is_some_and(|d| d.record.revision <= revision);
+        if !gone(&self.known.read()) {
+            return;
+        }
+        let mut known = self.known.write();
+        if gone(&known)
+            && let Some(before) = known.by_name.remove(name)
+        {
+            known.leave(&before, None);
+        }
+    }
+
+    /// Drops what is compiled and was not asked for since the last call.
+    pub(crate) fn drop_idle(&self) {
+        for definition in self.known.write().by_name.values_mut() {
+            if let Some(empty) = definition.serving.unless_used() {
+                definition.serving = Arc::new(empty);
+            }
+        }
+    }
+
+    /// Forgets those that were not among these names at a revision.
+    pub(crate) fn retain(&self, revision: i64, there: impl Fn(&str) -> bool) {
+        let gone: Vec<Arc<str>> = {
+            let known = self.known.read();
+            known.by_name.keys().filter(|name| !there(name)).cloned().collect()
+        };
+        gone.iter().for_each(|name| self.forget(name, revision));
+    }
+}
+
+impl Known {
+    /// Ends what a state served and the next one serves otherwise.
+    fn leave(&mut self, before: &Definition, after: Option<&Definition>) {
+        let kind = before.facts.kind();
+        let kept = after.is_some_and(|after| after.facts.kind() == kind);
+        let own = self.by_kind.get(&kind).is_some_and(|name| **name == *before.record.key.name());
+        if own && !kept {
+            self.by_kind.remove(&kind);
+        }
+        if !after.is_some_and(|after| Arc::ptr_eq(&after.serving, &before.serving)) {
+            before.serving.over.signal();
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Judging custom resources along their schema (4.4, steps 10 and 11).
+
+use portico_machinery::{Object, field};
+
+use super::scale;
+use crate::registry::Part;
+use crate::served::Served;
+use crate::strategies::Errors;
+use crate::validation::{self, MetaRules};
+
+/// A write that is judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Judging<'a> {
+    /// The kind, in the version of the request.
+    pub(crate) served: &'a Served,
+    /// The object or its status.
+    pub(crate) part: Part<'a>,
+    /// What is there; nothing for a create.
+    pub(crate) old: Option<&'a Object>,
+}
+
+impl Judging<'_> {
+    /// What is wrong with an object. One of another kind is judged no further.
+    pub(crate) fn errors(self, new: &Object) -> Errors {
+        let mut errors = self.type_meta(new);
+        if errors.is_empty() {
+            self.metadata(new, &mut errors);
+            self.content(new, &mut errors);
+        }
+        errors
+    }
+
+    fn type_meta(self, new: &Object) -> Errors {
+        let (kind, version) = (&self.served.info.gvk.kind, &self.served.api_version);
+        let wanted = [("kind", kind, new.kind()), ("apiVersion", version, new.api_version())];
+        let wrong = wanted.into_iter().filter(|(_, wanted, found)| wanted != found);
+        wrong
+            .map(|(name, wanted, found)| {
+                field::Error::invalid(&name.into(), found, &format!("must be {wanted}"))
+            })
+            .collect()
+    }
+
+    fn metadata(self, new: &Object, errors: &mut Errors) {
+        let rules = MetaRules::of(&self.served.info);
+        match self.old {
+            Some(old) => validation::validate_update(new, old, rules, errors),
+            None => validation::validate_create(new, rules, errors),
+        }
+    }
+
+    fn content(self, new: &Object, errors: &mut Errors) {
+        let status = self.part == Part::Subresource("status");
+        let paths = self.served.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+        if let Some(paths) = paths {
+            scale::validate(paths, !status, new, errors);
+        }
+        let Some(schema) = self.served.info.schema.custom() else { return };
+        if !status {
+            errors.extend(schema.validate_embedded(new));
+        }
+    }
+}
+
+/// Finalizers kept by the server itself.
+const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+/// Warnings about names of new finalizers.
+pub(crate) fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    let before = old.map(Object::finalizers).unwrap_or_default();
+    let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
+    added.sort_unstable();
+    added.dedup();
+    added.into_iter().flat_map(about_finalizer).collect()
+}
+
+fn about_finalizer(name: &str) -> Vec<String> {
+    let said = |text: &str| format!("metadata.finalizers: {name:?}: {text}");
+    let mut warnings: Vec<String> =
+        portico_machinery::names::qualified_name(name).iter().map(|text| said(text)).collect();
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        let with = if name.contains('.') { " including a path (/)" } else { "" };
+        warnings.push(said(&format!(
+            "prefer a domain-qualified finalizer name{with} to avoid accidental conflicts with other finalizer writers"
+        )));
+    }
+    warnings
+}

@@ -1,0 +1,69 @@
+//! Following definitions: what they no longer serve ends at once, not when somebody asks for it next.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use portico_machinery::GroupResource;
+
+use super::definitions::{Definitions, GROUP, RESOURCE};
+use crate::Result;
+use crate::follow::{Change, ChangeStream};
+use crate::registry::Registry;
+use crate::stored::Stored;
+
+/// What is compiled and not asked for in this time is dropped.
+const IDLE: Duration = Duration::from_secs(300);
+
+impl Registry {
+    /// Loads all definitions; custom resources are served from then on. What is given back keeps up with them for as long
+    /// as it is polled. Nothing is loaded where definitions are not served (`--runtime-config`).
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn serve_custom_resources(&self) -> Result<impl Future<Output = ()> + Send + use<>> {
+        let resource = GroupResource::new(GROUP, RESOURCE);
+        let followed = match self.inner().served(&resource) {
+            Ok(_) => Some(self.follow(&resource).await?),
+            Err(_) => None,
+        };
+        let registry = self.clone();
+        for stored in followed.iter().flat_map(|followed| &followed.initial) {
+            registry.definitions().take(stored.record());
+        }
+        Ok(async move {
+            if let Some(followed) = followed {
+                registry.keep_definitions(followed.changes).await;
+            }
+        })
+    }
+
+    async fn keep_definitions(&self, mut changes: ChangeStream) {
+        let mut idle = tokio::time::interval(IDLE);
+        loop {
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(change) => self.definitions().follow(change),
+                    None => return,
+                },
+                _ = idle.tick() => self.definitions().drop_idle(),
+            }
+        }
+    }
+}
+
+impl Definitions {
+    fn follow(&self, change: Change) {
+        match change {
+            Change::Put(stored) => drop(self.take(stored.record())),
+            Change::Deleted(stored) => self.forget(stored.name(), stored.revision()),
+            Change::Relisted(all, revision) => {
+                for stored in &all {
+                    self.take(stored.record());
+                }
+                let there: HashSet<&str> = all.iter().map(Stored::name).collect();
+                self.retain(revision, |name| there.contains(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Routes of custom resources, which differ from those of built-in kinds (4.1, observed): no path table stands before
+//! them, so that what is wrong is said by the resource itself.
+
+use std::sync::Arc;
+
+use portico_machinery::Status;
+
+use crate::Result;
+use crate::call::{Call, Target};
+use crate::door::{Action, Route};
+use crate::registry::Part;
+use crate::served::Served;
+
+/// The way of a call whose path leads to a custom resource.
+pub(crate) fn find<'a>(served: &Arc<Served>, call: &'a Call) -> Result<Route<'a>> {
+    let target = &call.target;
+    let part = part(served, target)?;
+    let action = action(call, part)
+        .ok_or_else(|| Box::new(Status::method_not_supported(&served.resource, method(&call.verb))))?;
+    let names_one =
+        !matches!(action, Action::List | Action::Watch | Action::Create | Action::DeleteCollection);
+    if names_one && target.name.is_empty() {
+        return Err(Box::new(Status::bad_request("name must be provided")));
+    }
+    Ok(Route { served: Arc::clone(served), action, part, namespace: &target.namespace })
+}
+
+/// Whether the path is one of the resource: one that names a namespace where there are none, or none where there should
+/// be one, leads nowhere.
+pub(crate) fn leads(served: &Served, call: &Call) -> bool {
+    match (served.info.namespaced, call.target.namespace.is_empty()) {
+        (true, true) => matches!(call.verb.as_str(), "list" | "watch") && call.target.name.is_empty(),
+        (false, false) => false,
+        _ => true,
+    }
+}
+
+fn part<'a>(served: &Served, target: &'a Target) -> Result<Part<'a>> {
+    match target.subresource.as_str() {
+        "" => Ok(Part::Main),
+        name if served.info.subresource(name).is_some() => Ok(Part::Subresource(name)),
+        _ => Err(Box::new(Status::not_found(&served.resource, &target.name))),
+    }
+}
+
+fn action(call: &Call, part: Part<'_>) -> Option<Action> {
+    let named = !call.target.name.is_empty();
+    let action = match call.verb.as_str() {
+        "get" | "head" if named => Action::Get,
+        "list" | "get" | "head" if part == Part::Main => Action::List,
+        "watch" if part == Part::Main => Action::Watch,
+        "create" if part == Part::Main => Action::Create,
+        "update" => Action::Update,
+        "patch" => Action::Patch,
+        "delete" if part == Part::Main => Action::Delete,
+        "deletecollection" if part == Part::Main => Action::DeleteCollection,
+        _ => return None,
+    };
+    Some(action)
+}
+
+/// What request info calls the method; those that it knows no verb for have none.
+fn method(verb: &str) -> &str {
+    match verb {
+        "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection" => verb,
+        _ => "",
+    }
+}

@@ -1,0 +1,28 @@
+//! Selectable fields of custom resources (4.10): found in the object, as no index knows of them.
+
+use std::collections::HashMap;
+
+use portico_machinery::Cursor;
+use portico_machinery::selector::FieldSelector;
+use portico_store::Record;
+
+use crate::stored;
+
+/// The values of the fields that a selector names; absent ones are empty.
+pub(crate) fn field_values(record: &Record, selector: &FieldSelector) -> HashMap<String, String> {
+    let object = stored::decode(record);
+    let fields = selector.terms().iter().map(|term| term.field.as_str());
+    fields
+        .map(|field| {
+            let found = field.split('.').fold(object.cursor(), |cursor, name| cursor.field(name));
+            (field.to_owned(), text(&found))
+        })
+        .collect()
+}
+
+/// Strings as they are, numbers and truth values as they print.
+fn text(value: &Cursor<'_>) -> String {
+    let number = || value.i64().map(|number| number.to_string());
+    let truth = || value.opt_bool().map(|truth| truth.to_string());
+    value.opt_str().map(str::to_owned).or_else(number).or_else(truth).unwrap_or_default()
+}

@@ -1,0 +1,121 @@
+//! Custom resources through the registry's door: kinds that arrive at run time.
+
+use crate::harness::{Door, MERGE, next};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+
+/// A definition of CronTabs with these versions.
+fn definition(versions: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"crontabs.stable.example.com"}},
+        "spec":{{"group":"stable.example.com","scope":"Namespaced",
+        "names":{{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"}},"versions":[{versions}]}}}}"#
+    )
+}
+
+/// A version whose spec has these properties.
+fn version(name: &str, storage: bool, properties: &str) -> String {
+    format!(
+        r#"{{"name":"{name}","served":true,"storage":{storage},"subresources":{{"status":{{}}}},
+        "schema":{{"openAPIV3Schema":{{"type":"object","properties":{{
+        "spec":{{"type":"object","properties":{{{properties}}}}},"status":{{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}}}}"#
+    )
+}
+
+const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
+
+/// A door that serves custom resources, with a definition that its controllers have taken.
+async fn defined(versions: &str) -> Door {
+    let door = Door::open().await;
+    let kept = door.registry.serve_custom_resources().await.unwrap();
+    door.tasks().spawn_until_cancelled("definitions", kept);
+    let made = door.post(CRDS, &definition(versions)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    accept(&door).await;
+    door
+}
+
+/// What the controllers of definitions write.
+async fn accept(door: &Door) {
+    let status = r#"{"status":{"acceptedNames":{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"},
+        "conditions":[{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2026-01-01T00:00:00Z"},
+        {"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+    let accepted = door.patch(&format!("{CRDS}/crontabs.stable.example.com/status"), MERGE, status).await;
+    assert_eq!(accepted.code, 200, "{}", accepted.text);
+}
+
+fn tab(version: &str, spec: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"stable.example.com/{version}","kind":"CronTab","metadata":{{"name":"t"}},"spec":{{{spec}}}}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_definition_serves_its_objects_through_all_verbs() {
+    let door = defined(&version("v1", true, PROPERTIES)).await;
+    let made = door.post(TABS, &tab("v1", r#""cronSpec":"* *","odd":1"#)).await;
+    assert_eq!((made.code, made.at("spec.image").as_str()), (201, "nginx"), "{}", made.text);
+    assert_eq!(made.warnings, [r#"unknown field "spec.odd""#]);
+    assert_eq!((made.at("metadata.generation"), made.at("spec").contains("odd")), ("1".into(), false));
+    let patched = door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":2}}"#).await;
+    assert_eq!((patched.code, patched.at("metadata.generation").as_str()), (200, "2"), "{}", patched.text);
+    let status =
+        door.patch(&format!("{TABS}/t/status"), MERGE, r#"{"status":{"x":1},"spec":{"replicas":9}}"#).await;
+    assert_eq!(
+        (status.code, status.at("spec.replicas").as_str(), status.at("status.x").as_str()),
+        (200, "2", "1")
+    );
+    assert_eq!(status.at("metadata.generation"), "2");
+    let listed = door.get(TABS).await;
+    assert_eq!((listed.names(), listed.at("kind").as_str()), (vec!["t".to_owned()], "CronTabList"));
+    assert_eq!(listed.at("items.0.kind"), "CronTab");
+    assert_eq!(door.delete(&format!("{TABS}/t")).await.code, 200);
+    assert_eq!(door.get(&format!("{TABS}/t")).await.code, 404);
+}
+
+#[tokio::test]
+async fn every_served_version_shows_all_objects() {
+    let two = format!("{},{}", version("v1", true, PROPERTIES), version("v2", false, PROPERTIES));
+    let door = defined(&two).await;
+    let v2 = TABS.replace("/v1/", "/v2/");
+    let mut watched = door.watch(&format!("{TABS}?watch=true"), "application/json").await;
+    let made = door.post(&v2, &tab("v2", r#""cronSpec":"x""#)).await;
+    assert_eq!((made.code, made.at("apiVersion").as_str()), (201, "stable.example.com/v2"), "{}", made.text);
+    let event = next(&mut watched).await;
+    assert!(String::from_utf8_lossy(&event.line()).contains(r#""apiVersion":"stable.example.com/v1""#));
+    let got = door.get(&format!("{TABS}/t")).await;
+    assert_eq!(
+        (got.at("apiVersion").as_str(), got.at("spec.cronSpec").as_str()),
+        ("stable.example.com/v1", "x")
+    );
+    assert_eq!(door.get(&TABS.replace("/v1/", "/v3/")).await.text, "404 page not found\n");
+}
+
+#[tokio::test]
+async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
+    let door = defined(&version("v1", true, PROPERTIES)).await;
+    door.post(TABS, &tab("v1", r#""cronSpec":"x""#)).await;
+    let mut watched = door.watch(&format!("{TABS}?watch=true"), "application/json").await;
+    next(&mut watched).await;
+    let current = door.get(&format!("{CRDS}/crontabs.stable.example.com")).await;
+    let narrower = r#""image":{"type":"string"},"size":{"type":"integer","default":3}"#;
+    let changed = format!(
+        r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
+        current.at("metadata.resourceVersion"),
+        version("v1", true, narrower)
+    );
+    let changed = door.patch(&format!("{CRDS}/crontabs.stable.example.com"), MERGE, &changed).await;
+    assert_eq!(changed.code, 200, "{}", changed.text);
+    let ended =
+        tokio::time::timeout(std::time::Duration::from_secs(10), futures::StreamExt::next(&mut watched))
+            .await;
+    assert!(ended.unwrap().is_none());
+    let got = door.get(&format!("{TABS}/t")).await;
+    assert_eq!(
+        (got.at("spec.size").as_str(), got.at("spec").contains("cronSpec")),
+        ("3", false),
+        "{}",
+        got.text
+    );
+}
