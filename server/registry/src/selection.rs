@@ -1,5 +1,7 @@
 //! Selecting objects by labels and fields without looking into their bytes (rule 7.6).
 
+use std::collections::HashMap;
+
 use portico_machinery::Status;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_store::Record;
@@ -39,7 +41,7 @@ impl Selection {
     }
 
     pub(crate) fn takes(&self, record: &Record) -> bool {
-        let found = self.inside.then(|| custom::field_values(record, &self.fields)).unwrap_or_default();
+        let found = if self.inside { custom::field_values(record, &self.fields) } else { HashMap::new() };
         self.labels.matches(|key| record.value.label(key))
             && self.fields.matches(|field| match field {
                 "metadata.name" => Some(record.key.name()),
