@@ -95,6 +95,7 @@ fn definitions() -> Map<String, Value> {
         api::scheduling::v1: PriorityClass;
         api::storage::v1: CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass;
         api::storage::v1beta1: VolumeAttributesClass;
+        api::storagemigration::v1beta1: StorageVersionMigration;
         apiextensions_apiserver::pkg::apis::apiextensions::v1: CustomResourceDefinition;
         kube_aggregator::pkg::apis::apiregistration::v1: APIService;
     );

@@ -24,6 +24,7 @@ mod recorder;
 mod rounds;
 pub mod service_account_tokens;
 pub mod service_repair;
+pub mod storage_migration;
 pub mod storage_versions;
 pub mod system_namespaces;
 pub mod system_objects;

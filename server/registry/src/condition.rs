@@ -22,7 +22,7 @@ pub struct Condition {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The generation that it was judged at, where somebody says so: kept, never set here.
+    /// The generation that it was judged at, where somebody says so; kept when a later judge does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
@@ -52,6 +52,7 @@ pub fn set(object: &mut Object, condition: Condition, now: Timestamp) -> bool {
             }
             current.reason = condition.reason;
             current.message = condition.message;
+            current.observed_generation = condition.observed_generation.or(current.observed_generation);
         }
         None => {
             after.push(Condition { last_transition_time: Some(time::rfc3339(now)), ..condition });

@@ -204,6 +204,13 @@ impl Registry {
         Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
     }
 
+    /// Whether a resource has all of these verbs; nothing when it is not served here.
+    #[must_use]
+    pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
+        let served = self.inner().served(resource).ok()?;
+        Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
+    }
+
     /// What a kind is stored as; nothing when it is not served here.
     #[must_use]
     pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {

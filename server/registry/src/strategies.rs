@@ -26,6 +26,7 @@ mod scheduling;
 mod secret;
 mod service;
 mod storage;
+mod storagemigration;
 mod workload;
 
 pub use flowcontrol::{FlowObject, flow_objects};
@@ -277,6 +278,7 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
         ("resource.k8s.io", "resourceclaimtemplates") => &resource::ResourceClaimTemplate,
         ("resource.k8s.io", "resourceslices") => &resource::ResourceSlice,
         ("scheduling.k8s.io", "priorityclasses") => &scheduling::PriorityClass,
+        ("storagemigration.k8s.io", "storageversionmigrations") => &storagemigration::StorageVersionMigration,
         ("storage.k8s.io", "csidrivers") => &storage::CsiDriver,
         ("storage.k8s.io", "csinodes") => &storage::CsiNode,
         ("storage.k8s.io", "csistoragecapacities") => &storage::CsiStorageCapacity,

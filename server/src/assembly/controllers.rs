@@ -15,6 +15,7 @@ use portico_controllers::per_namespace::PerNamespace;
 use portico_controllers::rbac::aggregation;
 use portico_controllers::service_account_tokens::{self, ServiceAccountTokens};
 use portico_controllers::service_repair::ServiceRepair;
+use portico_controllers::storage_migration::{self, StorageMigration};
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
 use portico_kit::certs::FileError;
@@ -168,6 +169,11 @@ fn governed(
         let unused = settings.service_accounts.legacy_clean_up_period;
         let clean = legacy_token_cleaner::run(registry.clone(), unused, tasks.clone());
         tasks.spawn(legacy_token_cleaner::NAME, clean);
+    }
+    if is_wanted(storage_migration::NAME) && storage_migration::is_served(registry) {
+        let migration = StorageMigration::new(queues);
+        migration.run_workers(registry, tasks);
+        listeners.push(Arc::new(migration));
     }
     let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {

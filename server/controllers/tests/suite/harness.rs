@@ -13,6 +13,7 @@ use portico_controllers::crd::CustomResources;
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::informers::Informers;
 use portico_controllers::log::Listening;
+use portico_controllers::storage_migration::StorageMigration;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
 use portico_kit::dial::{Connector, ConnectorOptions};
@@ -83,7 +84,9 @@ impl House {
         let registered = Some(custom.synced());
         tasks.spawn("autoregister", auto_register.clone().run(registry.clone(), registered, tasks.clone()));
         custom.run_workers(&registry, &tasks);
-        let listening = Listening::new(vec![Arc::new(custom.finalizer())]);
+        let migration = StorageMigration::new(&QueueMetrics::new(&metrics));
+        migration.run_workers(&registry, &tasks);
+        let listening = Listening::new(vec![Arc::new(custom.finalizer()), Arc::new(migration)]);
         tasks.spawn("listening", listening.run(registry.clone(), tasks.clone()));
         tasks.spawn_critical("definitions", custom.run_informer(registry.clone(), tasks.clone()));
         tasks.spawn_critical("informers", informers.run(registry.clone(), tasks.clone()));
@@ -152,7 +155,7 @@ impl House {
 }
 
 async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics::Registry) -> Registry {
-    let kinds = Kinds::builtin().unwrap();
+    let kinds = Kinds::all().unwrap();
     let settings = portico_store::Settings::new(dir.path().join("test.db"));
     let indexer = Arc::new(KindIndexer::new(&kinds));
     let store = SqliteStore::open(settings, indexer, Metrics::new(metrics), tasks).await.unwrap();

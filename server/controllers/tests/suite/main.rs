@@ -5,6 +5,7 @@
 mod definitions;
 mod harness;
 mod services;
+mod storage_migration;
 
 use std::time::{Duration, Instant};
 

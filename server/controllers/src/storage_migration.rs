@@ -1,0 +1,217 @@
+//! Stores all objects of a resource anew, in the version that they are stored in today
+//! (`storage-version-migrator-controller`).
+//!
+//! A StorageVersionMigration names the resource; of one resource one runs at a time. What upstream shares out among three
+//! controllers is one here: which steps there are to do is decided from the migrations alone. A definition of custom
+//! resources is told that its objects are being migrated, and forgets the older versions once they are.
+
+mod decide;
+mod definition;
+mod rewrite;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use portico_kit::backoff::Policy;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
+use portico_machinery::{GroupResource, Object, Reason, Status, time};
+use portico_registry::condition::{self, Condition};
+use portico_registry::{Context, ListOptions, Logged, Registry, Stored};
+
+use crate::log::Listener;
+use decide::{FAILED, RUNNING, SUCCEEDED, Step};
+use rewrite::Rewritten;
+
+/// kube-controller-manager's name for it.
+pub const NAME: &str = "storage-version-migrator-controller";
+
+/// Upstream's number of migrations that run side by side.
+const WORKERS: usize = 5;
+
+/// A resource that is not served is looked for again after this long, and no longer than a minute after the migration's
+/// creation.
+const PERIOD: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whether there can be migrations: they are off unless `--runtime-config` serves them.
+#[must_use]
+pub fn is_served(registry: &Registry) -> bool {
+    registry.has_verbs(&migrations(), &["list"]).is_some()
+}
+
+/// The controller. Cheap to clone.
+#[derive(Clone)]
+pub struct StorageMigration {
+    queue: WorkQueue<GroupResource>,
+}
+
+impl StorageMigration {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new(metrics: &QueueMetrics) -> Self {
+        Self { queue: WorkQueue::with_metrics(NAME, Policy::CONTROLLER, metrics) }
+    }
+
+    /// Starts what migrates, until `tasks` is cancelled.
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let door = registry.clone();
+        run_workers(tasks, NAME, WORKERS, self.queue.clone(), move |resource| {
+            let migrator = Migrator { registry: door.clone(), context: Context::system(NAME) };
+            async move {
+                match migrator.reconcile(&resource).await {
+                    // Somebody was faster, or deleted it: that is heard of.
+                    Err(status) if matches!(status.reason(), Reason::Conflict | Reason::NotFound) => {
+                        Ok(Reconciled::Again(Duration::ZERO))
+                    }
+                    other => other,
+                }
+            }
+        });
+    }
+}
+
+impl Listener for StorageMigration {
+    fn begin<'a>(&'a self, registry: &'a Registry) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        Box::pin(async move {
+            let all = registry.list(&migrations(), "", &ListOptions::default()).await?.items;
+            all.iter().for_each(|migration| self.queue.add(decide::resource_of(migration.object())));
+            Ok(())
+        })
+    }
+
+    fn hear(&self, change: &Logged) {
+        if *change.resource() == migrations() {
+            self.queue.add(decide::resource_of(change.stored().object()));
+        }
+    }
+}
+
+struct Migrator {
+    registry: Registry,
+    context: Context,
+}
+
+impl Migrator {
+    async fn reconcile(&self, resource: &GroupResource) -> Result<Reconciled, Box<Status>> {
+        let all = self.registry.list(&migrations(), "", &ListOptions::default()).await?.items;
+        let mut reconciled = Reconciled::Done;
+        for (migration, step) in decide::steps(&all, resource) {
+            match step {
+                Step::CleanUp => self.clean_up(resource, migration).await?,
+                Step::Start => self.start(resource, migration).await?,
+                Step::Run => reconciled = self.run(resource, migration).await?,
+            }
+        }
+        Ok(reconciled)
+    }
+
+    async fn start(&self, resource: &GroupResource, migration: &Stored) -> Result<(), Box<Status>> {
+        definition::started(&self.registry, resource, migration.name()).await?;
+        self.tell(migration, RUNNING, "MigrationRunning", "The migration is running").await.map(drop)
+    }
+
+    async fn clean_up(&self, resource: &GroupResource, migration: &Stored) -> Result<(), Box<Status>> {
+        definition::ended(&self.registry, resource, condition::is_true(migration.object(), SUCCEEDED))
+            .await?;
+        let ended = Condition {
+            status: "False".to_owned(),
+            observed_generation: Some(migration.object().generation()).filter(|generation| *generation > 0),
+            ..told(RUNNING, "MigrationCompleted", "Migration completed")
+        };
+        self.write(migration, |object| {
+            condition::set(object, ended, Timestamp::now());
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Notes the revision up to which objects are to be stored anew, stores them, and tells how that ended.
+    async fn run(&self, resource: &GroupResource, migration: &Stored) -> Result<Reconciled, Box<Status>> {
+        let object = migration.object();
+        let verbs = rewrite::VERBS;
+        match self.registry.has_verbs(resource, &verbs) {
+            Some(true) => {}
+            Some(false) => {
+                let verbs = verbs.join(" ");
+                let message =
+                    format!("resource \"{resource}\" does not support discovery operations: [{verbs}]");
+                return self.fail(migration, &message).await;
+            }
+            None if is_young(object, Timestamp::now()) => return Ok(Reconciled::Again(PERIOD)),
+            None => return self.fail(migration, "resource does not exist in discovery").await,
+        }
+        let noted = object.at(&["status", "resourceVersion"]).str().parse::<i64>().ok();
+        let (migration, upto) = match noted {
+            Some(upto) => (migration.clone(), upto),
+            None => self.note(resource, migration).await?,
+        };
+        match rewrite::all(&self.registry, &self.context, resource, upto).await? {
+            Rewritten::Done => {
+                self.tell(&migration, SUCCEEDED, "StorageVersionMigrationSucceeded", "").await?;
+                Ok(Reconciled::Done)
+            }
+            Rewritten::Refused(status) => {
+                let message = format!("migration encountered unhandled error: {}", status.message);
+                self.fail(&migration, &message).await
+            }
+        }
+    }
+
+    async fn note(&self, resource: &GroupResource, migration: &Stored) -> Result<(Stored, i64), Box<Status>> {
+        let one = ListOptions { limit: 1, ..ListOptions::default() };
+        let revision = self.registry.list(resource, "", &one).await?.revision;
+        let note = |object: &mut Object| object.set(&["status", "resourceVersion"], revision.to_string());
+        Ok((self.write(migration, note).await?, revision))
+    }
+
+    async fn fail(&self, migration: &Stored, message: &str) -> Result<Reconciled, Box<Status>> {
+        self.tell(migration, FAILED, "StorageVersionMigrationFailed", message).await?;
+        Ok(Reconciled::Done)
+    }
+
+    async fn tell(
+        &self,
+        migration: &Stored,
+        kind: &str,
+        reason: &str,
+        message: &str,
+    ) -> Result<Stored, Box<Status>> {
+        let told = told(kind, reason, message);
+        self.write(migration, |object| {
+            condition::set(object, told, Timestamp::now());
+        })
+        .await
+    }
+
+    async fn write(
+        &self,
+        migration: &Stored,
+        change: impl FnOnce(&mut Object),
+    ) -> Result<Stored, Box<Status>> {
+        let mut object = migration.object().clone();
+        change(&mut object);
+        Ok(self.registry.update_status(&self.context, &migrations(), object).await?.stored)
+    }
+}
+
+fn told(kind: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        kind: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        ..Condition::default()
+    }
+}
+
+/// Whether the resource may still come: definition and migration are often applied together.
+fn is_young(migration: &Object, now: Timestamp) -> bool {
+    let created = migration.creation_timestamp().and_then(|text| time::parse(text));
+    created.is_some_and(|created| now.duration_since(created).unsigned_abs() < PATIENCE)
+}
+
+fn migrations() -> GroupResource {
+    GroupResource::new("storagemigration.k8s.io", "storageversionmigrations")
+}

@@ -1,0 +1,107 @@
+//! Which steps the migrations of a resource have to take, pure.
+
+use portico_machinery::{GroupResource, Object};
+use portico_registry::Stored;
+use portico_registry::condition;
+
+/// It is the resource's turn.
+pub(super) const RUNNING: &str = "Running";
+/// All objects are stored anew.
+pub(super) const SUCCEEDED: &str = "Succeeded";
+/// Some object, or the resource itself, is in the way.
+pub(super) const FAILED: &str = "Failed";
+
+/// What a migration has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It has ended: it runs no longer, and the definition is told.
+    CleanUp,
+    /// It is its turn.
+    Start,
+    /// Objects are to be stored anew.
+    Run,
+}
+
+/// The resource that a migration names.
+pub(super) fn resource_of(migration: &Object) -> GroupResource {
+    let resource = migration.at(&["spec", "resource"]);
+    let [group, resource] = ["group", "resource"].map(|field| resource.field(field).str());
+    GroupResource::new(group, resource)
+}
+
+/// The steps of the migrations of one resource: those that have ended are cleaned up; the oldest of those that wait starts
+/// when none runs.
+pub(super) fn steps<'a>(all: &'a [Stored], resource: &GroupResource) -> Vec<(&'a Stored, Step)> {
+    let concerned: Vec<&Stored> = all.iter().filter(|m| resource_of(m.object()) == *resource).collect();
+    let mut steps: Vec<(&Stored, Step)> =
+        concerned.iter().filter_map(|migration| Some((*migration, step(migration.object())?))).collect();
+    if steps.iter().all(|(_, step)| *step == Step::CleanUp) {
+        let waiting = concerned.into_iter().filter(|m| !is_running(m.object()) && !has_ended(m.object()));
+        let oldest = waiting.min_by_key(|m| (m.object().creation_timestamp(), m.name()));
+        steps.extend(oldest.map(|migration| (migration, Step::Start)));
+    }
+    steps
+}
+
+/// Of one that is, or was, running.
+fn step(migration: &Object) -> Option<Step> {
+    is_running(migration).then(|| if has_ended(migration) { Step::CleanUp } else { Step::Run })
+}
+
+fn is_running(migration: &Object) -> bool {
+    condition::is_true(migration, RUNNING)
+}
+
+fn has_ended(migration: &Object) -> bool {
+    condition::is_true(migration, SUCCEEDED) || condition::is_true(migration, FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portico_store::{Indexed, Key, Record, Resource, Value};
+
+    use super::*;
+
+    fn migration(name: &str, created: u32, resource: &str, conditions: &[&str]) -> Stored {
+        let told: Vec<String> =
+            conditions.iter().map(|kind| format!(r#"{{"type":"{kind}","status":"True"}}"#)).collect();
+        let json = format!(
+            r#"{{"metadata":{{"name":"{name}","creationTimestamp":"2026-01-01T00:00:{created:02}Z"}},
+                "spec":{{"resource":{{"group":"g.io","resource":"{resource}"}}}},"status":{{"conditions":[{}]}}}}"#,
+            told.join(",")
+        );
+        let key = Key::new(&Resource::new("storagemigration.k8s.io", "storageversionmigrations"), "", name);
+        let value = Value::new(json.into_bytes(), Indexed::default());
+        Stored::new(Arc::new(Record { key, revision: 1, value }))
+    }
+
+    fn decided(all: &[Stored]) -> Vec<(&str, Step)> {
+        let steps = steps(all, &GroupResource::new("g.io", "bolts"));
+        steps.into_iter().map(|(migration, step)| (migration.name(), step)).collect()
+    }
+
+    #[test]
+    fn of_one_resource_one_migration_runs_at_a_time_the_oldest_first() {
+        let waiting = || {
+            vec![
+                migration("b", 1, "bolts", &[]),
+                migration("a", 1, "bolts", &[]),
+                migration("0", 2, "bolts", &[]),
+            ]
+        };
+        assert_eq!(decided(&waiting()), [("a", Step::Start)]);
+        let with = |more: Stored| waiting().into_iter().chain([more]).collect::<Vec<_>>();
+        assert_eq!(decided(&with(migration("r", 3, "bolts", &["Running"]))), [("r", Step::Run)]);
+        let ended = migration("r", 3, "bolts", &["Running", "Succeeded"]);
+        assert_eq!(decided(&with(ended)), [("r", Step::CleanUp), ("a", Step::Start)]);
+        assert_eq!(decided(&with(migration("r", 0, "nuts", &["Running"]))), [("a", Step::Start)]);
+    }
+
+    #[test]
+    fn what_has_ended_and_is_cleaned_up_is_left_alone() {
+        assert_eq!(decided(&[migration("a", 1, "bolts", &["Failed"])]), []);
+        assert_eq!(decided(&[migration("a", 1, "bolts", &["Running", "Failed"])]), [("a", Step::CleanUp)]);
+    }
+}

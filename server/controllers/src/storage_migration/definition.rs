@@ -1,0 +1,134 @@
+//! What the definition of a custom resource is told of its migrations (condition StorageMigrating). Built-in resources have
+//! none.
+
+use jiff::Timestamp;
+use portico_machinery::{GroupResource, Object, Reason, Status};
+use portico_registry::condition::{self, Condition};
+use portico_registry::{Context, Registry};
+
+const STORAGE_MIGRATING: &str = "StorageMigrating";
+/// Who upstream says it.
+const MANAGER: &str = "migration-runner-controller";
+/// How often somebody else may be faster.
+const ATTEMPTS: usize = 5;
+
+/// Its objects are being stored anew; a change of the definition from now on is noticed by its generation.
+pub(super) async fn started(
+    registry: &Registry,
+    resource: &GroupResource,
+    migration: &str,
+) -> Result<(), Box<Status>> {
+    change(registry, resource, |definition| {
+        let message = format!("Migration {migration} is running");
+        tell(definition, told("True", "MigrationRunning", message));
+    })
+    .await
+}
+
+/// It is over. What is stored is in one version now, unless the definition has changed meanwhile.
+pub(super) async fn ended(
+    registry: &Registry,
+    resource: &GroupResource,
+    succeeded: bool,
+) -> Result<(), Box<Status>> {
+    change(registry, resource, |definition| end(definition, succeeded)).await
+}
+
+/// Upstream drops the older versions after a failure, too, when the definition is the same; here they stay.
+fn end(definition: &mut Object, succeeded: bool) {
+    if !succeeded {
+        return tell(definition, told("False", "MigrationFailed", "The migration has failed".to_owned()));
+    }
+    let before = condition::get(definition, STORAGE_MIGRATING).and_then(|told| told.observed_generation);
+    let is_same = before == Some(definition.generation());
+    let rest = match is_same {
+        true => "and the stored versions have been updated",
+        false => "but the stored versions have not been updated due to a generation mismatch",
+    };
+    if let (true, Some(storage)) = (is_same, storage_version(definition)) {
+        definition.set(&["status", "storedVersions"], [storage]);
+    }
+    tell(definition, told("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")));
+}
+
+fn storage_version(definition: &Object) -> Option<String> {
+    let versions = definition.at(&["spec", "versions"]);
+    let mut storage = versions.items().filter(|version| version.field("storage").bool());
+    storage.next().map(|version| version.field("name").str().to_owned())
+}
+
+fn told(status: &str, reason: &str, message: String) -> Condition {
+    Condition {
+        kind: STORAGE_MIGRATING.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        ..Condition::default()
+    }
+}
+
+fn tell(definition: &mut Object, told: Condition) {
+    let told = Condition { observed_generation: Some(definition.generation()), ..told };
+    condition::set(definition, told, Timestamp::now());
+}
+
+/// Changes the status of the definition, if there is one.
+async fn change(
+    registry: &Registry,
+    resource: &GroupResource,
+    change: impl Fn(&mut Object),
+) -> Result<(), Box<Status>> {
+    let definitions = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let name = format!("{}.{}", resource.resource, resource.group);
+    for attempt in 1.. {
+        let mut object = match registry.get(&definitions, "", &name).await {
+            Ok(stored) => stored.object().clone(),
+            Err(status) if status.reason() == Reason::NotFound => return Ok(()),
+            Err(status) => return Err(status),
+        };
+        change(&mut object);
+        match registry.update_status(&Context::system(MANAGER), &definitions, object).await {
+            Err(status) if status.reason() == Reason::Conflict && attempt < ATTEMPTS => {}
+            written => return written.map(drop),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(generation: i64) -> Object {
+        let json = format!(
+            r#"{{"metadata":{{"generation":{generation}}},"spec":{{"versions":[{{"name":"v1"}},{{"name":"v2","storage":true}}]}},
+                "status":{{"storedVersions":["v1","v2"]}}}}"#
+        );
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn stored(definition: &Object) -> usize {
+        definition.at(&["status", "storedVersions"]).len()
+    }
+
+    #[test]
+    fn older_versions_are_forgotten_when_all_went_well_and_nothing_changed() {
+        let rows = [
+            (true, 1, 1, "MigrationSucceeded"),
+            (true, 2, 2, "MigrationSucceeded"),
+            (false, 1, 2, "MigrationFailed"),
+        ];
+        for (succeeded, generation, left, reason) in rows {
+            let mut object = definition(1);
+            tell(&mut object, told("True", "MigrationRunning", String::new()));
+            object.set(&["metadata", "generation"], generation);
+            end(&mut object, succeeded);
+            let told = condition::get(&object, STORAGE_MIGRATING).unwrap();
+            assert_eq!(
+                (stored(&object), told.reason.as_str(), told.status.as_str()),
+                (left, reason, "False")
+            );
+            assert_eq!(told.observed_generation, Some(generation));
+        }
+    }
+}

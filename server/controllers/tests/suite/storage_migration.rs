@@ -1,0 +1,67 @@
+//! Objects that are stored anew because somebody wishes so.
+
+use portico_machinery::{GroupResource, Object};
+use portico_registry::condition;
+
+use crate::harness::{House, object};
+
+fn migrations() -> GroupResource {
+    GroupResource::new("storagemigration.k8s.io", "storageversionmigrations")
+}
+
+fn migration(name: &str, resource: &str) -> Object {
+    let mut migration = object("storagemigration.k8s.io/v1beta1", "StorageVersionMigration", name, "");
+    migration.set(&["spec", "resource", "group"], "");
+    migration.set(&["spec", "resource", "resource"], resource);
+    migration
+}
+
+/// Its conditions, as soon as it runs no longer.
+async fn ended(house: &House, name: &str) -> Vec<String> {
+    let ended = |object: Option<Object>| {
+        let object = object?;
+        let running = condition::get(&object, "Running")?;
+        let say = |c: portico_machinery::object::Cursor<'_>| {
+            format!("{} {} {}", c.field("type").str(), c.field("status").str(), c.field("reason").str())
+        };
+        let all = || object.at(&["status", "conditions"]).items().map(say).collect();
+        (running.status == "False").then(all)
+    };
+    house.until_so(&migrations(), name, ended).await
+}
+
+#[tokio::test]
+async fn migrations_of_a_resource_run_one_after_another_and_succeed() {
+    let house = House::open().await;
+    house.namespaces.created().signaled().await;
+    for i in 0..3 {
+        house
+            .create(
+                &GroupResource::new("", "configmaps"),
+                object("v1", "ConfigMap", &format!("c{i}"), "default"),
+            )
+            .await;
+    }
+    house.create(&migrations(), migration("first", "configmaps")).await;
+    house.create(&migrations(), migration("second", "configmaps")).await;
+    for name in ["first", "second"] {
+        let told = ended(&house, name).await;
+        let succeeded = "Succeeded True StorageVersionMigrationSucceeded";
+        assert_eq!(told, ["Running False MigrationCompleted", succeeded]);
+        let object = house.get(&migrations(), "", name).await;
+        assert!(object.at(&["status", "resourceVersion"]).str().parse::<i64>().is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_resource_that_cannot_be_written_cannot_be_migrated() {
+    let house = House::open().await;
+    house.create(&migrations(), migration("reviews", "componentstatuses")).await;
+    let told = ended(&house, "reviews").await;
+    assert_eq!(told, ["Running False MigrationCompleted", "Failed True StorageVersionMigrationFailed"]);
+    let object = house.get(&migrations(), "", "reviews").await;
+    assert_eq!(
+        condition::get(&object, "Failed").unwrap().message,
+        "resource \"componentstatuses\" does not support discovery operations: [update patch list]"
+    );
+}
