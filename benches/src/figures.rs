@@ -3,7 +3,9 @@
 pub(crate) mod ca_memory;
 pub(crate) mod cold;
 pub(crate) mod create;
+pub(crate) mod custom_resources;
 pub(crate) mod dead_backends;
+pub(crate) mod definitions;
 pub(crate) mod first_request;
 pub(crate) mod hostile;
 pub(crate) mod list;

@@ -84,11 +84,15 @@ enum Bench {
     Cold,
     /// Bodies that are made to be expensive.
     Hostile,
+    /// CustomResourceDefinitions: hundreds and thousands of them.
+    Definitions,
+    /// Custom resources: creations, LISTs, expensive schemas.
+    CustomResources,
     /// All of these.
     All,
 }
 
-const EACH: [Bench; 13] = [
+const EACH: [Bench; 15] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -102,6 +106,8 @@ const EACH: [Bench; 13] = [
     Bench::Watch,
     Bench::Cold,
     Bench::Hostile,
+    Bench::Definitions,
+    Bench::CustomResources,
 ];
 
 /// What every bench is given.
@@ -170,6 +176,8 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Watch => figures::watch::measure(setting, report).await,
         Bench::Cold => figures::cold::measure(setting, report).await,
         Bench::Hostile => figures::hostile::measure(setting, report).await,
+        Bench::Definitions => figures::definitions::measure(setting, report).await,
+        Bench::CustomResources => figures::custom_resources::measure(setting, report).await,
         Bench::All => Ok(()),
     }
 }

@@ -21,6 +21,7 @@ pub(crate) struct Portico {
     /// The process.
     pub(crate) process: Process,
     addresses: Addresses,
+    folder: PathBuf,
     data: PathBuf,
 }
 
@@ -62,7 +63,12 @@ impl Portico {
             Ok(text.map(|text| serde_json::from_slice(&text)).transpose()?)
         })
         .await?;
-        Ok(Self { process, addresses, data })
+        Ok(Self { process, addresses, folder, data })
+    }
+
+    /// Ends it, and says where its data folder `data` is.
+    pub(crate) fn end(self) -> PathBuf {
+        self.folder
     }
 
     /// The facade's door, as the admin.

@@ -35,7 +35,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
 }
 
 /// Milliseconds; with default settings but for the ports.
-async fn once(folder: &Path) -> Result<f64, Failure> {
+pub(super) async fn once(folder: &Path) -> Result<f64, Failure> {
     let (https, grpc) = (free_address()?, free_address()?);
     let mut command = command(&folder.join("data"))?;
     command.arg(format!("--secure-port={}", https.port())).arg(format!("--control-address={grpc}"));
