@@ -165,12 +165,14 @@ impl Error {
 
     /// `Too long: may not be more than N bytes`.
     pub fn too_long(path: &Path, limit: usize) -> Self {
-        Self::new(ErrorType::TooLong, path, format!("Too long: may not be more than {limit} bytes"))
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        Self::new(ErrorType::TooLong, path, format!("Too long: may not be more than {limit} {bytes}"))
     }
 
     /// `Too many: N: must have at most M items`.
     pub fn too_many(path: &Path, actual: usize, limit: usize) -> Self {
-        Self::new(ErrorType::TooMany, path, format!("Too many: {actual}: must have at most {limit} items"))
+        let items = if limit == 1 { "item" } else { "items" };
+        Self::new(ErrorType::TooMany, path, format!("Too many: {actual}: must have at most {limit} {items}"))
     }
 
     /// `Not found: <value>`.

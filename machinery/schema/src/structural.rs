@@ -5,11 +5,13 @@
 //! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
 
 mod compile;
+mod correlate;
 mod decode;
 mod default;
 mod embedded;
 mod format;
 mod intern;
+mod lists;
 mod meta;
 pub mod model;
 mod nulls;
@@ -18,12 +20,14 @@ mod printed;
 mod prune;
 mod read;
 mod resource;
+mod validate;
 
 pub use compile::CompileError;
+pub use correlate::Pair;
 pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;
-pub use resource::CustomResource;
+pub use resource::{CustomResource, rules_not_checked};
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::format::Format;
 use super::intern::Interner;
-use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Rule};
+use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
 use crate::decode::MAX_DEPTH;
 use crate::model::{ListType, MapType};
 
@@ -83,7 +83,7 @@ impl Compiler {
         Ok(node)
     }
 
-    fn properties(&mut self, props: &Props) -> Result<Box<[(Arc<str>, Arc<Node>)]>> {
+    fn properties(&mut self, props: &Props) -> Result<Properties> {
         let Some(Value::Object(map)) = props.get("properties") else { return Ok(Box::default()) };
         let named = map.iter().map(|(name, below)| Ok((self.interner.text(name), self.node(below)?)));
         let mut named = named.collect::<Result<Vec<_>>>()?;

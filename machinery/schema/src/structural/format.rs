@@ -2,7 +2,15 @@
 //!
 //! Dashes in the names of string formats do not count; what is unknown, or does not belong to the type, is no format.
 
+mod codes;
+mod email;
+mod network;
+mod times;
+mod uri;
+
 use std::sync::Arc;
+
+use portico_machinery::names;
 
 use super::model::JsonType;
 
@@ -41,6 +49,11 @@ formats! {
 }
 
 impl FormatKind {
+    /// Whether strings may be of it.
+    pub(super) fn is_textual(self) -> bool {
+        self.is_numeric().is_none()
+    }
+
     fn is_numeric(self) -> Option<JsonType> {
         match self {
             Self::Int32 | Self::Int64 => Some(JsonType::Integer),
@@ -51,6 +64,40 @@ impl FormatKind {
 }
 
 impl Format {
+    /// Whether a string is of this format. Those of numbers are ranges, which are judged elsewhere.
+    #[must_use]
+    pub fn holds(&self, text: &str) -> bool {
+        use FormatKind as F;
+        match self.kind {
+            F::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
+            F::Uri => uri::is_request_uri(text),
+            F::Email => email::is_address(text),
+            F::Hostname => network::is_hostname(text),
+            F::Ipv4 => network::is_ipv4(text),
+            F::Ipv6 => network::is_ipv6(text),
+            F::Cidr => network::is_cidr(text),
+            F::Mac => network::is_mac(text),
+            F::Uuid => codes::is_uuid(text, None),
+            F::Uuid3 => codes::is_uuid(text, Some(b'3')),
+            F::Uuid4 => codes::is_uuid(text, Some(b'4')),
+            F::Uuid5 => codes::is_uuid(text, Some(b'5')),
+            F::Isbn => codes::is_isbn10(text) || codes::is_isbn13(text),
+            F::Isbn10 => codes::is_isbn10(text),
+            F::Isbn13 => codes::is_isbn13(text),
+            F::CreditCard => codes::is_credit_card(text),
+            F::Ssn => codes::is_ssn(text),
+            F::HexColor => codes::is_hex_color(text),
+            F::RgbColor => codes::is_rgb_color(text),
+            F::Byte => codes::is_base64(text),
+            F::Date => times::is_date(text),
+            F::Duration => times::is_duration(text),
+            F::DateTime => times::is_date_time(text),
+            F::ShortName => names::dns1123_label(text).is_empty(),
+            F::LongName => names::dns1123_subdomain(text).is_empty(),
+            F::Password | F::Int32 | F::Int64 | F::Float | F::Double => true,
+        }
+    }
+
     /// The format of this name on a value of this type; int-or-string has no single type. Nothing for what upstream does
     /// not recognise there, which it warns of when a definition is written and then ignores.
     #[must_use]
@@ -58,10 +105,14 @@ impl Format {
         let kind = match ty {
             None | Some(JsonType::String) => {
                 let kind = FormatKind::of_plain_name(&name.replace('-', ""))?;
-                kind.is_numeric().is_none().then_some(kind)
+                kind.is_textual().then_some(kind)
             }
             Some(ty) => FormatKind::of_plain_name(name).filter(|kind| kind.is_numeric() == Some(ty)),
         }?;
         Some(Self { kind, name: name.into() })
     }
 }
+
+#[cfg(test)]
+#[path = "format_tests.rs"]
+mod tests;

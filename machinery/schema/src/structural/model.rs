@@ -54,6 +54,9 @@ impl JsonType {
     }
 }
 
+/// Named fields and what they hold, sorted by name.
+pub type Properties = Box<[(Arc<str>, Arc<Node>)]>;
+
 /// One place of the schema; also a branch of a junctor, which then says less.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
@@ -70,7 +73,7 @@ pub struct Node {
     /// What an absent value becomes; never null.
     pub default: Option<Value>,
     /// Named fields, sorted by name.
-    pub properties: Box<[(Arc<str>, Arc<Node>)]>,
+    pub properties: Properties,
     /// What other fields hold.
     pub additional: Additional,
     /// What the elements of a list hold.

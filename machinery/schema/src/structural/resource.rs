@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use portico_machinery::Object;
-use portico_machinery::field::{Error, Path};
+use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
 
 use super::meta::{self, Embedded, Misfits};
-use super::{Structural, default, embedded, nulls, prune};
+use super::{Pair, Structural, default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::schema::Typed;
 
@@ -99,4 +99,54 @@ impl CustomResource {
     pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Path, &Object)) {
         embedded::metadata(object.map(), self.schema.root(), &mut visit);
     }
+
+    /// What is wrong with a new object along its schema: types, formats, bounds, required fields, junctors. Upstream's
+    /// texts, as kube-openapi's validation and apiextensions print them.
+    #[must_use]
+    pub fn validate(&self, object: &Object) -> Vec<Error> {
+        validate::object(object.map(), None, self.schema.root())
+    }
+
+    /// As [`Self::validate`] for a changed object: what was wrong before and stays as it was is forgiven (ratcheting), but
+    /// not beneath junctors.
+    #[must_use]
+    pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<Error> {
+        validate::object(new.map(), Some(old.map()), self.schema.root())
+    }
+
+    /// As [`Self::validate_update`] for the status subresource, which is judged by what the schema says of `status` alone.
+    #[must_use]
+    pub fn validate_status_update(&self, new: &Object, old: &Object) -> Vec<Error> {
+        let root = self.schema.root();
+        let (Some(status), Some(node)) = (new.map().get("status"), root.property("status")) else {
+            return Vec::new();
+        };
+        let pair = Pair::of_objects(new.map(), old.map(), root).key("status");
+        validate::field("status", status, node, pair.as_ref())
+    }
+
+    /// Which elements of sets and keyed lists stand there twice.
+    #[must_use]
+    pub fn validate_lists(&self, object: &Object) -> Vec<Error> {
+        lists::validate(object.map(), self.schema.root())
+    }
+
+    /// As [`Self::validate_lists`] for a changed object: nothing is told when the old one had any duplicate.
+    #[must_use]
+    pub fn validate_lists_update(&self, new: &Object, old: &Object) -> Vec<Error> {
+        let errors = self.validate_lists(new);
+        if errors.is_empty() || !self.validate_lists(old).is_empty() { Vec::new() } else { errors }
+    }
+}
+
+/// What is told in the place of rules (`x-kubernetes-validations`) when these errors keep them from being evaluated: a
+/// missing field, a value outside an enumeration, of a wrong type, too long or too many.
+#[must_use]
+pub fn rules_not_checked(errors: &[Error]) -> Option<Error> {
+    const TEXT: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    let blocks = |error: &Error| {
+        use ErrorType as E;
+        matches!(error.kind, E::NotSupported | E::Required | E::TooLong | E::TooMany | E::TypeInvalid)
+    };
+    errors.iter().any(blocks).then(|| Error::invalid_printed(&Path::new("<nil>"), "null", TEXT))
 }

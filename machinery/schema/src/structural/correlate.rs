@@ -1,0 +1,196 @@
+//! Correlation: which old value belongs to a value of the new object, and whether it is the same.
+//!
+//! Fields belong together by name, entries of maps by key, elements of `list-type: map` by their keys; elements of other
+//! lists belong to nothing. Where the schema says nothing there is no correlation, either. Ratcheting and transition rules
+//! both ask here.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::model::{JsonType, Node};
+use crate::model::ListType;
+
+/// A value and the old value that belongs to it.
+#[derive(Debug)]
+pub struct Pair<'a> {
+    new: Held<'a>,
+    old: Held<'a>,
+    node: &'a Node,
+    /// The elements of the old list by their keys, made when first asked for.
+    by_key: OnceCell<HashMap<Vec<&'a Value>, &'a Value>>,
+}
+
+/// A value, or the fields of a whole object.
+#[derive(Clone, Copy, Debug)]
+enum Held<'a> {
+    Fields(&'a Map<String, Value>),
+    Value(&'a Value),
+}
+
+impl<'a> Held<'a> {
+    fn map(self) -> Option<&'a Map<String, Value>> {
+        match self {
+            Self::Fields(map) => Some(map),
+            Self::Value(value) => value.as_object(),
+        }
+    }
+
+    fn list(self) -> Option<&'a [Value]> {
+        match self {
+            Self::Fields(_) => None,
+            Self::Value(value) => value.as_array().map(Vec::as_slice),
+        }
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// Two states of a whole object.
+    #[must_use]
+    pub fn of_objects(new: &'a Map<String, Value>, old: &'a Map<String, Value>, root: &'a Node) -> Self {
+        Self { new: Held::Fields(new), old: Held::Fields(old), node: root, by_key: OnceCell::new() }
+    }
+
+    /// Two values of a place.
+    #[must_use]
+    pub fn of_values(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
+        Self { new: Held::Value(new), old: Held::Value(old), node, by_key: OnceCell::new() }
+    }
+
+    /// The old value; nothing for a whole object.
+    #[must_use]
+    pub fn old(&self) -> Option<&'a Value> {
+        match self.old {
+            Held::Fields(_) => None,
+            Held::Value(value) => Some(value),
+        }
+    }
+
+    /// What the schema says of both.
+    #[must_use]
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// The field of this name, or the entry under this key, of both.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<Self> {
+        let (new, old) = (self.new.map()?.get(name)?, self.old.map()?.get(name)?);
+        Some(Self::of_values(new, old, self.node.field(name)?))
+    }
+
+    /// The element at this place of the new list, and the old one with the same keys.
+    #[must_use]
+    pub fn index(&self, at: usize) -> Option<Self> {
+        let new = self.new.list()?.get(at)?;
+        let old = self.old_element(new)?;
+        Some(Self::of_values(new, old, self.node.items.as_ref()?))
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.node.list_type == Some(ListType::Map)
+            && self.node.ty == Some(JsonType::Array)
+            && !self.node.list_keys.is_empty()
+    }
+
+    fn old_element(&self, new: &Value) -> Option<&'a Value> {
+        if !self.is_keyed() {
+            return None;
+        }
+        let old = self.old.list()?;
+        let by_key = self.by_key.get_or_init(|| {
+            let mut found = HashMap::with_capacity(old.len());
+            for item in old {
+                if let Some(keys) = keys(item, &self.node.list_keys) {
+                    // The first of those with the same keys.
+                    found.entry(keys).or_insert(item);
+                }
+            }
+            found
+        });
+        by_key.get(&keys(new, &self.node.list_keys)?).copied()
+    }
+
+    /// Whether both are the same. As upstream: elements of a keyed list may stand in another order, and what the schema
+    /// says nothing of is never the same.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        match (self.new.map(), self.old.map(), self.new.list(), self.old.list()) {
+            (Some(new), Some(old), ..) => {
+                new.len() == old.len()
+                    && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_same()))
+            }
+            (.., Some(new), Some(old)) => new.len() == old.len() && self.same_lists(new, old),
+            _ => match (self.new, self.old) {
+                (Held::Value(new), Held::Value(old)) => new == old,
+                _ => false,
+            },
+        }
+    }
+
+    fn same_lists(&self, new: &[Value], old: &[Value]) -> bool {
+        if !self.is_keyed() {
+            return new == old;
+        }
+        (0..new.len()).all(|at| self.index(at).is_some_and(|pair| pair.is_same()))
+    }
+}
+
+/// The keys of an element of a keyed list; nothing unless each is there and a scalar.
+fn keys<'v>(item: &'v Value, names: &[Box<str>]) -> Option<Vec<&'v Value>> {
+    let scalar = |value: &&Value| value.is_string() || value.is_number() || value.is_boolean();
+    names.iter().map(|name| item.get(&**name).filter(scalar)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::structural::Structural;
+
+    #[test]
+    fn values_correlate_as_the_schema_says() {
+        let item =
+            json!({"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}});
+        let schema = Structural::compile(&json!({"type": "object", "properties": {
+            "m": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
+            "a": {"type": "array", "items": item},
+            "o": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "p": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        }}))
+        .unwrap();
+        let old =
+            json!({"m": [{"k": "x", "v": 1}, {"k": "y"}], "a": [{"k": "x"}], "o": {"q": 1}, "p": {"z": 1}});
+        let new = json!({"m": [{"k": "y"}, {"k": "x", "v": 2}, {"k": "n"}], "a": [{"k": "x"}], "o": {"q": 1}, "p": {"z": 1}});
+        let pair = Pair::of_objects(new.as_object().unwrap(), old.as_object().unwrap(), schema.root());
+        let list = pair.key("m").unwrap();
+        assert_eq!(list.index(0).unwrap().old(), Some(&json!({"k": "y"})));
+        assert!(list.index(0).unwrap().is_same());
+        assert_eq!(list.index(1).unwrap().key("v").unwrap().old(), Some(&json!(1)));
+        assert!(!list.index(1).unwrap().is_same());
+        assert!(list.index(2).is_none() && list.index(3).is_none());
+        let atomic = pair.key("a").unwrap();
+        assert!(atomic.index(0).is_none() && atomic.is_same());
+        assert!(pair.key("o").unwrap().key("q").unwrap().is_same());
+        let preserved = pair.key("p").unwrap();
+        assert!(preserved.key("z").is_none() && !preserved.is_same());
+        assert!(pair.key("absent").is_none() && !pair.is_same());
+    }
+
+    #[test]
+    fn a_keyed_list_in_another_order_is_the_same() {
+        let schema = Structural::compile(&json!({"type": "array", "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["k", "p"], "items": {"type": "object", "properties": {
+                "k": {"type": "string"}, "p": {"type": "integer"}}}}))
+        .unwrap();
+        let (new, old) = (
+            json!([{"k": "a", "p": 1}, {"k": "a", "p": 2}]),
+            json!([{"k": "a", "p": 2}, {"k": "a", "p": 1}]),
+        );
+        assert!(Pair::of_values(&new, &old, schema.root()).is_same());
+        let without = json!([{"k": "a"}, {"k": "a", "p": 2}]);
+        assert!(!Pair::of_values(&without, &without, schema.root()).is_same());
+    }
+}

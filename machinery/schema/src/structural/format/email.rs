@@ -1,0 +1,160 @@
+//! The format `email`: one address as RFC 5322 writes them, with a name and comments or without.
+
+use std::net::IpAddr;
+
+/// Whether the text is one address.
+pub(super) fn is_address(text: &str) -> bool {
+    let mut reader = Reader(text);
+    reader.skip_space();
+    let address = reader.bare().or_else(|| reader.named());
+    address.is_some_and(|mut rest| rest.skip_comments().is_some() && rest.0.is_empty())
+}
+
+/// What is left to read. Each step gives what follows it, or nothing when it does not fit.
+#[derive(Clone, Copy)]
+struct Reader<'t>(&'t str);
+
+impl<'t> Reader<'t> {
+    fn skip_space(&mut self) {
+        self.0 = self.0.trim_start_matches([' ', '\t']);
+    }
+
+    fn after_space(mut self) -> Self {
+        self.skip_space();
+        self
+    }
+
+    fn take(self, c: char) -> Option<Self> {
+        self.0.strip_prefix(c).map(Self)
+    }
+
+    /// `local@domain`.
+    fn bare(mut self) -> Option<Self> {
+        self.skip_space();
+        let local = if self.0.starts_with('"') {
+            let (text, rest) = self.quoted()?;
+            (!text.is_empty()).then_some(rest)?
+        } else {
+            self.dotted()?
+        };
+        let mut domain = local.take('@')?;
+        domain.skip_space();
+        match domain.take('[') {
+            None => domain.dotted(),
+            Some(literal) => {
+                let (address, rest) = literal.0.split_once(']')?;
+                address.parse::<IpAddr>().ok().map(|_| Self(rest))
+            }
+        }
+    }
+
+    /// `A name <local@domain>`, or a group of one: `Name: local@domain;`.
+    fn named(self) -> Option<Self> {
+        let group = if self.0.starts_with('<') { None } else { self.phrase()?.after_space().take(':') };
+        if let Some(mut group) = group {
+            group.skip_space();
+            let mut rest = group.bare().or_else(|| group.angled())?;
+            rest.skip_comments()?;
+            return rest.take(';');
+        }
+        self.angled()
+    }
+
+    /// `<local@domain>`, after a name or without.
+    fn angled(mut self) -> Option<Self> {
+        if !self.0.starts_with('<') {
+            self = self.phrase()?;
+            self.skip_space();
+        }
+        self.take('<')?.bare()?.take('>')
+    }
+
+    /// Words: atoms or quoted.
+    fn phrase(mut self) -> Option<Self> {
+        let mut words = 0;
+        loop {
+            if words > 0 {
+                self.skip_comments()?;
+            }
+            self.skip_space();
+            let word =
+                if self.0.starts_with('"') { self.quoted().map(|(_, rest)| rest) } else { self.atom(true) };
+            match word {
+                Some(rest) => self = rest,
+                None if words > 0 => return Some(self),
+                None => return None,
+            }
+            words += 1;
+        }
+    }
+
+    /// Characters of an atom, at least one.
+    fn atom(self, dots: bool) -> Option<Self> {
+        let rest = self.0.trim_start_matches(|c| in_atom(c, dots));
+        (rest.len() < self.0.len()).then_some(Self(rest))
+    }
+
+    /// Atoms with dots between them.
+    fn dotted(self) -> Option<Self> {
+        let rest = self.atom(true)?;
+        let text = &self.0[..self.0.len() - rest.0.len()];
+        text.split('.').all(|atom| !atom.is_empty()).then_some(rest)
+    }
+
+    /// The text between quotes, and what follows.
+    fn quoted(self) -> Option<(&'t str, Self)> {
+        let inside = self.take('"')?.0;
+        let mut escaped = false;
+        for (at, c) in inside.char_indices() {
+            match c {
+                _ if escaped && (is_visible(c) || c == ' ' || c == '\t') => escaped = false,
+                _ if escaped => return None,
+                '"' => return Some((&inside[..at], Self(&inside[at + 1..]))),
+                '\\' => escaped = true,
+                ' ' | '\t' => {}
+                _ if is_visible(c) => {}
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Blanks and comments in parentheses, which nest.
+    fn skip_comments(&mut self) -> Option<()> {
+        self.skip_space();
+        while let Some(comment) = self.take('(') {
+            *self = comment.end_of_comment()?;
+            self.skip_space();
+        }
+        Some(())
+    }
+
+    fn end_of_comment(self) -> Option<Self> {
+        let (mut depth, mut escaped) = (1, false);
+        for (at, c) in self.0.char_indices() {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                return Some(Self(&self.0[at + 1..]));
+            }
+        }
+        None
+    }
+}
+
+fn in_atom(c: char, dots: bool) -> bool {
+    match c {
+        '.' => dots,
+        '(' | ')' | '<' | '>' | '[' | ']' | ':' | ';' | '@' | '\\' | ',' | '"' => false,
+        _ => is_visible(c),
+    }
+}
+
+fn is_visible(c: char) -> bool {
+    ('!'..='~').contains(&c) || !c.is_ascii()
+}

@@ -1,0 +1,296 @@
+//! Validation: whether values are what the schema demands, told in upstream's words.
+//!
+//! The order of checks, what counts as a match of a junctor's branch, and which branch's errors are told are upstream's. An
+//! old object makes errors go whose place is as it was: ratcheting.
+
+mod junctors;
+mod number;
+mod outcome;
+mod ty;
+mod view;
+
+use std::sync::LazyLock;
+
+use portico_machinery::field::{Error, ErrorType};
+use serde_json::{Map, Value};
+
+use self::outcome::{Outcome, Room};
+use self::view::View;
+use super::correlate::Pair;
+use super::model::{Additional, Checks, Node};
+use super::printed;
+
+/// What is wrong with an object; with an old state, what was wrong before and stays as it was is left out.
+pub(super) fn object(new: &Map<String, Value>, old: Option<&Map<String, Value>>, root: &Node) -> Vec<Error> {
+    let pair = old.map(|old| Pair::of_objects(new, old, root));
+    whole(View::Object(new), root, "", pair.as_ref())
+}
+
+/// What is wrong with a value that stands in a field of the object, whose name begins all paths.
+pub(super) fn field(name: &str, value: &Value, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
+    whole(View::of(value), node, name, pair)
+}
+
+fn whole(view: View<'_>, node: &Node, prefix: &str, pair: Option<&Pair<'_>>) -> Vec<Error> {
+    let mut walk = Walk { prefix, path: String::new() };
+    walk.node(view, node, pair, Room::whole()).into_errors()
+}
+
+/// What a node without checks demands.
+static NOTHING: LazyLock<Checks> = LazyLock::new(Checks::default);
+
+struct Walk<'p> {
+    /// The field that the walk began in, empty for the object itself.
+    prefix: &'p str,
+    /// The path as messages print it, the prefix left out.
+    path: String,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>, room: Room) -> Outcome {
+        let checks = node.checks.as_deref().unwrap_or(&NOTHING);
+        let mut out = Outcome::new(room, checks.has_junctors());
+        if matches!(view, View::Null) {
+            self.null(node, checks, &mut out);
+        } else {
+            self.value(view, node, checks, pair, &mut out);
+        }
+        if !out.is_valid() && pair.is_some_and(Pair::is_same) {
+            out.forgive();
+        }
+        out
+    }
+
+    fn null(&mut self, node: &Node, checks: &Checks, out: &mut Outcome) {
+        if ty::names(node).is_empty() || node.nullable {
+            out.matched(1);
+        } else {
+            self.type_error(ty::names(node), "null", out);
+        }
+        self.enumeration(View::Null, checks, out);
+    }
+
+    /// A value that is not null. Upstream counts each family of checks that applies, and some twice; what they count
+    /// decides which branch of a junctor is told.
+    fn value(
+        &mut self,
+        view: View<'_>,
+        node: &Node,
+        checks: &Checks,
+        pair: Option<&Pair<'_>>,
+        out: &mut Outcome,
+    ) {
+        self.check_type(view, node, out);
+        out.matched(2);
+        self.junctors(view, checks, out);
+        match view {
+            View::String(text) => self.string(text, checks, out),
+            View::Number(held) => {
+                out.matched(2);
+                self.number(held, node.ty, checks, out);
+            }
+            View::Array(items) => self.array(items, node, checks, pair, out),
+            View::Object(_) | View::Bool(_) | View::Null => {}
+        }
+        out.matched(1);
+        self.enumeration(view, checks, out);
+        if let View::Object(fields) = view {
+            out.matched(1);
+            self.fields(fields, node, checks, pair, out);
+        }
+        out.matched(1);
+    }
+
+    fn string(&self, text: &str, checks: &Checks, out: &mut Outcome) {
+        out.matched(1);
+        self.length(text, checks, out);
+        if let Some(format) = checks.format.as_ref().filter(|format| format.kind.is_textual()) {
+            out.matched(1);
+            if !format.holds(text) {
+                self.type_error(&format.name, text, out);
+            }
+        }
+    }
+
+    /// Length in code points, then the pattern; only the first that does not hold is told.
+    fn length(&self, text: &str, checks: &Checks, out: &mut Outcome) {
+        let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        let shown = || printed::value(&Value::from(text));
+        if let Some(most) = checks.max_length.filter(|most| count > *most) {
+            out.push(|| Error::too_long(&self.field_path(), usize::try_from(most).unwrap_or_default()));
+        } else if let Some(least) = checks.min_length.filter(|least| count < *least) {
+            self.invalid(shown, format_args!("should be at least {least} chars long"), out);
+        } else if let Some(pattern) = &checks.pattern {
+            match pattern.is_match(text) {
+                Ok(true) => {}
+                Ok(false) => self.invalid(shown, format_args!("should match '{}'", pattern.text()), out),
+                Err(why) => {
+                    let text = pattern.text();
+                    self.invalid(
+                        shown,
+                        format_args!("should match '{text}, but pattern is invalid: {why}'"),
+                        out,
+                    );
+                }
+            }
+        }
+    }
+
+    fn array(
+        &mut self,
+        items: &[Value],
+        node: &Node,
+        checks: &Checks,
+        pair: Option<&Pair<'_>>,
+        out: &mut Outcome,
+    ) {
+        use std::fmt::Write as _;
+        out.matched(2);
+        if let Some(below) = &node.items {
+            let here = self.path.len();
+            for (at, item) in items.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(self.path, "[{at}]");
+                let pair = pair.and_then(|pair| pair.index(at));
+                out.merge(self.node(View::of(item), below, pair.as_ref(), out.room()));
+                self.path.truncate(here);
+            }
+        }
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        if let Some(least) = checks.min_items.filter(|least| count < *least) {
+            self.invalid(|| count.to_string(), format_args!("should have at least {least} items"), out);
+        }
+        if let Some(most) = checks.max_items.filter(|most| count > *most) {
+            self.too_many(items.len(), most, out);
+        }
+    }
+
+    fn fields(
+        &mut self,
+        fields: &Map<String, Value>,
+        node: &Node,
+        checks: &Checks,
+        pair: Option<&Pair<'_>>,
+        out: &mut Outcome,
+    ) {
+        let count = i64::try_from(fields.len()).unwrap_or(i64::MAX);
+        if let Some(least) = checks.min_properties.filter(|least| count < *least) {
+            self.invalid(|| count.to_string(), format_args!("should have at least {least} properties"), out);
+        }
+        if let Some(most) = checks.max_properties.filter(|most| count > *most) {
+            self.too_many(fields.len(), most, out);
+        }
+        self.unnamed(fields, node, pair, out);
+        self.named(fields, node, pair, out);
+        for name in checks.required.iter().filter(|name| !fields.contains_key(&***name)) {
+            out.push(|| {
+                let path = self.field_path_of(&format!("{}.{name}", self.path));
+                Error::required(&path, "")
+            });
+        }
+    }
+
+    /// Fields that are named by the schema.
+    fn named(
+        &mut self,
+        fields: &Map<String, Value>,
+        node: &Node,
+        pair: Option<&Pair<'_>>,
+        out: &mut Outcome,
+    ) {
+        for (name, below) in &node.properties {
+            let Some(value) = fields.get(&**name) else { continue };
+            // What kind an object is of cannot have changed: it was converted.
+            let is_tag = self.path.is_empty() && matches!(&**name, "kind" | "apiVersion");
+            let pair = pair.filter(|_| !is_tag).and_then(|pair| pair.key(name));
+            let here = self.path.len();
+            if here > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            out.merge(self.node(View::of(value), below, pair.as_ref(), out.room()));
+            self.path.truncate(here);
+        }
+    }
+
+    /// Fields that are not named by the schema.
+    fn unnamed(
+        &mut self,
+        fields: &Map<String, Value>,
+        node: &Node,
+        pair: Option<&Pair<'_>>,
+        out: &mut Outcome,
+    ) {
+        let unnamed = || fields.iter().filter(|(key, _)| node.property(key).is_none());
+        match &node.additional {
+            Additional::Absent | Additional::Any => {}
+            Additional::No => {
+                for (key, _) in unnamed() {
+                    out.push(|| {
+                        let text = format!("{}.{key} in body is a forbidden property", self.path);
+                        Error::invalid_printed(
+                            &self.field_path(),
+                            &printed::value(&key.as_str().into()),
+                            &text,
+                        )
+                    });
+                }
+            }
+            Additional::Schema(below) => {
+                for (key, value) in unnamed() {
+                    let pair = pair.and_then(|pair| pair.key(key));
+                    let here = self.path.len();
+                    self.path.push('.');
+                    self.path.push_str(key);
+                    out.merge(self.node(View::of(value), below, pair.as_ref(), out.room()));
+                    self.path.truncate(here);
+                }
+            }
+        }
+    }
+
+    fn enumeration(&self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
+        let allowed = &checks.enumeration;
+        if allowed.is_empty() || allowed.iter().any(|allowed| view.equals(allowed)) {
+            return;
+        }
+        out.push(|| {
+            let shown: Vec<String> = allowed
+                .iter()
+                .map(|allowed| allowed.as_str().map_or_else(|| allowed.to_string(), str::to_owned))
+                .collect();
+            let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+            Error::not_supported_printed(&self.field_path(), &view.printed(), &shown)
+        });
+    }
+
+    /// `Invalid value: <shown>: <path> in body <text>`.
+    fn invalid(&self, shown: impl FnOnce() -> String, text: std::fmt::Arguments<'_>, out: &mut Outcome) {
+        out.push(|| {
+            let text = format!("{} in body {text}", self.path);
+            Error::invalid_printed(&self.field_path(), &shown(), &text)
+        });
+    }
+
+    /// An error that upstream knows no field of.
+    fn unplaced(&self, text: impl FnOnce() -> String, out: &mut Outcome) {
+        out.push(|| Error::invalid(&self.field_path_of(""), "", &text()));
+    }
+
+    fn too_many(&self, count: usize, most: i64, out: &mut Outcome) {
+        out.push(|| Error::too_many(&self.field_path(), count, usize::try_from(most).unwrap_or_default()));
+    }
+
+    fn type_error(&self, expected: &str, found: &str, out: &mut Outcome) {
+        out.push(|| {
+            let shown = printed::value(&found.into());
+            let body =
+                format!("Invalid value: {shown}: {} in body must be of type {expected}: {shown}", self.path);
+            Error { kind: ErrorType::TypeInvalid, path: self.field_path(), body }
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;

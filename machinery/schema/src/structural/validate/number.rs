@@ -1,0 +1,164 @@
+//! Numbers: ranges of types and formats, bounds, multiples. Whole numbers are compared as such, as upstream does.
+
+use serde_json::{Number, Value};
+
+use super::outcome::Outcome;
+use super::{Checks, Error, Walk};
+use crate::structural::format::FormatKind;
+use crate::structural::model::{Bound, JsonType};
+use crate::structural::printed::{self, Float};
+
+/// Whether a float counts as a whole number: as upstream, a relative error of 1e-9 is forgiven to positive ones.
+pub(super) fn is_integral(float: f64) -> bool {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    if !float.is_finite() || float.abs() > MOST {
+        return false;
+    }
+    let whole = float.trunc();
+    if float == whole {
+        return true;
+    }
+    whole > 0.0 && (float - whole) / (float + whole) < 1e-9
+}
+
+/// The number that a check demands, as it is compared and printed.
+#[derive(Clone, Copy)]
+enum Limit {
+    Whole(i64),
+    Float(f64),
+}
+
+impl Limit {
+    #[expect(clippy::cast_precision_loss, reason = "as upstream compares")]
+    fn float(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Float(float) => float,
+        }
+    }
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(whole) => whole.fmt(f),
+            Self::Float(float) => Float(*float).fmt(f),
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// What the schema demands of a number of this type.
+    pub(super) fn number(&self, held: &Number, ty: Option<JsonType>, checks: &Checks, out: &mut Outcome) {
+        self.range(held, "Checked", ty, checks, out);
+        let shown = || printed::value(&Value::Number(held.clone()));
+        if let Some(factor) = checks.multiple_of {
+            let factor = self.limit(held, factor, "MultipleOf", ty, checks, out);
+            if factor.float() <= 0.0 {
+                out.push(|| {
+                    let text =
+                        format!("factor MultipleOf declared for {} must be positive: {factor}", self.path);
+                    Error::invalid_printed(&self.field_path(), &factor.to_string(), &text)
+                });
+            } else if !is_multiple(held, factor) {
+                self.invalid(shown, format_args!("should be a multiple of {factor}"), out);
+            }
+        }
+        if let Some(bound) = checks.minimum {
+            let limit = self.limit(held, bound.value, "Minimum boundary", ty, checks, out);
+            if let Some(order) = beyond(held, limit, bound, std::cmp::Ordering::Less) {
+                self.invalid(shown, format_args!("should be greater than {order}{limit}"), out);
+            }
+        }
+        if let Some(bound) = checks.maximum {
+            let limit = self.limit(held, bound.value, "Maximum boundary", ty, checks, out);
+            if let Some(order) = beyond(held, limit, bound, std::cmp::Ordering::Greater) {
+                self.invalid(shown, format_args!("should be less than {order}{limit}"), out);
+            }
+        }
+    }
+
+    /// What a number is compared with: a whole number with a whole one, unless the limit does not fit the type.
+    fn limit(
+        &self,
+        held: &Number,
+        limit: f64,
+        what: &str,
+        ty: Option<JsonType>,
+        checks: &Checks,
+        out: &mut Outcome,
+    ) -> Limit {
+        let fits = Number::from_f64(limit).is_none_or(|limit| self.range(&limit, what, ty, checks, out));
+        if fits && !held.is_f64() {
+            #[expect(clippy::cast_possible_truncation, reason = "the fraction goes, as it does upstream")]
+            return Limit::Whole(limit as i64);
+        }
+        Limit::Float(limit)
+    }
+
+    /// Whether a number fits the type and its format.
+    fn range(
+        &self,
+        held: &Number,
+        what: &str,
+        ty: Option<JsonType>,
+        checks: &Checks,
+        out: &mut Outcome,
+    ) -> bool {
+        let format = checks.format.as_ref();
+        let fits = match (ty, format.map(|format| format.kind)) {
+            (Some(JsonType::Integer), Some(FormatKind::Int32)) => {
+                whole(held).is_some_and(|n| i32::try_from(n).is_ok())
+            }
+            (Some(JsonType::Integer), _) => whole(held).is_some(),
+            #[expect(clippy::cast_possible_truncation, reason = "what is too large becomes infinite")]
+            (Some(JsonType::Number), Some(FormatKind::Float)) => {
+                held.as_f64().is_some_and(|f| (f as f32).is_finite())
+            }
+            _ => return true,
+        };
+        if !fits {
+            let name = ty.map_or("", JsonType::as_str);
+            self.unplaced(
+                || match format {
+                    Some(format) => {
+                        format!(
+                            "{what} value must be of type {name} with format {} in {}",
+                            format.name, self.path
+                        )
+                    }
+                    None => format!("{what} value must be of type {name} (default format) in {}", self.path),
+                },
+                out,
+            );
+        }
+        fits
+    }
+}
+
+/// The whole number that a number is, within 64 bits.
+fn whole(held: &Number) -> Option<i64> {
+    held.as_i64().or_else(|| held.as_f64()?.to_string().parse().ok())
+}
+
+fn is_multiple(held: &Number, factor: Limit) -> bool {
+    match (held.as_i64(), factor) {
+        (Some(held), Limit::Whole(factor)) => held % factor == 0,
+        (_, factor) => {
+            let (held, factor) = (held.as_f64().unwrap_or_default(), factor.float());
+            is_integral(if factor < 1.0 { 1.0 / factor * held } else { held / factor })
+        }
+    }
+}
+
+/// Whether a number is on this side of a bound, or on an exclusive one; then what its message says of being equal.
+fn beyond(held: &Number, limit: Limit, bound: Bound, side: std::cmp::Ordering) -> Option<&'static str> {
+    let order = match (held.as_i64(), limit) {
+        (Some(held), Limit::Whole(limit)) => held.cmp(&limit),
+        (_, limit) => held.as_f64()?.partial_cmp(&limit.float())?,
+    };
+    if order != side && !(bound.exclusive && order.is_eq()) {
+        return None;
+    }
+    Some(if bound.exclusive { "" } else { "or equal to " })
+}

@@ -1,0 +1,94 @@
+//! What came out of checking a place and what is below it. Errors are told up to a limit; that there were more is known.
+
+use portico_machinery::field::Error;
+use portico_machinery::status::MOST_FIELD_ERRORS;
+
+/// The most bytes of errors that are told.
+const MOST_BYTES: usize = 1024 * 1024;
+
+/// How much may still be told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    errors: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// For a whole object.
+    pub(super) fn whole() -> Self {
+        Self { errors: MOST_FIELD_ERRORS + 1, bytes: MOST_BYTES }
+    }
+}
+
+/// What came out.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    errors: Vec<Error>,
+    room: Room,
+    valid: bool,
+    matches: usize,
+    /// Whether errors may come twice.
+    once: bool,
+}
+
+impl Outcome {
+    /// Nothing is wrong yet. Where branches of junctors are told beside other errors, each is told once.
+    pub(super) fn new(room: Room, once: bool) -> Self {
+        Self { errors: Vec::new(), room, valid: true, matches: 0, once }
+    }
+
+    /// What is left to be told of below.
+    pub(super) fn room(&self) -> Room {
+        self.room
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.valid
+    }
+
+    /// How many checks held: of a junctor's branches that fail, the one with the most is told.
+    pub(super) fn matches(&self) -> usize {
+        self.matches
+    }
+
+    pub(super) fn matched(&mut self, more: usize) {
+        self.matches += more;
+    }
+
+    /// Something is wrong. The error is only made when there is room for it.
+    pub(super) fn push(&mut self, error: impl FnOnce() -> Error) {
+        self.valid = false;
+        if self.room.errors > 0 && self.room.bytes > 0 {
+            self.keep(error());
+        }
+    }
+
+    fn keep(&mut self, error: Error) {
+        if self.once && self.errors.contains(&error) {
+            return;
+        }
+        self.room.errors = self.room.errors.saturating_sub(1);
+        self.room.bytes = self.room.bytes.saturating_sub(error.body.len() + error.path.as_str().len());
+        self.errors.push(error);
+    }
+
+    /// Takes over what came out below or beside.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.valid &= other.valid;
+        self.matches += other.matches;
+        if self.errors.is_empty() && !other.errors.is_empty() {
+            (self.errors, self.room) = (other.errors, other.room);
+            return;
+        }
+        other.errors.into_iter().for_each(|error| self.keep(error));
+    }
+
+    /// Errors go; what held remains counted.
+    pub(super) fn forgive(&mut self) {
+        (self.errors, self.valid) = (Vec::new(), true);
+    }
+
+    pub(super) fn into_errors(self) -> Vec<Error> {
+        self.errors
+    }
+}

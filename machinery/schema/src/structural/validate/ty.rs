@@ -1,0 +1,90 @@
+//! Types and what belongs to them: whether a value has the type, the paths that errors print.
+
+use portico_machinery::field::Path;
+
+use super::outcome::Outcome;
+use super::view::View;
+use super::{Node, Walk, number};
+use crate::structural::model::JsonType;
+
+/// The types of a place as errors print them, empty for any.
+pub(super) fn names(node: &Node) -> &'static str {
+    match node.ty {
+        _ if node.int_or_string => "integer,string",
+        Some(ty) => ty.as_str(),
+        None => "",
+    }
+}
+
+fn takes(node: &Node, ty: JsonType) -> bool {
+    match node.ty {
+        _ if node.int_or_string => matches!(ty, JsonType::Integer | JsonType::String),
+        own => own == Some(ty),
+    }
+}
+
+impl Walk<'_> {
+    /// Whether a value that is not null has its type. As upstream: a format makes strings and lists pass here, unless the
+    /// type is a number's; what strings hold is judged by the format itself.
+    pub(super) fn check_type(&self, view: View<'_>, node: &Node, out: &mut Outcome) {
+        let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref());
+        if names(node).is_empty() && format.is_none() {
+            return;
+        }
+        out.matched(1);
+        let (ty, found) = kind(view);
+        let as_number = match view {
+            View::Number(held) if held.is_f64() => {
+                takes(node, JsonType::Integer) && held.as_f64().is_some_and(number::is_integral)
+            }
+            View::Number(_) => takes(node, JsonType::Number),
+            _ => false,
+        };
+        let fits = takes(node, ty) || as_number;
+        let textual = matches!(view, View::String(_) | View::Array(_));
+        if let Some(format) = format {
+            if !textual && !fits {
+                self.type_error(&format.name, found, out);
+                return;
+            }
+            let numeric = takes(node, JsonType::Number) || takes(node, JsonType::Integer);
+            if textual && !numeric {
+                out.matched(1);
+                return;
+            }
+        }
+        if fits {
+            out.matched(1);
+        } else {
+            self.type_error(names(node), ty.as_str(), out);
+        }
+    }
+
+    /// Where the walk is, as a field.
+    pub(super) fn field_path(&self) -> Path {
+        self.field_path_of(&self.path)
+    }
+
+    /// A path of messages as a field: upstream prints `<nil>` for the object itself.
+    pub(super) fn field_path_of(&self, path: &str) -> Path {
+        let path = path.strip_prefix('.').unwrap_or(path);
+        match (self.prefix, path) {
+            ("", "") => Path::new("<nil>"),
+            ("", path) => Path::new(path),
+            (prefix, "") => Path::new(prefix),
+            (prefix, path) => Path::new(prefix).child(path),
+        }
+    }
+}
+
+/// The type of a value, and the format that upstream takes numbers to be of.
+fn kind(view: View<'_>) -> (JsonType, &'static str) {
+    match view {
+        View::Bool(_) => (JsonType::Boolean, ""),
+        View::Number(number) if number.is_f64() => (JsonType::Number, "float64"),
+        View::Number(_) => (JsonType::Integer, "int64"),
+        View::String(_) => (JsonType::String, ""),
+        View::Array(_) => (JsonType::Array, ""),
+        View::Null | View::Object(_) => (JsonType::Object, ""),
+    }
+}

@@ -1,0 +1,54 @@
+//! A value as checks look at it: an object need not be one value.
+
+use serde_json::{Map, Number, Value};
+
+use crate::structural::printed;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum View<'v> {
+    Null,
+    Bool(bool),
+    Number(&'v Number),
+    String(&'v str),
+    Array(&'v [Value]),
+    Object(&'v Map<String, Value>),
+}
+
+impl<'v> View<'v> {
+    pub(super) fn of(value: &'v Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(truth) => Self::Bool(*truth),
+            Value::Number(number) => Self::Number(number),
+            Value::String(text) => Self::String(text),
+            Value::Array(items) => Self::Array(items),
+            Value::Object(fields) => Self::Object(fields),
+        }
+    }
+
+    /// Whether it is this value of an enumeration; numbers are what they count, and null is none, as upstream has it.
+    pub(super) fn equals(self, other: &Value) -> bool {
+        match (self, other) {
+            (Self::Bool(a), Value::Bool(b)) => a == *b,
+            (Self::Number(a), Value::Number(b)) => {
+                a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
+            }
+            (Self::String(a), Value::String(b)) => a == b,
+            (Self::Array(a), Value::Array(b)) => a == b.as_slice(),
+            (Self::Object(a), Value::Object(b)) => a == b,
+            _ => false,
+        }
+    }
+
+    /// As errors print it.
+    pub(super) fn printed(self) -> String {
+        printed::value(&match self {
+            Self::Null => Value::Null,
+            Self::Bool(truth) => Value::Bool(truth),
+            Self::Number(number) => Value::Number(number.clone()),
+            Self::String(text) => text.into(),
+            Self::Array(items) => items.into(),
+            Self::Object(fields) => Value::Object(fields.clone()),
+        })
+    }
+}

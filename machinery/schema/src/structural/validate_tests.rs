@@ -1,0 +1,87 @@
+//! Validation against what kube-apiserver 1.36.3 answered for the same schema and the same objects.
+
+use serde_json::json;
+
+use super::*;
+use crate::structural::{Structural, read};
+
+const RECORDED: &str = include_str!("../../testdata/structural-values.json");
+
+fn told(errors: &[Error]) -> Vec<(String, String, String)> {
+    let mut told: Vec<_> = errors
+        .iter()
+        .map(|e| (e.path.to_string(), e.kind.cause_reason().to_owned(), e.body.clone()))
+        .collect();
+    told.sort();
+    told
+}
+
+fn recorded(errors: &Value) -> Vec<(String, String, String)> {
+    let text = |error: &Value, field: &str| error[field].as_str().unwrap().to_owned();
+    let errors = errors.as_array().unwrap().iter();
+    errors.map(|error| (text(error, "field"), text(error, "reason"), text(error, "message"))).collect()
+}
+
+#[test]
+fn errors_are_those_of_upstream() {
+    // Read as a body is, so that numbers are what they are there.
+    let recording = read::body(RECORDED).unwrap().value;
+    let props = json!({"type": "object", "properties": {"spec": recording["schema"]}});
+    let schema = Structural::compile(&props).unwrap();
+    let rows = recording["rows"].as_array().unwrap();
+    assert!(rows.len() > 100);
+    let mut forgiven = 0;
+    for row in rows {
+        let mut map = Map::from_iter([("spec".to_owned(), row["spec"].clone())]);
+        crate::structural::nulls::object(&mut map, schema.root());
+        let errors = object(&map, None, schema.root());
+        assert_eq!(told(&errors), recorded(&row["errors"]), "{}", row["spec"]);
+        // Nothing that stays as it was is an error, but where the schema does not know what stands there.
+        let known =
+            Pair::of_objects(&map, &map, schema.root()).key("spec").is_some_and(|spec| spec.is_same());
+        forgiven += usize::from(known);
+        if !known {
+            continue;
+        }
+        assert_eq!(object(&map, Some(&map), schema.root()), [], "{}", row["spec"]);
+    }
+    assert!(forgiven > 100, "{forgiven}");
+}
+
+const CHANGES: &str = include_str!("../../testdata/structural-changes.json");
+
+#[test]
+fn what_was_wrong_and_stays_is_forgiven_as_upstream_forgives() {
+    let recording = read::body(CHANGES).unwrap().value;
+    let schema = Structural::compile(&recording["schema"]).unwrap();
+    let old = recording["old"].as_object().unwrap();
+    for row in recording["rows"].as_array().unwrap() {
+        let mut new = old.clone();
+        new["spec"].as_object_mut().unwrap().extend(row["change"].as_object().unwrap().clone());
+        let errors = object(&new, Some(old), schema.root());
+        assert_eq!(told(&errors), recorded(&row["errors"]), "{}", row["name"]);
+    }
+    for row in recording["status"].as_array().unwrap().iter().filter(|row| !row["status"].is_null()) {
+        let mut new = old.clone();
+        new.insert("status".to_owned(), row["status"].clone());
+        let pair = Pair::of_objects(&new, old, schema.root()).key("status");
+        let errors =
+            field("status", &new["status"], schema.root().property("status").unwrap(), pair.as_ref());
+        assert_eq!(told(&errors), recorded(&row["errors"]), "status {}", row["name"]);
+    }
+}
+
+#[test]
+fn very_many_errors_and_very_long_paths_stay_small() {
+    let props = json!({"type": "object", "properties": {"m": {"type": "object", "additionalProperties": {
+        "type": "array", "items": {"type": "string"}}}}});
+    let schema = Structural::compile(&props).unwrap();
+    let list: Vec<u32> = (0..100_000).collect();
+    let map = Map::from_iter([("m".to_owned(), json!({"k".repeat(300_000): list}))]);
+    let start = std::time::Instant::now();
+    let errors = object(&map, None, schema.root());
+    assert!((1..10).contains(&errors.len()), "{}", errors.len());
+    assert!(start.elapsed().as_secs() < 5);
+    let map = Map::from_iter([("m".to_owned(), json!({"k": list}))]);
+    assert_eq!(object(&map, None, schema.root()).len(), portico_machinery::status::MOST_FIELD_ERRORS + 1);
+}
