@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::Type;
+use crate::types::ObjectType;
 
 /// What a schema says of one value. Immutable and shared.
 #[derive(Debug)]
@@ -58,10 +59,7 @@ pub enum DeclKind {
         values: Arc<DeclType>,
     },
     /// An object with fields.
-    Object {
-        /// Fields, sorted by their escaped names.
-        fields: Box<[Field]>,
-    },
+    Object(Arc<ObjectType>),
 }
 
 /// `x-kubernetes-list-type`.
@@ -95,6 +93,51 @@ static DYN: DeclType = DeclType {
 };
 
 impl DeclType {
+    /// A scalar of this kind.
+    #[must_use]
+    pub fn scalar(kind: DeclKind, max_elements: u64, min_serialized_size: u64) -> Self {
+        let ty = match kind {
+            DeclKind::Bool => Type::Bool,
+            DeclKind::Int => Type::Int,
+            DeclKind::Double => Type::Double,
+            DeclKind::String => Type::String,
+            DeclKind::Bytes => Type::Bytes,
+            DeclKind::Date | DeclKind::DateTime => Type::Timestamp,
+            DeclKind::Duration => Type::Duration,
+            _ => Type::Dyn,
+        };
+        Self { kind, ty, nullable: false, max_elements, min_serialized_size }
+    }
+
+    /// A list.
+    #[must_use]
+    pub fn list(items: Arc<DeclType>, kind: ListKind, max_elements: u64) -> Self {
+        let ty = Type::list(items.ty.clone());
+        Self {
+            kind: DeclKind::List { items, kind },
+            ty,
+            nullable: false,
+            max_elements,
+            min_serialized_size: 2,
+        }
+    }
+
+    /// A map with keys of text.
+    #[must_use]
+    pub fn map(values: Arc<DeclType>, max_elements: u64) -> Self {
+        let ty = Type::map(Type::String, values.ty.clone());
+        Self { kind: DeclKind::Map { values }, ty, nullable: false, max_elements, min_serialized_size: 2 }
+    }
+
+    /// An object with fields; `name` is how messages call it.
+    #[must_use]
+    pub fn object(name: &str, mut fields: Vec<Field>, min_serialized_size: u64) -> Self {
+        fields.sort_by(|one, two| one.escaped.cmp(&two.escaped));
+        let object = Arc::new(ObjectType { name: Arc::from(name), fields: fields.into() });
+        let ty = Type::Object(object.clone());
+        Self { kind: DeclKind::Object(object), ty, nullable: false, max_elements: 0, min_serialized_size }
+    }
+
     /// Any JSON.
     #[must_use]
     pub fn dynamic() -> &'static Self {
@@ -104,8 +147,8 @@ impl DeclType {
     /// The field with this escaped name.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
-        let DeclKind::Object { fields } = &self.kind else { return None };
-        fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok().map(|index| &fields[index])
+        let DeclKind::Object(object) = &self.kind else { return None };
+        object.field(escaped)
     }
 
     /// What the items of a list are.

@@ -2,7 +2,11 @@
 //!
 //! Each file below is one library; this table is the only place that lists them.
 
+mod standard;
+
 use crate::{Function, Type};
+
+pub use standard::{library as standard, print_double};
 
 /// A library.
 #[derive(Clone, Debug)]
@@ -17,6 +21,14 @@ pub struct Library {
     pub functions: Vec<Function>,
     /// Names of types that expressions may say: `net.IP`.
     pub types: Vec<(&'static str, Type)>,
+}
+
+impl Library {
+    /// Whether kube-apiserver 1.`minor` offers it.
+    #[must_use]
+    pub fn offered(&self, minor: u16) -> bool {
+        self.since <= minor && self.until.is_none_or(|until| minor < until)
+    }
 }
 
 /// All libraries besides the language's own functions.

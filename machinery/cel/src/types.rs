@@ -3,7 +3,10 @@
 //! Knows nothing of values: what a value's run-time type is says `value`.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use crate::decl::Field;
 
 /// The name of the type that optional values have.
 pub const OPTIONAL: &str = "optional_type";
@@ -41,11 +44,44 @@ pub enum Type {
     Type(Option<Arc<Type>>),
     /// A type parameter of a declaration, or a free variable of the checker.
     Param(Arc<str>),
-    /// An object with fields, by name: a declared object (see [`crate::DeclType`]) or a library's type such as
-    /// `kubernetes.URL`.
-    Object(Arc<str>),
+    /// An object, by name: a declared one with fields, or a library's type such as `kubernetes.URL` without any.
+    Object(Arc<ObjectType>),
     /// An abstract type with parameters and without fields: `optional_type(T)`, `net.IP`.
     Opaque(Arc<str>, Arc<[Type]>),
+}
+
+/// An object type. Two are one when their names are.
+#[derive(Debug)]
+pub struct ObjectType {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its fields, sorted by their escaped names.
+    pub fields: Box<[Field]>,
+}
+
+impl ObjectType {
+    /// The field with this escaped name.
+    #[must_use]
+    pub fn field(&self, escaped: &str) -> Option<&Field> {
+        self.fields
+            .binary_search_by(|field| (*field.escaped).cmp(escaped))
+            .ok()
+            .map(|index| &self.fields[index])
+    }
+}
+
+impl PartialEq for ObjectType {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ObjectType {}
+
+impl Hash for ObjectType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
 }
 
 impl Type {
@@ -73,10 +109,10 @@ impl Type {
         Self::Param(Arc::from(name))
     }
 
-    /// An object type by name.
+    /// An object type by name, without fields.
     #[must_use]
     pub fn object(name: &str) -> Self {
-        Self::Object(Arc::from(name))
+        Self::Object(Arc::new(ObjectType { name: Arc::from(name), fields: Box::default() }))
     }
 
     /// An abstract type without parameters.
@@ -142,7 +178,8 @@ impl Type {
             Self::List(_) => "list",
             Self::Map(_) => "map",
             Self::Type(_) => "type",
-            Self::Param(name) | Self::Object(name) | Self::Opaque(name, _) => name,
+            Self::Object(object) => &object.name,
+            Self::Param(name) | Self::Opaque(name, _) => name,
         }
     }
 }

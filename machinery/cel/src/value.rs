@@ -17,13 +17,14 @@ use std::sync::Arc;
 
 pub use convert::from_json;
 pub use duration::Duration;
+pub(crate) use equal::same_key;
 pub use equal::{compare, equal};
-pub use key::Key;
+pub use key::{Key, print_key};
 pub use list::List;
 pub use map::{Map, MapBuilder};
 pub use opaque::Opaque;
 pub use text::Text;
-pub use timestamp::Timestamp;
+pub use timestamp::{Civil, Timestamp};
 
 use crate::{EvalError, Type};
 
@@ -191,7 +192,7 @@ impl<'v> Value<'v> {
             (Type::List(of), Self::List(list)) => {
                 list.get(0).is_none_or(|first| first.is_ok_and(|v| v.is_of(of)))
             }
-            (Type::Object(name), Self::Opaque(value)) => value.type_of().name() == &**name,
+            (Type::Object(object), Self::Opaque(value)) => value.type_of().name() == &*object.name,
             (Type::Object(_), Self::Map(_)) => true,
             (Type::Opaque(..), Self::Optional(_)) => ty.optional_of().is_some(),
             (Type::Opaque(name, _), Self::Opaque(value)) => value.type_of().name() == &**name,

@@ -27,7 +27,7 @@ pub fn from_json<'v>(json: &'v Json, of: &'v DeclType) -> Result<Value<'v>, Eval
                 Err(EvalError::new("invalid data, expected an array for the provided schema with type=array"))
             }
         },
-        DeclKind::Map { .. } | DeclKind::Object { .. } => match json {
+        DeclKind::Map { .. } | DeclKind::Object(_) => match json {
             Json::Object(members) => Ok(Value::Map(Map::Json { members, of })),
             _ => Err(EvalError::new("invalid data, expected a map for the provided schema with type=object")),
         },

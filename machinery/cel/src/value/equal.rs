@@ -86,7 +86,7 @@ fn any_order(
 }
 
 /// Whether two items of a list of maps have the same keys.
-pub(super) fn same_key(
+pub(crate) fn same_key(
     one: &Value<'_>,
     two: &Value<'_>,
     keys: &[std::sync::Arc<str>],
@@ -124,7 +124,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
         }
     }
     if let (Map::Json { of, .. }, Map::Json { .. }) = (one, two)
-        && matches!(of.kind, DeclKind::Object { .. })
+        && matches!(of.kind, DeclKind::Object(_))
     {
         return Ok(one.keys().len() == two.keys().len());
     }
@@ -137,10 +137,10 @@ fn undeclared_equal(
     others: &serde_json::Map<String, Json>,
     of: &DeclType,
 ) -> bool {
-    let DeclKind::Object { fields } = &of.kind else { return true };
+    let DeclKind::Object(object) = &of.kind else { return true };
     members
         .iter()
-        .filter(|(name, _)| !fields.iter().any(|field| *field.name == ***name))
+        .filter(|(name, _)| !object.fields.iter().any(|field| *field.name == ***name))
         .all(|(name, value)| others.get(name) == Some(value))
 }
 

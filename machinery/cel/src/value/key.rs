@@ -73,6 +73,20 @@ fn whole<'v>(value: f64) -> Option<Key<'v>> {
     u64::try_from(wide).ok().filter(|_| (wide as f64).total_cmp(&value).is_eq()).map(Key::Uint)
 }
 
+/// A key or an index as messages show it.
+#[must_use]
+pub fn print_key(value: &Value<'_>) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => crate::library::print_double(*value),
+        Value::String(value) => value.to_string(),
+        Value::Null => "null".to_owned(),
+        other => other.type_of().name().to_owned(),
+    }
+}
+
 impl PartialEq for Key<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -52,7 +52,7 @@ impl<'v> Map<'v> {
         match self {
             Self::Computed(entries) => Ok(entries.get(&Name(name)).cloned()),
             Self::Json { members, of } => match &of.kind {
-                DeclKind::Object { .. } => {
+                DeclKind::Object(_) => {
                     let Some(field) = of.field(name) else { return Ok(None) };
                     match members.get(&*field.name) {
                         None | Some(Json::Null) => Ok(None),
@@ -81,7 +81,8 @@ impl<'v> Map<'v> {
         match self {
             Self::Computed(entries) => entries.keys().map(Key::to_value).collect(),
             Self::Json { members, of } => match &of.kind {
-                DeclKind::Object { fields, .. } => fields
+                DeclKind::Object(object) => object
+                    .fields
                     .iter()
                     .filter(|field| members.get(&*field.name).is_some_and(|json| !json.is_null()))
                     .map(|field| Value::from(&*field.escaped))

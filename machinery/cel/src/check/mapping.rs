@@ -1,0 +1,186 @@
+//! Which types the free variables of an expression stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::Type;
+
+/// How many parts a type may have when it is spelled out; what has more is refused, since work grows with it.
+const MOST_PARTS: usize = 1_000;
+
+/// Substitutions of type variables, with a journal so that a failed attempt leaves no trace.
+#[derive(Debug, Default)]
+pub(super) struct Mapping {
+    of: HashMap<Arc<str>, Type>,
+    journal: Vec<(Arc<str>, Option<Type>)>,
+    variables: usize,
+    exhausted: bool,
+}
+
+impl Mapping {
+    /// A free variable.
+    pub fn fresh(&mut self) -> Type {
+        self.variables += 1;
+        Type::param(&format!("_var{}", self.variables - 1))
+    }
+
+    /// Whether a type grew beyond all bounds.
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted
+    }
+
+    /// Whether a value of type `two` may stand where `one` is wanted (variables are found out); nothing is changed when
+    /// it may not.
+    pub fn assignable(&mut self, one: &Type, two: &Type) -> bool {
+        self.attempt(|mapping| mapping.assign(one, two))
+    }
+
+    /// The same for lists of types of the same length.
+    pub fn all_assignable(&mut self, ones: &[Type], twos: &[Type]) -> bool {
+        ones.len() == twos.len()
+            && self.attempt(|mapping| ones.iter().zip(twos).all(|(a, b)| mapping.assign(a, b)))
+    }
+
+    fn attempt(&mut self, test: impl FnOnce(&mut Self) -> bool) -> bool {
+        let start = self.journal.len();
+        let fits = test(self);
+        if !fits {
+            while self.journal.len() > start {
+                match self.journal.pop() {
+                    Some((name, Some(before))) => self.of.insert(name, before),
+                    Some((name, None)) => self.of.remove(&name),
+                    None => None,
+                };
+            }
+        } else if start == 0 {
+            self.journal.clear();
+        }
+        fits
+    }
+
+    fn set(&mut self, name: &Arc<str>, ty: Type) {
+        let before = self.of.insert(name.clone(), ty);
+        self.journal.push((name.clone(), before));
+    }
+
+    fn assign(&mut self, one: &Type, two: &Type) -> bool {
+        if let Type::Param(name) = two {
+            let (valid, known) = self.stands_for(one, name, two);
+            if valid || known {
+                return valid;
+            }
+        }
+        if let Type::Param(name) = one {
+            return self.stands_for(two, name, one).0;
+        }
+        if one.is_dyn_or_error() || two.is_dyn_or_error() {
+            return true;
+        }
+        match (one, two) {
+            (Type::Null, other) | (other, Type::Null) => {
+                matches!(
+                    other,
+                    Type::Null | Type::Object(_) | Type::Opaque(..) | Type::Timestamp | Type::Duration
+                )
+            }
+            (Type::Type(_), Type::Type(_)) => true,
+            (Type::List(one), Type::List(two)) => self.assign(one, two),
+            (Type::Map(one), Type::Map(two)) => self.assign(&one.0, &two.0) && self.assign(&one.1, &two.1),
+            (Type::Opaque(one, of), Type::Opaque(two, other)) => {
+                one == two
+                    && of.len() == other.len()
+                    && of.iter().zip(&**other).all(|(a, b)| self.assign(a, b))
+            }
+            _ => one == two,
+        }
+    }
+
+    /// Whether a type may stand for a variable, and whether something stands for it already.
+    fn stands_for(&mut self, ty: &Type, name: &Arc<str>, variable: &Type) -> (bool, bool) {
+        if ty == variable {
+            return (true, true);
+        }
+        let Some(known) = self.of.get(name).cloned() else {
+            let free = self.is_free_of(variable, ty);
+            if free {
+                self.set(name, ty.clone());
+            }
+            return (free, false);
+        };
+        if *ty == known {
+            return (true, true);
+        }
+        if !self.assign(ty, &known) {
+            return (false, true);
+        }
+        let general = most_general(ty, &known);
+        if self.is_free_of(variable, general) {
+            let general = general.clone();
+            self.set(name, general);
+        }
+        (true, true)
+    }
+
+    /// Whether a variable does not occur in a type.
+    fn is_free_of(&self, variable: &Type, ty: &Type) -> bool {
+        if ty == variable {
+            return false;
+        }
+        match ty {
+            Type::Param(name) => self.of.get(name).is_none_or(|known| self.is_free_of(variable, known)),
+            other => other.parameters().into_iter().all(|part| self.is_free_of(variable, part)),
+        }
+    }
+
+    /// A type with its variables replaced; free ones stay, or become dyn.
+    pub fn substitute(&mut self, ty: &Type, free_to_dyn: bool) -> Type {
+        let mut parts = MOST_PARTS;
+        let substituted = self.replace(ty, free_to_dyn, &mut parts);
+        self.exhausted |= parts == 0;
+        substituted
+    }
+
+    fn replace(&self, ty: &Type, free_to_dyn: bool, parts: &mut usize) -> Type {
+        if *parts == 0 {
+            return Type::Dyn;
+        }
+        *parts -= 1;
+        match ty {
+            Type::Param(name) => match self.of.get(name) {
+                Some(known) => self.replace(known, free_to_dyn, parts),
+                None if free_to_dyn => Type::Dyn,
+                None => ty.clone(),
+            },
+            Type::List(items) => Type::list(self.replace(items, free_to_dyn, parts)),
+            Type::Map(entry) => {
+                let keys = self.replace(&entry.0, free_to_dyn, parts);
+                Type::map(keys, self.replace(&entry.1, free_to_dyn, parts))
+            }
+            Type::Type(Some(of)) => Type::type_of(self.replace(of, free_to_dyn, parts)),
+            Type::Opaque(name, of) => {
+                let of = of.iter().map(|part| self.replace(part, free_to_dyn, parts)).collect();
+                Type::Opaque(name.clone(), of)
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// Of two types that fit, the one that says less.
+pub(super) fn most_general<'t>(one: &'t Type, two: &'t Type) -> &'t Type {
+    if says_less(one, two) { one } else { two }
+}
+
+fn says_less(one: &Type, two: &Type) -> bool {
+    match (one, two) {
+        (Type::Dyn | Type::Param(_), _) => true,
+        (_, Type::Dyn | Type::Param(_)) => false,
+        (Type::Type(_), Type::Type(_)) => true,
+        (Type::List(one), Type::List(two)) => says_less(one, two),
+        (Type::Map(one), Type::Map(two)) => says_less(&one.0, &two.0) && says_less(&one.1, &two.1),
+        (Type::Opaque(one, of), Type::Opaque(two, other)) => {
+            one == two && of.len() == other.len() && of.iter().zip(&**other).all(|(a, b)| says_less(a, b))
+        }
+        _ => one == two,
+    }
+}

@@ -1,0 +1,149 @@
+//! What an expression may cost, judged before it runs: cel-go's estimate with kube-apiserver's numbers.
+//!
+//! The numbers decide which rules may be written and show in messages, so they are upstream's exactly, oddities and all.
+
+mod calls;
+mod declared;
+mod folds;
+mod node;
+mod scopes;
+mod sizes;
+
+use std::sync::Arc;
+
+use crate::ast::{Entry, Expr, ExprKind, Item};
+use crate::check::Checked;
+use crate::size::{LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRUCT_CREATE};
+use crate::{CostEstimate, SizeEstimate, Type};
+pub use declared::DeclaredSizes;
+use scopes::Scopes;
+
+/// A part of an expression whose size is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct AstNode<'n> {
+    /// The way to it from a variable: the variable, then names of fields, `@items`, `@keys`, `@values`, `@indices`.
+    /// Empty for what is computed.
+    pub path: &'n [Arc<str>],
+    /// Its type.
+    pub ty: &'n Type,
+}
+
+/// Says how big things may be that stem from variables.
+pub trait SizeEstimator {
+    /// The size of a part; None when nothing is known.
+    fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate>;
+}
+
+/// Estimates a checked expression.
+pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEstimate {
+    let nodes = checked.places.len();
+    let mut coster = Coster {
+        checked,
+        estimator: sizes,
+        paths: vec![Vec::new(); nodes],
+        sizes: vec![None; nodes],
+        entries: vec![None; nodes],
+        scopes: Scopes::default(),
+    };
+    coster.cost(&checked.expr)
+}
+
+/// The way to a part.
+type Path = Vec<Arc<str>>;
+
+/// Sizes of what a list or a map holds.
+#[derive(Clone, Copy, Debug)]
+struct EntrySize {
+    list: bool,
+    key: SizeEstimate,
+    value: SizeEstimate,
+}
+
+impl EntrySize {
+    fn union(one: Option<Self>, two: Option<Self>) -> Option<Self> {
+        let (one, two) = (one?, two?);
+        Some(Self { list: one.list, key: one.key.union(two.key), value: one.value.union(two.value) })
+    }
+}
+
+struct Coster<'c> {
+    checked: &'c Checked,
+    estimator: &'c dyn SizeEstimator,
+    paths: Vec<Path>,
+    sizes: Vec<Option<SizeEstimate>>,
+    entries: Vec<Option<EntrySize>>,
+    scopes: Scopes,
+}
+
+impl Coster<'_> {
+    fn cost(&mut self, expr: &Expr) -> CostEstimate {
+        match &expr.kind {
+            ExprKind::Literal(_) | ExprKind::Broken => CostEstimate::ZERO,
+            ExprKind::Ident(name) => self.ident(expr, name),
+            ExprKind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            ExprKind::Call { function, target, arguments } => {
+                self.call(expr, function, target.as_deref(), arguments)
+            }
+            ExprKind::List(items) => self.list(expr, items),
+            ExprKind::Map(entries) => self.map(expr, entries),
+            ExprKind::Struct { fields, .. } => fields
+                .iter()
+                .fold(CostEstimate::fixed(STRUCT_CREATE), |sum, field| sum.plus(self.cost(&field.value))),
+            ExprKind::Comprehension(fold) if fold.is_binding() => self.binding(expr, fold),
+            ExprKind::Comprehension(fold) => self.fold(expr, fold),
+        }
+    }
+
+    fn ident(&mut self, expr: &Expr, name: &Arc<str>) -> CostEstimate {
+        self.paths[expr.id] =
+            self.scopes.find(name).map_or_else(|| vec![name.clone()], |local| local.path.clone());
+        CostEstimate::fixed(SELECT_AND_IDENT)
+    }
+
+    fn select(&mut self, expr: &Expr, operand: &Expr, field: &Arc<str>, test: bool) -> CostEstimate {
+        let cost = self.cost(operand);
+        if test {
+            return cost;
+        }
+        let mut path = self.path(operand);
+        path.push(field.clone());
+        self.paths[expr.id] = path;
+        match self.checked.type_of(operand) {
+            Type::Map(_) | Type::Object(_) | Type::Param(_) => {
+                cost.plus(CostEstimate::fixed(SELECT_AND_IDENT))
+            }
+            _ => cost,
+        }
+    }
+
+    fn list(&mut self, expr: &Expr, items: &[Item]) -> CostEstimate {
+        let mut sum = CostEstimate::ZERO;
+        let mut size = start_of(items.is_empty());
+        for item in items {
+            sum = sum.plus(self.cost(&item.value));
+            size = size.union(self.size_or_unknown(&item.value));
+        }
+        self.entries[expr.id] = Some(EntrySize { list: true, key: SizeEstimate::fixed(1), value: size });
+        sum.plus(CostEstimate::fixed(LIST_CREATE))
+    }
+
+    fn map(&mut self, expr: &Expr, entries: &[Entry]) -> CostEstimate {
+        let mut sum = CostEstimate::ZERO;
+        let (mut key, mut value) = (start_of(entries.is_empty()), start_of(entries.is_empty()));
+        for entry in entries {
+            sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
+            key = key.union(self.size_or_unknown(&entry.key));
+            value = value.union(self.size_or_unknown(&entry.value));
+        }
+        self.entries[expr.id] = Some(EntrySize { list: false, key, value });
+        sum.plus(CostEstimate::fixed(MAP_CREATE))
+    }
+}
+
+/// What the union of no sizes is.
+fn start_of(empty: bool) -> SizeEstimate {
+    SizeEstimate::new(if empty { 0 } else { u64::MAX }, 0)
+}
+
+#[cfg(test)]
+mod tests;

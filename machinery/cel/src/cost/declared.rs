@@ -1,0 +1,29 @@
+//! Sizes as declared types bound them.
+
+use super::{AstNode, SizeEstimator};
+use crate::SizeEstimate;
+use crate::decl::{DeclKind, DeclType};
+
+/// Knows the declared type of what every variable is (of one node: `self` and `oldSelf` are alike).
+#[derive(Clone, Copy, Debug)]
+pub struct DeclaredSizes<'d>(pub &'d DeclType);
+
+impl SizeEstimator for DeclaredSizes<'_> {
+    fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate> {
+        let (_, steps) = of.path.split_first()?;
+        let mut at = self.0;
+        for (index, step) in steps.iter().enumerate() {
+            at = match (&**step, &at.kind) {
+                ("@items" | "@values", DeclKind::List { items, .. }) => items,
+                ("@items" | "@values", DeclKind::Map { values }) => values,
+                // Nothing bounds keys but the request: upstream takes them for empty.
+                ("@keys", DeclKind::Map { .. }) => {
+                    return (index + 1 == steps.len()).then_some(SizeEstimate::new(0, 0));
+                }
+                (name, DeclKind::Object(object)) => &object.field(name)?.of,
+                _ => return None,
+            };
+        }
+        Some(SizeEstimate::new(0, at.max_elements))
+    }
+}

@@ -1,0 +1,95 @@
+//! Comprehensions: what a turn costs, as often as the range is long.
+
+use std::sync::Arc;
+
+use super::scopes::Local;
+use super::{Coster, Path};
+use crate::ast::{Comprehension, Expr, ExprKind};
+use crate::{CostEstimate, SizeEstimate, Type};
+
+impl Coster<'_> {
+    pub(super) fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> CostEstimate {
+        let before = self.cost(&fold.range).plus(self.cost(&fold.start));
+        self.push_binding(&fold.accumulator, &fold.start);
+        self.push_iterated(fold);
+        let turn = self.cost(&fold.condition);
+        let turn = self.cost(&fold.step).plus(turn);
+        self.scopes.pop();
+        if fold.second.is_some() {
+            self.scopes.pop();
+        }
+        let result = self.cost(&fold.result);
+        self.scopes.pop();
+        let count = self.size_or_unknown(&fold.range);
+        self.fold_size(expr, fold, count);
+        before.plus(result).plus(count.times_cost(turn))
+    }
+
+    fn fold_size(&mut self, expr: &Expr, fold: &Comprehension, count: SizeEstimate) {
+        match &fold.start.kind {
+            ExprKind::Literal(_) => {
+                let size = self.size(&fold.start);
+                self.set_size(expr, size);
+            }
+            ExprKind::List(_) | ExprKind::Map(_) => {
+                self.set_size(expr, Some(count));
+                let entries = self.entries(&fold.step);
+                self.set_entries(expr, entries);
+            }
+            _ => {}
+        }
+    }
+
+    /// `optMap` and its like: a name for a value, evaluated once.
+    pub(super) fn binding(&mut self, expr: &Expr, fold: &Comprehension) -> CostEstimate {
+        let before = self.cost(&fold.range).plus(self.cost(&fold.start));
+        self.push_binding(&fold.accumulator, &fold.start);
+        let result = self.cost(&fold.result);
+        self.scopes.pop();
+        self.copy_sizes(expr, &fold.result);
+        before.plus(result)
+    }
+
+    fn push_binding(&mut self, name: &Arc<str>, value: &Expr) {
+        let (path, entries) = (self.path(value), self.entries(value));
+        let size = self.size(value);
+        self.scopes.push(Local { name: name.clone(), path, size, entries });
+    }
+
+    /// The variables of a fold, on the ways to what they take.
+    fn push_iterated(&mut self, fold: &Comprehension) {
+        let entries = self.entries(&fold.range);
+        let list = match entries {
+            Some(entries) => entries.list,
+            None => matches!(self.checked.type_of(&fold.range), Type::List(_)),
+        };
+        let path = self.path(&fold.range);
+        let local = |name: &Arc<str>, step: &str, size| Local {
+            name: name.clone(),
+            path: extended(&path, step),
+            size,
+            entries: None,
+        };
+        let (key, value) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
+        match &fold.second {
+            Some(second) => {
+                let first = local(&fold.variable, if list { "@indices" } else { "@keys" }, key);
+                let second = local(second, if list { "@items" } else { "@values" }, value);
+                self.scopes.push(first);
+                self.scopes.push(second);
+            }
+            None if list => {
+                let first = local(&fold.variable, "@items", value);
+                self.scopes.push(first);
+            }
+            None => {
+                let first = local(&fold.variable, "@keys", key);
+                self.scopes.push(first);
+            }
+        }
+    }
+}
+
+fn extended(path: &Path, step: &str) -> Path {
+    path.iter().cloned().chain([Arc::from(step)]).collect()
+}

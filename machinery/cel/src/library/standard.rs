@@ -1,0 +1,65 @@
+//! The language's own functions: operators, comparisons, conversions, text, time, containers.
+
+mod arithmetic;
+mod compare;
+mod containers;
+mod convert;
+mod logic;
+mod text;
+mod time;
+mod zone;
+
+pub use convert::print_double;
+
+use super::Library;
+use crate::size::{STRING_TRAVERSAL, scale};
+use crate::{Call, EvalError, Type, Value};
+
+/// All of them.
+#[must_use]
+pub fn library() -> Library {
+    let groups = [
+        logic::functions(),
+        arithmetic::functions(),
+        compare::functions(),
+        containers::functions(),
+        convert::functions(),
+        text::functions(),
+        time::functions(),
+    ];
+    Library {
+        name: "standard",
+        since: 0,
+        until: None,
+        functions: groups.into_iter().flatten().collect(),
+        types: types(),
+    }
+}
+
+/// Types that expressions may name.
+fn types() -> Vec<(&'static str, Type)> {
+    vec![
+        ("bool", Type::Bool),
+        ("bytes", Type::Bytes),
+        ("double", Type::Double),
+        ("google.protobuf.Duration", Type::Duration),
+        ("google.protobuf.Timestamp", Type::Timestamp),
+        ("int", Type::Int),
+        ("list", Type::list(Type::Dyn)),
+        ("map", Type::map(Type::Dyn, Type::Dyn)),
+        ("null_type", Type::Null),
+        ("string", Type::String),
+        ("type", Type::Type(None)),
+        ("uint", Type::Uint),
+    ]
+}
+
+/// Stands where the evaluator knows better: logic, equality and indices are no calls.
+fn never<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Err(EvalError::no_such_overload())
+}
+
+/// The first argument is read once.
+fn read(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    scale(arguments.first().map_or(1, Value::cost_size), STRING_TRAVERSAL)
+}

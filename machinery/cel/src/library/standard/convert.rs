@@ -1,0 +1,289 @@
+//! Conversions between types: `int(…)`, `string(…)`, `type(…)`, `dyn(…)`.
+
+use std::sync::Arc;
+
+use super::read;
+use crate::function::{CallEstimate, CallSizes, Implementation};
+use crate::size::{STRING_TRAVERSAL, SizeEstimate};
+use crate::value::{Duration, Timestamp};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+pub(super) fn functions() -> Vec<Function> {
+    use Type::{Bool, Bytes, Double, Duration, Int, String, Timestamp, Uint};
+    let any = || Type::param("A");
+    let mut strings = conversion(
+        "string",
+        &String,
+        to_string,
+        [
+            ("string_to_string", String),
+            ("bool_to_string", Bool),
+            ("bytes_to_string", Bytes),
+            ("double_to_string", Double),
+            ("duration_to_string", Duration),
+            ("int64_to_string", Int),
+            ("timestamp_to_string", Timestamp),
+            ("uint64_to_string", Uint),
+        ],
+    );
+    let mut bytes =
+        conversion("bytes", &Bytes, to_bytes, [("bytes_to_bytes", Bytes), ("string_to_bytes", String)]);
+    reading(&mut strings, "bytes_to_string", shrinking_estimate);
+    reading(&mut bytes, "string_to_bytes", growing_estimate);
+    vec![
+        Function::new(
+            "type",
+            vec![Overload::global("type", vec![any()], Type::type_of(any()), |call| {
+                Ok(Value::Type(Arc::new(call.argument(0)?.type_of())))
+            })],
+        ),
+        Function::new(
+            "dyn",
+            vec![Overload::global("to_dyn", vec![any()], Type::Dyn, |call| call.argument(0).cloned())],
+        ),
+        conversion("bool", &Bool, to_bool, [("bool_to_bool", Bool), ("string_to_bool", String)]),
+        bytes,
+        conversion(
+            "double",
+            &Double,
+            to_double,
+            [
+                ("double_to_double", Double),
+                ("int64_to_double", Int),
+                ("string_to_double", String),
+                ("uint64_to_double", Uint),
+            ],
+        ),
+        conversion(
+            "duration",
+            &Duration,
+            to_duration,
+            [("duration_to_duration", Duration), ("int64_to_duration", Int), ("string_to_duration", String)],
+        ),
+        conversion(
+            "int",
+            &Int,
+            to_int,
+            [
+                ("int64_to_int64", Int),
+                ("double_to_int64", Double),
+                ("duration_to_int64", Duration),
+                ("string_to_int64", String),
+                ("timestamp_to_int64", Timestamp),
+                ("uint64_to_int64", Uint),
+            ],
+        ),
+        strings,
+        conversion(
+            "timestamp",
+            &Timestamp,
+            to_timestamp,
+            [
+                ("timestamp_to_timestamp", Timestamp),
+                ("int64_to_timestamp", Int),
+                ("string_to_timestamp", String),
+            ],
+        ),
+        conversion(
+            "uint",
+            &Uint,
+            to_uint,
+            [
+                ("uint64_to_uint64", Uint),
+                ("double_to_uint64", Double),
+                ("int64_to_uint64", Int),
+                ("string_to_uint64", String),
+            ],
+        ),
+    ]
+}
+
+fn conversion<const N: usize>(
+    name: &'static str,
+    to: &Type,
+    run: Implementation,
+    from: [(&'static str, Type); N],
+) -> Function {
+    let overload = |(id, from)| Overload::global(id, vec![from], to.clone(), run);
+    Function::new(name, from.into_iter().map(overload).collect())
+}
+
+/// Gives an overload the cost of reading its argument.
+fn reading(function: &mut Function, id: &str, estimate: crate::function::EstimateFn) {
+    for overload in function.overloads.iter_mut().filter(|overload| overload.id == id) {
+        overload.estimate = Some(estimate);
+        overload.cost = Some(read);
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+fn shrinking_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.argument(0);
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), SizeEstimate::new(size.min / 4, size.max)))
+}
+
+/// A character takes up to four bytes.
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+fn growing_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.argument(0);
+    let result = SizeEstimate::new(size.min, size.max.wrapping_mul(4));
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), result))
+}
+
+fn refuse(from: &Value<'_>, to: &Type) -> EvalError {
+    EvalError::new(format!("type conversion error from '{}' to '{}'", from.type_of().name(), to.name()))
+}
+
+fn to_bool<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    match call.argument(0)? {
+        Value::Bool(value) => Ok(Value::Bool(*value)),
+        from @ Value::String(text) => match &**text {
+            "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
+            "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
+            _ => Err(refuse(from, &Type::Bool)),
+        },
+        from => Err(refuse(from, &Type::Bool)),
+    }
+}
+
+fn to_bytes<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    match call.argument(0)? {
+        from @ Value::Bytes(_) => Ok(from.clone()),
+        Value::String(text) => Ok(Value::Bytes(text.as_bytes().into())),
+        from => Err(refuse(from, &Type::Bytes)),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
+fn to_double<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    match call.argument(0)? {
+        Value::Double(value) => Ok(Value::Double(*value)),
+        Value::Int(value) => Ok(Value::Double(*value as f64)),
+        Value::Uint(value) => Ok(Value::Double(*value as f64)),
+        from @ Value::String(text) => text
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite() || !text.contains(|c: char| c.is_ascii_digit()))
+            .map(Value::Double)
+            .ok_or_else(|| refuse(from, &Type::Double)),
+        from => Err(refuse(from, &Type::Double)),
+    }
+}
+
+fn to_duration<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    match call.argument(0)? {
+        Value::Duration(value) => Ok(Value::Duration(*value)),
+        from @ Value::String(text) => {
+            Duration::parse(text).map(Value::Duration).ok_or_else(|| refuse(from, &Type::Duration))
+        }
+        from => Err(refuse(from, &Type::Duration)),
+    }
+}
+
+fn to_timestamp<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    match call.argument(0)? {
+        Value::Timestamp(value) => Ok(Value::Timestamp(*value)),
+        Value::Int(seconds) => Timestamp::at(*seconds, 0).map(Value::Timestamp),
+        from @ Value::String(text) => {
+            let at = Timestamp::parse(text).ok_or_else(|| refuse(from, &Type::Timestamp))?;
+            Timestamp::at(at.seconds, at.nanos)?;
+            Ok(Value::Timestamp(at))
+        }
+        from => Err(refuse(from, &Type::Timestamp)),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "checked against the range")]
+fn to_int<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let overflow = || EvalError::new("integer overflow");
+    match call.argument(0)? {
+        Value::Int(value) => Ok(Value::Int(*value)),
+        Value::Uint(value) => i64::try_from(*value).map(Value::Int).map_err(|_| overflow()),
+        Value::Double(value) if *value > i64::MIN as f64 && *value < i64::MAX as f64 => {
+            Ok(Value::Int(*value as i64))
+        }
+        Value::Double(_) => Err(overflow()),
+        Value::Duration(value) => Ok(Value::Int(value.nanos)),
+        Value::Timestamp(value) => Ok(Value::Int(value.seconds)),
+        from @ Value::String(text) => text.parse().map(Value::Int).map_err(|_| refuse(from, &Type::Int)),
+        from => Err(refuse(from, &Type::Int)),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "checked against the range"
+)]
+fn to_uint<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let overflow = || EvalError::new("unsigned integer overflow");
+    match call.argument(0)? {
+        Value::Uint(value) => Ok(Value::Uint(*value)),
+        Value::Int(value) => u64::try_from(*value).map(Value::Uint).map_err(|_| overflow()),
+        Value::Double(value) if *value >= 0.0 && *value < u64::MAX as f64 => Ok(Value::Uint(*value as u64)),
+        Value::Double(_) => Err(overflow()),
+        from @ Value::String(text) if !text.starts_with('+') => {
+            text.parse().map(Value::Uint).map_err(|_| refuse(from, &Type::Uint))
+        }
+        from => Err(refuse(from, &Type::Uint)),
+    }
+}
+
+fn to_string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(match call.argument(0)? {
+        from @ Value::String(_) => return Ok(from.clone()),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => print_double(*value),
+        Value::Duration(value) => value.to_string(),
+        Value::Timestamp(value) => value.to_string(),
+        Value::Bytes(bytes) => std::str::from_utf8(bytes)
+            .map_err(|_| EvalError::new("invalid UTF-8 in bytes, cannot convert to string"))?
+            .to_owned(),
+        Value::Type(ty) => ty.name().to_owned(),
+        from => return Err(refuse(from, &Type::String)),
+    }))
+}
+
+/// A number as Go's `%g` spells it: `1.5`, `1e+06`, `NaN`, `+Inf`.
+#[must_use]
+pub fn print_double(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{value}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_spelled_as_go_spells_them() {
+        let cases = [
+            (1.5, "1.5"),
+            (100_000.0, "100000"),
+            (1_000_000.0, "1e+06"),
+            (123_456_789.0, "1.23456789e+08"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1e-05"),
+            (-0.0, "-0"),
+            (f64::INFINITY, "+Inf"),
+        ];
+        for (value, spelled) in cases {
+            assert_eq!(print_double(value), spelled);
+        }
+    }
+}

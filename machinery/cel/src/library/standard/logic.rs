@@ -1,0 +1,73 @@
+//! Logic and equality: declared here, evaluated by the evaluator itself.
+
+use super::never;
+use crate::ast::operator;
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+pub(super) fn functions() -> Vec<Function> {
+    let any = || Type::param("A");
+    let two = || vec![Type::Bool, Type::Bool];
+    vec![
+        Function::new(
+            operator::CONDITIONAL,
+            vec![Overload::global("conditional", vec![Type::Bool, any(), any()], any(), never)],
+        ),
+        Function::new(operator::AND, vec![Overload::global("logical_and", two(), Type::Bool, never)]),
+        Function::new(operator::OR, vec![Overload::global("logical_or", two(), Type::Bool, never)]),
+        Function::new(
+            operator::NOT,
+            vec![Overload::global("logical_not", vec![Type::Bool], Type::Bool, not)],
+        ),
+        Function::new(
+            operator::NOT_STRICTLY_FALSE,
+            vec![Overload::global("not_strictly_false", vec![Type::Bool], Type::Bool, never)],
+        ),
+        Function::new(operator::EQUALS, vec![equality("equals")]),
+        Function::new(operator::NOT_EQUALS, vec![equality("not_equals")]),
+    ]
+}
+
+fn equality(id: &'static str) -> Overload {
+    let any = || Type::param("A");
+    let estimate = if id == "equals" { equals_estimate } else { shorter_estimate };
+    Overload::global(id, vec![any(), any()], Type::Bool, never).costs(estimate, shorter)
+}
+
+fn not<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::Bool(!call.argument(0)?.as_bool()?))
+}
+
+/// Equality of values of the same library type costs one unit; of formats and URLs more may be compared.
+fn equals_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let (one, two) = (call.argument_type(0)?, call.argument_type(1)?);
+    if one == two {
+        let most = match one.name() {
+            "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver" => {
+                return Some(CallEstimate::cost(CostEstimate::ONE));
+            }
+            "kubernetes.NamedFormat" => 64,
+            "kubernetes.URL" => call.known(Some(1)).map_or(1, |size| size.max),
+            _ => return shorter_estimate(call),
+        };
+        return Some(CallEstimate::cost(CostEstimate::new(1, most).times_factor(STRING_TRAVERSAL)));
+    }
+    shorter_estimate(call)
+}
+
+/// The shorter of both is read.
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+pub(super) fn shorter_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let most = call.argument(0).max.min(call.argument(1).max);
+    let size = SizeEstimate::new(u64::from(most > 0), most);
+    Some(CallEstimate::cost(size.times_factor(STRING_TRAVERSAL)))
+}
+
+/// What equality and order cost: the shorter of both is read; of library values one unit.
+pub(super) fn shorter(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    if matches!(arguments.first(), Some(Value::Opaque(_))) {
+        return 1;
+    }
+    scale(arguments.iter().map(Value::cost_size).min().unwrap_or(0), STRING_TRAVERSAL)
+}

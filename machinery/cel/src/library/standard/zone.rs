@@ -1,0 +1,36 @@
+//! Time zones: by name, or as an offset such as `-08:00`.
+
+use jiff::tz::TimeZone;
+
+use crate::EvalError;
+use crate::value::Timestamp;
+
+/// How many seconds east of UTC a zone is at a point in time.
+///
+/// # Errors
+/// No such zone.
+pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
+    if let Some((hours, minutes)) = zone.split_once(':') {
+        return written(zone, hours, minutes);
+    }
+    if zone.is_empty() || zone == "UTC" {
+        return Ok(0);
+    }
+    let unknown = || EvalError::new(format!("unknown time zone {zone}"));
+    let zone = TimeZone::get(zone).map_err(|_| unknown())?;
+    // Points beyond the calendar's ends stand in the zone's offset of today.
+    let point = jiff::Timestamp::from_second(at.seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    Ok(zone.to_offset(point).seconds())
+}
+
+fn written(zone: &str, hours: &str, minutes: &str) -> Result<i32, EvalError> {
+    let number = |text: &str| {
+        text.parse::<i32>()
+            .ok()
+            .filter(|number| number.abs() < 100)
+            .ok_or_else(|| EvalError::new(format!("strconv.Atoi: parsing {text:?}: invalid syntax")))
+    };
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    let total = if zone.starts_with('-') { hours * 60 - minutes } else { hours * 60 + minutes };
+    Ok(total * 60)
+}

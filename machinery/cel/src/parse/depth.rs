@@ -1,0 +1,39 @@
+//! Bounds of recursion: of the grammar's rules as cel-go counts them, and of the whole tree, so that everything that
+//! walks trees may recurse.
+
+use crate::ast::Expr;
+use crate::source::Issue;
+use crate::walk::children;
+
+/// cel-go's default for the depth of rules; ours for that of trees, too, after macros are expanded.
+pub(super) const DEEPEST: usize = 250;
+
+/// How deep each recursive rule is nested at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Depth {
+    pub expr: usize,
+    pub relation: usize,
+    pub calc: usize,
+    pub member: usize,
+}
+
+/// One level deeper.
+pub(super) fn enter(rule: &mut usize) -> Result<(), Issue> {
+    *rule += 1;
+    if *rule > DEEPEST {
+        return Err(Issue::whole(format!("expression recursion limit exceeded: {DEEPEST}")));
+    }
+    Ok(())
+}
+
+/// Whether a tree is too deep. Walks level by level, not recursively.
+pub(super) fn too_deep(expr: &Expr) -> bool {
+    let mut level = vec![expr];
+    for _ in 0..DEEPEST {
+        level = level.into_iter().flat_map(children).collect();
+        if level.is_empty() {
+            return false;
+        }
+    }
+    true
+}

@@ -1,0 +1,219 @@
+//! Tokens.
+
+use crate::source::Issue;
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// Behind the last one.
+    End,
+    /// Punctuation and operators, by their spelling.
+    Mark(&'static str),
+    True,
+    False,
+    Null,
+    In,
+    Int,
+    Uint,
+    Float,
+    Text,
+    Bytes,
+    Ident,
+    /// A name between backticks.
+    Escaped,
+}
+
+impl Token {
+    pub fn spelled(self) -> &'static str {
+        match self {
+            Self::End => "<EOF>",
+            Self::Mark(mark) => quoted(mark),
+            Self::True => "'true'",
+            Self::False => "'false'",
+            Self::Null => "'null'",
+            Self::In => "'in'",
+            Self::Int => "NUM_INT",
+            Self::Uint => "NUM_UINT",
+            Self::Float => "NUM_FLOAT",
+            Self::Text => "STRING",
+            Self::Bytes => "BYTES",
+            Self::Ident => "IDENTIFIER",
+            Self::Escaped => "ESC_IDENTIFIER",
+        }
+    }
+}
+
+fn quoted(mark: &'static str) -> &'static str {
+    match mark {
+        ")" => "')'",
+        "]" => "']'",
+        "}" => "'}'",
+        ":" => "':'",
+        other => other,
+    }
+}
+
+/// A token and where it stands, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexed {
+    pub token: Token,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Longest first, so that `<=` is not read as `<`.
+const MARKS: [&str; 25] = [
+    "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", ":",
+    "+", "*", "/", "%", "=",
+];
+
+/// Splits a text into tokens.
+pub(super) fn lex(text: &str) -> Result<Vec<Lexed>, Issue> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        if matches!(first, '\t' | ' ' | '\r' | '\n' | '\u{c}') {
+            at += 1;
+        } else if rest.starts_with("//") {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else {
+            let (token, length) = token(rest).ok_or_else(|| unrecognized(at, rest))?;
+            tokens.push(Lexed { token, start: at, end: at + length });
+            at += length;
+        }
+    }
+    Ok(tokens)
+}
+
+fn unrecognized(at: usize, rest: &str) -> Issue {
+    let shown: String = if rest.starts_with(['"', '\'']) {
+        rest.lines().next().unwrap_or_default().to_owned()
+    } else {
+        rest.chars().take(1).collect()
+    };
+    Issue::at(at, format!("Syntax error: token recognition error at: '{shown}'"))
+}
+
+fn token(rest: &str) -> Option<(Token, usize)> {
+    let first = rest.chars().next()?;
+    if let Some(found) = quoted_token(rest) {
+        return Some(found);
+    }
+    if first.is_ascii_digit() || (first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
+        return Some(number(rest));
+    }
+    if first.is_ascii_alphabetic() || first == '_' {
+        let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let token = match &rest[..length] {
+            "true" => Token::True,
+            "false" => Token::False,
+            "null" => Token::Null,
+            "in" => Token::In,
+            _ => Token::Ident,
+        };
+        return Some((token, length));
+    }
+    if first == '`' {
+        let length = rest[1..].find('`')?;
+        let inner = &rest[1..=length];
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ');
+        return (!inner.is_empty() && inner.chars().all(fine)).then_some((Token::Escaped, length + 2));
+    }
+    let mark = MARKS.iter().find(|mark| rest.starts_with(**mark))?;
+    (*mark != "=").then_some((Token::Mark(mark), mark.len()))
+}
+
+/// A string or bytes with its prefixes, if one starts here.
+fn quoted_token(rest: &str) -> Option<(Token, usize)> {
+    let (mut body, mut token, mut prefix) = (rest, Token::Text, 0);
+    if body.starts_with(['b', 'B']) {
+        (body, token, prefix) = (&body[1..], Token::Bytes, 1);
+    }
+    let raw = body.starts_with(['r', 'R']);
+    if raw {
+        (body, prefix) = (&body[1..], prefix + 1);
+    }
+    let length = string(body, raw)?;
+    Some((token, prefix + length))
+}
+
+/// Length of a quoted string at the start of a text.
+fn string(body: &str, raw: bool) -> Option<usize> {
+    let quote = if body.starts_with('"') {
+        "\""
+    } else if body.starts_with('\'') {
+        "'"
+    } else {
+        return None;
+    };
+    let triple = quote.repeat(3);
+    if body.starts_with(&triple)
+        && let Some(length) = string_until(&body[3..], &triple, raw, true)
+    {
+        return Some(length + 6);
+    }
+    string_until(&body[1..], quote, raw, false).map(|length| length + 2)
+}
+
+/// Bytes before the closing quote; None for illegal escapes, line ends in short strings, and missing quotes.
+fn string_until(body: &str, quote: &str, raw: bool, lines: bool) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = &body[at..];
+        if rest.starts_with(quote) {
+            return Some(at);
+        }
+        let next = rest.chars().next()?;
+        if matches!(next, '\n' | '\r') && !lines {
+            return None;
+        }
+        at += if next == '\\' && !raw { escape(&rest[1..])? + 1 } else { next.len_utf8() };
+    }
+}
+
+/// Length of an escape behind its backslash.
+fn escape(rest: &str) -> Option<usize> {
+    let hex = |count: usize| {
+        let digits = rest.as_bytes().get(1..=count)?;
+        digits.iter().all(u8::is_ascii_hexdigit).then_some(count + 1)
+    };
+    match rest.chars().next()? {
+        'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '"' | '\'' | '\\' | '?' | '`' => Some(1),
+        'x' | 'X' => hex(2),
+        'u' => hex(4),
+        'U' => hex(8),
+        '0'..='3' => {
+            let digits = rest.as_bytes().get(1..3)?;
+            digits.iter().all(|digit| (b'0'..=b'7').contains(digit)).then_some(3)
+        }
+        _ => None,
+    }
+}
+
+fn number(rest: &str) -> (Token, usize) {
+    let digits = |from: usize| rest[from..].bytes().take_while(u8::is_ascii_digit).count();
+    if rest.starts_with("0x") {
+        let count = rest[2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+        if count > 0 {
+            return unsigned(rest, 2 + count);
+        }
+    }
+    let whole = digits(0);
+    let mut end = whole;
+    if rest[end..].starts_with('.') && digits(end + 1) > 0 {
+        end += 1 + digits(end + 1);
+    }
+    if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(exponent.starts_with(['+', '-']));
+        let count = digits(end + 1 + sign);
+        if count > 0 {
+            end += 1 + sign + count;
+        }
+    }
+    if end > whole { (Token::Float, end) } else { unsigned(rest, whole) }
+}
+
+fn unsigned(rest: &str, length: usize) -> (Token, usize) {
+    if rest[length..].starts_with(['u', 'U']) { (Token::Uint, length + 1) } else { (Token::Int, length) }
+}

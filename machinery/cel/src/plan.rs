@@ -1,0 +1,129 @@
+//! Plans: trees made ready to run, with variables as slots, overloads resolved and constants computed.
+
+mod build;
+mod fold;
+
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+
+use crate::check::Checked;
+use crate::environment::Environment;
+use crate::value::Key;
+use crate::{Overload, Value};
+
+/// What runs.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// A constant; costs nothing.
+    Constant(Value<'static>),
+    /// A variable of the environment.
+    Variable(usize),
+    /// A variable of a comprehension, by its place among those that are alive.
+    Local(usize),
+    /// `operand.field`, `operand.?field`, `has(operand.field)`.
+    Select(Box<Select>),
+    /// `operand[index]`, `operand[?index]`.
+    Index(Box<Index>),
+    /// `&&` (true) or `||` (false): absorbs errors of one side.
+    Logic(bool, Box<[Node; 2]>),
+    /// `a ? b : c`.
+    Conditional(Box<[Node; 3]>),
+    /// Whether a quantifier goes on: all but false.
+    NotStrictlyFalse(Box<Node>),
+    /// `==` (true) or `!=`.
+    Equality(bool, Box<[Node; 2]>),
+    /// `x in [constants]`.
+    OneOf(Box<Node>, Box<IndexSet<Key<'static>>>),
+    /// Any other call.
+    Call(Box<CallNode>),
+    /// `[a, ?b]`.
+    List(Box<[(Node, bool)]>),
+    /// `{k: v, ?k: v}`.
+    Map(Box<[(Node, Node, bool)]>),
+    /// A comprehension.
+    Fold(Box<Fold>),
+    /// Adds an item to the list in a local variable, which nobody else sees.
+    Append(usize, Box<Node>),
+    /// Adds an entry (key and value) or the entries of a map to the map in a local variable.
+    Insert(usize, Box<(Node, Option<Node>)>),
+}
+
+/// How a field is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Its value, which must be there.
+    Value,
+    /// An optional of its value.
+    Optional,
+    /// Whether it is there.
+    Presence,
+}
+
+/// A selection.
+#[derive(Debug)]
+pub(crate) struct Select {
+    pub operand: Node,
+    pub field: Arc<str>,
+    pub ask: Ask,
+    /// What it costs.
+    pub cost: u64,
+}
+
+/// An index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub operand: Node,
+    pub index: Node,
+    pub optional: bool,
+    /// What it costs.
+    pub cost: u64,
+}
+
+/// A call.
+#[derive(Debug)]
+pub(crate) struct CallNode {
+    pub name: &'static str,
+    /// The overloads that may be meant, in order.
+    pub overloads: Vec<Arc<Overload>>,
+    pub arguments: Vec<Node>,
+    /// Whether the checker found one overload for arguments whose types are known.
+    pub exact: bool,
+}
+
+/// A comprehension over locals that start at `base`: the accumulator, the variable, the second variable.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub base: usize,
+    pub range: Node,
+    pub two: bool,
+    pub start: Node,
+    pub condition: Node,
+    pub step: Node,
+    pub result: Node,
+    /// Whether it only binds a name.
+    pub binds: bool,
+}
+
+/// A plan with what it needs of its surroundings.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub root: Node,
+    /// Which variables of the environment it reads.
+    pub uses: Vec<bool>,
+}
+
+/// Plans a checked tree.
+///
+/// # Errors
+/// A constant part can never work: `int('x')`, a regular expression that is none.
+pub(crate) fn plan(environment: &Environment, checked: &Checked) -> Result<Plan, String> {
+    let mut planner = build::Planner {
+        checked,
+        variables: &environment.variables,
+        uses: vec![false; environment.variables.len()],
+        locals: Vec::new(),
+    };
+    let root = planner.node(&checked.expr)?;
+    Ok(Plan { root, uses: planner.uses })
+}

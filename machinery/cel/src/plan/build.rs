@@ -1,0 +1,279 @@
+//! From nodes of the tree to nodes of the plan.
+
+use std::sync::Arc;
+
+use super::{Ask, CallNode, Index, Node, Select};
+use crate::ast::{Entry, Expr, ExprKind, Item, operator};
+use crate::check::{Checked, Reference};
+use crate::environment::Variable;
+use crate::value::Key;
+use crate::{Call, Overload, Type, Value, re2};
+
+/// Conversions that are computed when their argument is constant.
+const CONVERSIONS: [&str; 10] =
+    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
+/// Functions whose second argument is a regular expression.
+const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
+
+pub(super) struct Planner<'c> {
+    pub checked: &'c Checked,
+    pub variables: &'c [Variable],
+    pub uses: Vec<bool>,
+    /// Names of comprehensions' variables that are alive.
+    pub locals: Vec<Arc<str>>,
+}
+
+impl Planner<'_> {
+    pub(super) fn node(&mut self, expr: &Expr) -> Result<Node, String> {
+        match &expr.kind {
+            ExprKind::Literal(value) => Ok(Node::Constant(value.clone())),
+            ExprKind::Ident(name) => self.ident(expr, name),
+            ExprKind::Select { operand, field, test } => {
+                self.select(operand, field, if *test { Ask::Presence } else { Ask::Value })
+            }
+            ExprKind::Call { function, target, arguments } => {
+                self.call(expr, function, target.as_deref(), arguments)
+            }
+            ExprKind::List(items) => self.list(items),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Comprehension(fold) => self.fold(fold),
+            ExprKind::Struct { name, .. } => Err(format!("unknown type: {name}")),
+            ExprKind::Broken => Err("unsupported expression".to_owned()),
+        }
+    }
+
+    fn ident(&mut self, expr: &Expr, name: &str) -> Result<Node, String> {
+        if let Reference::Type(ty) = self.checked.reference(expr) {
+            return Ok(Node::Constant(Value::Type(Arc::new(ty.clone()))));
+        }
+        if let Some(place) = self.locals.iter().rposition(|local| **local == *name) {
+            return Ok(Node::Local(place));
+        }
+        let slot = self.variables.iter().rposition(|variable| *variable.name == *name);
+        let slot = slot.ok_or_else(|| format!("no such attribute(s): {name}"))?;
+        self.uses[slot] = true;
+        Ok(Node::Variable(slot))
+    }
+
+    fn select(&mut self, operand: &Expr, field: &Arc<str>, ask: Ask) -> Result<Node, String> {
+        let operand = self.node(operand)?;
+        // Asking for presence is free.
+        let cost = attribute_cost(&operand) + u64::from(ask != Ask::Presence);
+        Ok(Node::Select(Box::new(Select { operand, field: field.clone(), ask, cost })))
+    }
+
+    fn call(
+        &mut self,
+        expr: &Expr,
+        function: &str,
+        target: Option<&Expr>,
+        arguments: &[Expr],
+    ) -> Result<Node, String> {
+        if let (operator::OPT_SELECT, [operand, name]) = (function, arguments)
+            && let ExprKind::Literal(Value::String(field)) = &name.kind
+        {
+            return self.select(operand, &Arc::from(&**field), Ask::Optional);
+        }
+        let mut nodes = Vec::with_capacity(arguments.len() + 1);
+        for argument in target.into_iter().chain(arguments) {
+            nodes.push(self.node(argument)?);
+        }
+        let nodes = match self.special(function, nodes) {
+            Ok(node) => return Ok(node),
+            Err(nodes) => nodes,
+        };
+        let arguments: Vec<&Expr> = target.into_iter().chain(arguments).collect();
+        let call = self.resolved(expr, function, &arguments, nodes)?;
+        check_pattern(&call)?;
+        one_of(folded(call)?)
+    }
+
+    /// Calls that the evaluator knows itself.
+    fn special(&self, function: &str, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
+        match function {
+            operator::AND | operator::OR => {
+                nodes.try_into().map(|pair| Node::Logic(function == operator::AND, Box::new(pair)))
+            }
+            operator::EQUALS | operator::NOT_EQUALS => {
+                nodes.try_into().map(|pair| Node::Equality(function == operator::EQUALS, Box::new(pair)))
+            }
+            operator::CONDITIONAL => nodes.try_into().map(|three| Node::Conditional(Box::new(three))),
+            operator::NOT_STRICTLY_FALSE => {
+                nodes.try_into().map(|[node]: [Node; 1]| Node::NotStrictlyFalse(Box::new(node)))
+            }
+            operator::INDEX | operator::OPT_INDEX => nodes.try_into().map(|[operand, index]: [Node; 2]| {
+                let cost = attribute_cost(&operand) + u64::from(!is_attribute(&index));
+                Node::Index(Box::new(Index {
+                    operand,
+                    index,
+                    optional: function == operator::OPT_INDEX,
+                    cost,
+                }))
+            }),
+            operator::ADD => self.append(nodes),
+            "cel.@mapInsert" => self.insert(nodes),
+            _ => Err(nodes),
+        }
+    }
+
+    /// `accumulator + [item]`.
+    fn append(&self, mut nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
+        let (Some(place), Some(Node::List(items))) = (self.accumulator(nodes.first()), nodes.get_mut(1))
+        else {
+            return self.append_constant(nodes);
+        };
+        if items.len() != 1 || items[0].1 {
+            return Err(nodes);
+        }
+        let (item, _) = std::mem::replace(&mut items[0], (Node::Constant(Value::Null), false));
+        Ok(Node::Append(place, Box::new(item)))
+    }
+
+    fn append_constant(&self, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
+        let (Some(place), Some(Node::Constant(Value::List(list)))) =
+            (self.accumulator(nodes.first()), nodes.get(1))
+        else {
+            return Err(nodes);
+        };
+        match list.get(0) {
+            Some(Ok(item)) if list.len() == 1 => Ok(Node::Append(place, Box::new(Node::Constant(item)))),
+            _ => Err(nodes),
+        }
+    }
+
+    fn insert(&self, nodes: Vec<Node>) -> Result<Node, Vec<Node>> {
+        let Some(place) = self.accumulator(nodes.first()) else { return Err(nodes) };
+        let mut nodes = nodes.into_iter().skip(1);
+        match (nodes.next(), nodes.next()) {
+            (Some(key), value) => Ok(Node::Insert(place, Box::new((key, value)))),
+            _ => Err(Vec::new()),
+        }
+    }
+
+    /// The place of the innermost accumulator, if that is what a node reads.
+    fn accumulator(&self, node: Option<&Node>) -> Option<usize> {
+        match node {
+            Some(Node::Local(place)) if *self.locals[*place] == *crate::ast::ACCUMULATOR => Some(*place),
+            _ => None,
+        }
+    }
+
+    fn resolved(
+        &self,
+        expr: &Expr,
+        function: &str,
+        arguments: &[&Expr],
+        nodes: Vec<Node>,
+    ) -> Result<CallNode, String> {
+        let declared = self
+            .checked
+            .language
+            .function(function)
+            .ok_or_else(|| format!("no such overload: {function}"))?;
+        let Reference::Overloads(indices) = self.checked.reference(expr) else {
+            return Err(format!("no such overload: {function}"));
+        };
+        let overloads: Vec<Arc<Overload>> =
+            indices.iter().map(|index| declared.overloads[*index].clone()).collect();
+        let known = arguments.iter().all(|argument| !is_unknown(self.checked.type_of(argument)));
+        let exact = overloads.len() == 1 && known;
+        Ok(CallNode { name: declared.name, overloads, arguments: nodes, exact })
+    }
+
+    fn list(&mut self, items: &[Item]) -> Result<Node, String> {
+        let mut nodes = Vec::with_capacity(items.len());
+        for item in items {
+            nodes.push((self.node(&item.value)?, item.optional));
+        }
+        let constants: Option<Vec<Value<'static>>> = nodes
+            .iter()
+            .map(|(node, optional)| match node {
+                Node::Constant(value) if !optional => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        Ok(match constants {
+            Some(values) => Node::Constant(Value::list(values)),
+            None => Node::List(nodes.into()),
+        })
+    }
+
+    fn map(&mut self, entries: &[Entry]) -> Result<Node, String> {
+        let mut nodes = Vec::with_capacity(entries.len());
+        for entry in entries {
+            nodes.push((self.node(&entry.key)?, self.node(&entry.value)?, entry.optional));
+        }
+        if nodes.is_empty() {
+            return Ok(Node::Constant(Value::Map(crate::value::MapBuilder::new().into())));
+        }
+        Ok(Node::Map(nodes.into()))
+    }
+}
+
+/// Whether a type is found out only when it runs.
+fn is_unknown(ty: &Type) -> bool {
+    matches!(ty, Type::Dyn | Type::Param(_)) || ty.parameters().into_iter().any(is_unknown)
+}
+
+/// Variables, selections and indices: naming one costs a unit, and what qualifies it another.
+fn is_attribute(node: &Node) -> bool {
+    matches!(
+        node,
+        Node::Variable(_) | Node::Local(_) | Node::Select(_) | Node::Index(_) | Node::Conditional(_)
+    )
+}
+
+fn attribute_cost(operand: &Node) -> u64 {
+    u64::from(!is_attribute(operand))
+}
+
+/// A regular expression that is written out must be one.
+fn check_pattern(call: &CallNode) -> Result<(), String> {
+    match call.arguments.get(1) {
+        Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&call.name) => {
+            re2::compile(pattern).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A conversion of a constant is one.
+fn folded(call: CallNode) -> Result<CallNode, String> {
+    let constant = matches!(&call.arguments[..], [Node::Constant(_)]);
+    if !constant || !CONVERSIONS.contains(&call.name) {
+        return Ok(call);
+    }
+    let value = match (&call.arguments[..], call.overloads.first()) {
+        ([Node::Constant(value)], Some(overload)) => {
+            let arguments = std::slice::from_ref(value);
+            (overload.run)(&Call { arguments, budget: u64::MAX }).map_err(|error| error.to_string())?
+        }
+        _ => return Ok(call),
+    };
+    Ok(CallNode { arguments: vec![Node::Constant(value)], overloads: Vec::new(), ..call })
+}
+
+/// A computed call as a constant; `in` a list of constants as a look-up.
+fn one_of(mut call: CallNode) -> Result<Node, String> {
+    if call.overloads.is_empty()
+        && let Some(value) = call.arguments.pop()
+    {
+        return Ok(value);
+    }
+    let constant_list = match &call.arguments[..] {
+        [_, Node::Constant(Value::List(list))] if call.name == operator::IN => Some(list.clone()),
+        _ => None,
+    };
+    let keys: Option<IndexSetOfKeys> = constant_list
+        .and_then(|list| list.iter().map(|item| item.ok().and_then(|item| Key::from_value(&item))).collect());
+    match keys {
+        Some(keys) => {
+            call.arguments.truncate(1);
+            let wanted = call.arguments.pop().ok_or("no such overload")?;
+            Ok(Node::OneOf(Box::new(wanted), Box::new(keys)))
+        }
+        None => Ok(Node::Call(Box::new(call))),
+    }
+}
+
+type IndexSetOfKeys = indexmap::IndexSet<Key<'static>>;

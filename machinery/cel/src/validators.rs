@@ -1,0 +1,83 @@
+//! What is refused although its types fit: literals that can never work.
+
+use crate::ast::{Expr, ExprKind};
+use crate::check::Checked;
+use crate::source::Issue;
+use crate::value::{Duration, Timestamp};
+use crate::{Type, Value, re2, walk};
+
+/// Function whose arguments may be of different types.
+const MIXED: &str = "format";
+
+/// Checks literals of durations, timestamps and regular expressions, and that list and map literals hold one type.
+pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    walk::each(&checked.expr, &mut |expr| {
+        if let ExprKind::Call { function, arguments, .. } = &expr.kind
+            && let Some(argument) = arguments.first()
+            && let ExprKind::Literal(literal) = &argument.kind
+            && !literal_works(function, literal)
+        {
+            issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
+        }
+    });
+    one_type(checked, &checked.expr, &mut issues);
+    issues
+}
+
+fn literal_works(function: &str, literal: &Value<'_>) -> bool {
+    match (function, literal) {
+        ("duration", Value::String(text)) => Duration::parse(text).is_some(),
+        ("timestamp", Value::String(text)) => {
+            Timestamp::parse(text).is_some_and(|at| Timestamp::at(at.seconds, at.nanos).is_ok())
+        }
+        ("timestamp", Value::Int(seconds)) => Timestamp::at(*seconds, 0).is_ok(),
+        ("matches", Value::String(pattern)) => re2::compile(pattern).is_ok(),
+        _ => true,
+    }
+}
+
+fn one_type(checked: &Checked, expr: &Expr, issues: &mut Vec<Issue>) {
+    match &expr.kind {
+        ExprKind::Call { function, .. } if &**function == MIXED => return,
+        ExprKind::List(items) => {
+            let types =
+                items.iter().map(|item| (&item.value, held(checked.type_of(&item.value), item.optional)));
+            same_types(checked, types, true, issues);
+        }
+        ExprKind::Map(entries) => {
+            let keys = entries.iter().map(|entry| (&entry.key, checked.type_of(&entry.key)));
+            same_types(checked, keys, false, issues);
+            let values = entries
+                .iter()
+                .map(|entry| (&entry.value, held(checked.type_of(&entry.value), entry.optional)));
+            same_types(checked, values, false, issues);
+        }
+        _ => {}
+    }
+    for child in walk::children(expr) {
+        one_type(checked, child, issues);
+    }
+}
+
+fn held(ty: &Type, optional: bool) -> &Type {
+    if optional { ty.optional_of().unwrap_or(ty) } else { ty }
+}
+
+fn same_types<'c>(
+    checked: &Checked,
+    mut types: impl Iterator<Item = (&'c Expr, &'c Type)>,
+    once: bool,
+    issues: &mut Vec<Issue>,
+) {
+    let Some((_, first)) = types.next() else { return };
+    for (expr, ty) in types {
+        if ty != first {
+            let message = format!("expected type '{first}' but found '{ty}'");
+            issues.push(Issue::at(checked.places[expr.id], message));
+            if once {
+                return;
+            }
+        }
+    }
+}
