@@ -65,6 +65,7 @@ pub(crate) fn is_zero(types: &TypeSet, ty: &FieldType, value: &Value) -> bool {
 }
 
 fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
+    let ty = types.shape(ty, |shape| takes(shape, &value)).unwrap_or(ty);
     match (types.resolve(ty), value) {
         (FieldType::Ref(id), Value::Object(map)) => Value::Object(fields(types, types.get(*id), map)),
         (FieldType::List(of), Value::Array(list)) => {
@@ -75,6 +76,16 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
         (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
         (_, value) => value,
     }
+}
+
+/// Whether a value of several shapes has this one.
+fn takes(shape: &FieldType, value: &Value) -> bool {
+    matches!(
+        (shape, value),
+        (FieldType::Ref(_), Value::Object(_))
+            | (FieldType::List(_), Value::Array(_))
+            | (FieldType::Bool, Value::Bool(_))
+    )
 }
 
 /// An element of a list or map, where null stands for the zero value.

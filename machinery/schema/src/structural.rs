@@ -8,6 +8,7 @@ mod compile;
 mod correlate;
 mod decode;
 mod default;
+pub mod definition;
 mod embedded;
 mod format;
 mod intern;

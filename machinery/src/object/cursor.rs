@@ -77,6 +77,18 @@ impl<'a> Cursor<'a> {
         self.map().and_then(|m| m.get(key)).and_then(Value::as_str)
     }
 
+    /// This place with what stands at another: for what upstream holds elsewhere than where it is written.
+    #[must_use]
+    pub fn holding(&self, other: &Self) -> Self {
+        Self { root: other.root, value: other.value, steps: self.steps.clone() }
+    }
+
+    /// What stands here, for the schema engine.
+    #[must_use]
+    pub fn value(&self) -> Option<&'a Value> {
+        self.value
+    }
+
     /// The elements of a list, none when it is no list.
     pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let here = self.clone();

@@ -15,6 +15,9 @@ pub(crate) const MAX_STRICT: usize = 100;
 /// The most structs that a body may hold, `{}` and null in lists included: each costs a hundred times its bytes.
 pub(crate) const MAX_STRUCTS: usize = 100_000;
 
+/// What upstream says of a value that is neither, the one time that it says something.
+const NEITHER: &str = "boolean or JSON schema expected";
+
 type Result<T> = std::result::Result<T, SyntaxError>;
 
 pub(crate) struct Walk<'a, 's> {
@@ -97,6 +100,9 @@ impl<'a, 's> Walk<'a, 's> {
             self.reader.null()?;
             return Ok(None);
         }
+        if self.types.shapes(ty).is_some_and(|shapes| !shapes.is_empty()) {
+            return self.shaped(ty, start);
+        }
         match (self.types.resolve(ty), start) {
             (FieldType::Any | FieldType::AnyObject, _) => self.reader.any().map(Some),
             (FieldType::Ref(id), Start::Object) => {
@@ -114,6 +120,24 @@ impl<'a, 's> Walk<'a, 's> {
             }
             (plain, _) => self.scalar(plain, start),
         }
+    }
+
+    /// A value that may have several shapes. Upstream's types of this sort read themselves: errors inside know nothing of
+    /// what is around them, and nobody hears of unknown fields.
+    fn shaped(&mut self, ty: &'s FieldType, start: Start) -> Result<Option<Value>> {
+        let Some(shape) = self.types.shape(ty, |shape| takes(shape, start)) else {
+            self.reader.any()?;
+            if self.types.shape(ty, |shape| *shape == FieldType::Bool).is_some() {
+                self.fail(NEITHER.to_owned());
+            }
+            return Ok(None);
+        };
+        let (strict, owner, fields) =
+            (self.strict.len(), std::mem::take(&mut self.owner), std::mem::take(&mut self.fields));
+        let value = self.value(shape);
+        self.strict.truncate(strict);
+        (self.owner, self.fields) = (owner, fields);
+        value
     }
 
     fn misfit(&mut self, ty: &FieldType, found: &str) {
@@ -248,6 +272,16 @@ impl<'a, 's> Walk<'a, 's> {
             }
         }
     }
+}
+
+/// Whether what starts like this has this shape.
+fn takes(shape: &FieldType, start: Start) -> bool {
+    matches!(
+        (shape, start),
+        (FieldType::Ref(_), Start::Object)
+            | (FieldType::List(_), Start::Array)
+            | (FieldType::Bool, Start::Bool)
+    )
 }
 
 fn push(path: &mut String, name: &str) {

@@ -52,6 +52,11 @@ impl TypeSet {
         self.get(*id).message.as_deref()
     }
 
+    /// The one of these shapes that fits; nothing where none does, and for types without shapes.
+    pub(crate) fn shape(&self, ty: &FieldType, fits: impl Fn(&FieldType) -> bool) -> Option<&FieldType> {
+        self.shapes(ty)?.iter().map(|(shape, _)| shape).find(|shape| fits(self.resolve(shape)))
+    }
+
     /// The zero value of a field type, which null stands for inside a list or map: `""`, 0, false, `{}` for a struct,
     /// null for lists, maps, bytes and times.
     #[must_use]

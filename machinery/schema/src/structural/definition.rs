@@ -1,0 +1,103 @@
+//! What a definition's schema (`openAPIV3Schema`) may say: upstream's rules for it, over the raw JSON.
+//!
+//! Errors come in upstream's order, with its paths and texts; the caller says where the schema stands. Nothing here knows
+//! what a schema does to objects: that is the compiled model's business.
+
+mod at;
+mod completeness;
+mod field_path;
+mod formats;
+mod internal;
+mod invariants;
+mod lists;
+mod metadata;
+mod nested;
+mod nodes;
+mod pattern;
+mod props;
+mod root;
+mod rules;
+mod traits;
+
+pub use field_path::{Found, resolve};
+pub use formats::unrecognized;
+pub use internal::{rule_as_held, schema_as_held};
+pub use traits::{Traits, traits};
+
+#[cfg(test)]
+mod tests;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+use portico_machinery::status::MOST_FIELD_ERRORS;
+use serde_json::Value;
+
+use at::At;
+use props::Props;
+
+/// How many errors of one schema are kept: enough to tell the first thousand of them in order.
+const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
+
+/// What is demanded of a schema. Old definitions keep what was let through before (1.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The schema must be structural.
+    pub structural: bool,
+    /// Types must be those of OpenAPI v3.
+    pub known_types: bool,
+    /// Defaults must hold nothing that the schema does not know.
+    pub pruned_defaults: bool,
+    /// Items of sets must be atomic.
+    pub atomic_sets: bool,
+    /// Items of sets and maps must not be nullable, keys of maps must be there.
+    pub settled_keys: bool,
+    /// A status subresource will judge `properties.status` alone.
+    pub status: bool,
+}
+
+/// Judges a schema; the cursor knows where upstream sees it.
+#[must_use]
+pub fn validate(schema: &Cursor<'_>, terms: &Terms) -> Vec<Error> {
+    let Some(value) = schema.value() else { return Vec::new() };
+    let path = schema.path();
+    let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
+    root::validate(value, &props, &at, terms.status, &mut errors);
+    let conversion = traits::convertible(value);
+    if terms.structural && conversion.is_ok() {
+        errors.0.extend(structural(value, &at));
+    }
+    nodes::validate(value, &at, terms, &mut errors);
+    if let (true, true, Err(why)) = (terms.structural, errors.0.is_empty(), conversion) {
+        // Nearly all of it has been said in better words already.
+        errors.push(Error::invalid(&path, "", why));
+    }
+    errors.0
+}
+
+/// Whether a schema that was let through before is structural.
+#[must_use]
+pub fn is_structural(schema: &Cursor<'_>) -> bool {
+    let Some(value) = schema.value() else { return true };
+    traits::convertible(value).is_ok() && structural(value, &At::root("")).is_empty()
+}
+
+/// The structural rules, sorted by text as upstream sorts them.
+fn structural(schema: &Value, at: &At<'_>) -> Vec<Error> {
+    let mut errors = Errors::default();
+    invariants::validate(schema, invariants::Level::Root, at, &mut errors);
+    completeness::validate(schema, at, &mut errors);
+    errors.0.sort_by_cached_key(ToString::to_string);
+    errors.0
+}
+
+/// Errors, up to a bound.
+#[derive(Default)]
+struct Errors(Vec<Error>);
+
+impl Errors {
+    fn push(&mut self, error: Error) {
+        if self.0.len() < MOST_ERRORS {
+            self.0.push(error);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Paths to fields of a schema, as rules (`fieldPath`) and selectable fields (`jsonPath`) name them: `.a.b`, `['c.d']`.
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Path;
+use serde_json::Value;
+
+use super::props::{Additional, Props};
+
+const NO_FIELD: &str = "does not refer to a valid field";
+const ENDED: &str = "unexpected end of JSON path";
+
+/// Where a path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The path as fields of objects are named.
+    pub path: Path,
+    /// The first step.
+    pub root: String,
+    /// The type of the field, empty when it has none.
+    pub ty: String,
+}
+
+/// Follows a path of names from the root of a schema; array notation is refused.
+///
+/// # Errors
+/// Why it leads nowhere, in upstream's words.
+pub fn resolve(schema: &Cursor<'_>, path: &str) -> Result<Found, String> {
+    let schema = schema.value().ok_or(NO_FIELD)?;
+    let (path, root, found) = follow(schema, path, false)?;
+    let ty = found.map(|schema| Props::of(schema).ty).unwrap_or_default().to_owned();
+    Ok(Found { path, root, ty })
+}
+
+/// The path, its first step, and the schema at its end: none below `additionalProperties: true`.
+pub(super) fn follow<'a>(
+    schema: &'a Value,
+    text: &str,
+    brackets: bool,
+) -> Result<(Path, String, Option<&'a Value>), String> {
+    let (mut path, mut root, mut schema) = (Path::root(), String::new(), Some(schema));
+    let mut tokens = Tokens(text);
+    while let Some(token) = tokens.next() {
+        let name = match token {
+            "." => tokens.next().ok_or(ENDED)?.to_owned(),
+            "[" if brackets => quoted(tokens.next().ok_or(ENDED)?)?,
+            "[" => return Err("array notation is not allowed".to_owned()),
+            other => return Err(format!("expected [ or . but got: {other}")),
+        };
+        let props = schema.map(Props::of).ok_or(NO_FIELD)?;
+        (path, schema) = match (props.properties, props.additional) {
+            (Some(_), _) => (path.child(&name), Some(props.property(&name).ok_or(NO_FIELD)?)),
+            (None, Some(Additional::Schema(schema))) => (path.key(&name), Some(schema)),
+            (None, Some(Additional::Allowed(_))) => (path.key(&name), None),
+            (None, None) => return Err(NO_FIELD.to_owned()),
+        };
+        if root.is_empty() {
+            root.clone_from(&name);
+        }
+        if token == "[" {
+            match tokens.next().ok_or(ENDED)? {
+                "]" => {}
+                other => return Err(format!("expected ] but got {other}")),
+            }
+        }
+    }
+    Ok((path, root, schema))
+}
+
+/// The delimiters `.`, `[`, `]`, quoted strings, and what stands between them.
+struct Tokens<'a>(&'a str);
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.0;
+        let first = text.chars().next()?;
+        let end = match first {
+            '.' | '[' | ']' => 1,
+            '\'' => closing_quote(text).unwrap_or(text.len()),
+            _ => text.find(['.', '[', ']']).unwrap_or(text.len()),
+        };
+        self.0 = &text[end..];
+        Some(&text[..end])
+    }
+}
+
+fn closing_quote(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (1..bytes.len()).find(|at| bytes[*at] == b'\'' && bytes[at - 1] != b'\\').map(|at| at + 1)
+}
+
+/// What a single quoted string says.
+fn quoted(token: &str) -> Result<String, String> {
+    let inside = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+    let inside = inside.ok_or_else(|| format!("expected single quoted string but got {token}"))?;
+    unescape(inside).ok_or_else(|| "invalid string literal: invalid escape sequence".to_owned())
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let (mut plain, mut chars) = (String::with_capacity(text.len()), text.chars());
+    while let Some(c) = chars.next() {
+        plain.push(match c {
+            '\\' => match chars.next()? {
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                'v' => '\u{b}',
+                '\'' => '\'',
+                '\\' => '\\',
+                _ => return None,
+            },
+            c => c,
+        });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_followed_or_refused_in_upstreams_words() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "object", "properties": {"b.c": {"type": "string"}, "l": {"type": "array"}}},
+            "m": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "any": {"type": "object", "additionalProperties": true}}});
+        for (path, want) in [
+            (".a['b.c']", Ok("a.b.c")),
+            (".m.x", Ok("m[x]")),
+            (".m['it\\'s']", Ok("m[it's]")),
+            (".any.x", Ok("any[x]")),
+            (".any.x.y", Err(NO_FIELD)),
+            (".q", Err(NO_FIELD)),
+            ("a", Err("expected [ or . but got: a")),
+            (".a.l[0]", Err("expected single quoted string but got 0")),
+            (".a['b.c'", Err(ENDED)),
+            (".a['b.c'.", Err("expected ] but got .")),
+            (".", Err(ENDED)),
+        ] {
+            let found = follow(&schema, path, true).map(|(path, ..)| path.to_string());
+            assert_eq!(found, want.map(str::to_owned).map_err(str::to_owned), "{path}");
+        }
+        assert_eq!(follow(&schema, ".a[0]", false).unwrap_err(), "array notation is not allowed");
+    }
+}

@@ -1,0 +1,39 @@
+//! `apiVersion`, `kind` and `metadata` at the root and in embedded resources: implied, and hardly to be restricted (2.2).
+
+use serde_json::Value;
+
+use super::Errors;
+use super::at::At;
+use super::props::Props;
+
+pub(super) fn validate(props: &Props<'_>, root: bool, at: &At<'_>, errors: &mut Errors) {
+    let (here, resource) = (at.field("properties"), root || props.embedded);
+    for name in ["kind", "apiVersion"] {
+        if let Some(ty) = props.property(name).map(|schema| Props::of(schema).ty).filter(|ty| *ty != "string")
+            && resource
+        {
+            here.key(name).field("type").invalid(ty, "must be string", errors);
+        }
+    }
+    let Some(metadata) = props.property("metadata") else { return };
+    let here = here.key("metadata");
+    let ty = Props::of(metadata).ty;
+    if resource && ty != "object" {
+        here.field("type").invalid(ty, "must be object", errors);
+    }
+    if root && !only_names(metadata) {
+        let text = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        here.forbidden(text, errors);
+    }
+}
+
+/// A type, properties `name` and `generateName`, and a default, which is refused elsewhere.
+fn only_names(metadata: &Value) -> bool {
+    metadata.as_object().into_iter().flatten().all(|(member, value)| match member.as_str() {
+        "type" | "default" => true,
+        "properties" => value
+            .as_object()
+            .is_some_and(|names| names.keys().all(|name| matches!(name.as_str(), "name" | "generateName"))),
+        _ => false,
+    })
+}

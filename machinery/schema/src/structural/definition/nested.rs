@@ -1,0 +1,77 @@
+//! What may stand under `allOf`, `anyOf`, `oneOf` and `not`: judgements of values, no structure (2.1).
+
+use serde_json::Value;
+
+use super::Errors;
+use super::at::At;
+use super::pattern;
+use super::props::{Additional, Props};
+
+/// The junctors of a node and its pattern. The two usual spellings of int-or-string may name types.
+pub(super) fn junctors(
+    props: &Props<'_>,
+    usual_any_of: bool,
+    usual_all_of: bool,
+    at: &At<'_>,
+    errors: &mut Errors,
+) {
+    let mut each = |name: &str, schemas: &[Value], first_usual: bool| {
+        let here = at.field(name);
+        for (index, schema) in schemas.iter().enumerate() {
+            validate(schema, first_usual && index == 0, &here.index(index), errors);
+        }
+    };
+    if !usual_any_of {
+        each("anyOf", props.any_of, false);
+    }
+    each("allOf", props.all_of, usual_all_of);
+    each("oneOf", props.one_of, false);
+    if let Some(schema) = props.not {
+        validate(schema, false, &at.field("not"), errors);
+    }
+    pattern::validate(props.pattern, &at.field("pattern"), errors);
+}
+
+fn validate(schema: &Value, usual_any_of: bool, at: &At<'_>, errors: &mut Errors) {
+    let props = Props::of(schema);
+    junctors(&props, usual_any_of, false, at, errors);
+    if let Some(item) = props.item() {
+        validate(item, false, &at.field("items"), errors);
+    }
+    let here = at.field("properties");
+    for (name, schema) in props.properties() {
+        validate(schema, false, &here.key(name), errors);
+    }
+    for (name, detail) in forbidden(&props) {
+        at.field(name).forbidden(detail, errors);
+    }
+    if props.property("metadata").is_some() {
+        here.key("metadata").forbidden("must not be specified in a nested context", errors);
+    }
+}
+
+const EMPTY: &str = "must be empty to be structural";
+const UNDEFINED: &str = "must be undefined to be structural";
+const FALSE: &str = "must be false to be structural";
+
+/// The members that have no place here.
+fn forbidden(props: &Props<'_>) -> impl Iterator<Item = (&'static str, &'static str)> {
+    // `false` is as good as nothing here.
+    let additional = !matches!(props.additional, None | Some(Additional::Allowed(false)));
+    let members = [
+        (!props.ty.is_empty(), "type", EMPTY),
+        (additional, "additionalProperties", UNDEFINED),
+        (props.default.is_some(), "default", UNDEFINED),
+        (!props.title.is_empty(), "title", EMPTY),
+        (!props.description.is_empty(), "description", EMPTY),
+        (props.nullable, "nullable", FALSE),
+        (props.preserves(), "x-kubernetes-preserve-unknown-fields", FALSE),
+        (props.embedded, "x-kubernetes-embedded-resource", FALSE),
+        (props.int_or_string, "x-kubernetes-int-or-string", FALSE),
+        (!props.list_keys.is_empty(), "x-kubernetes-list-map-keys", EMPTY),
+        (props.list_type.is_some(), "x-kubernetes-list-type", UNDEFINED),
+        (props.map_type.is_some(), "x-kubernetes-map-type", UNDEFINED),
+        (!props.rules.is_empty(), "x-kubernetes-validations", EMPTY),
+    ];
+    members.into_iter().filter(|(there, ..)| *there).map(|(_, name, detail)| (name, detail))
+}

@@ -1,0 +1,15 @@
+//! Patterns must be regular expressions that run in linear time (2.1).
+
+use super::Errors;
+use super::at::At;
+use crate::structural::Pattern;
+
+pub(super) fn validate(pattern: &str, at: &At<'_>, errors: &mut Errors) {
+    if pattern.is_empty() {
+        return;
+    }
+    if let Err(why) = Pattern::new(pattern).is_match("") {
+        let text = format!("must be a valid regular expression, but isn't: {why}");
+        at.invalid(pattern, &text, errors);
+    }
+}

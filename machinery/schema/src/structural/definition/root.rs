@@ -1,0 +1,63 @@
+//! What the root alone may not say: with a status subresource only what does not concern `status` (2.2).
+
+use serde_json::Value;
+
+use super::Errors;
+use super::at::At;
+use super::internal;
+use super::props::Props;
+
+/// The members that may stand at the root, as upstream calls them inside.
+const ALLOWED: [&str; 22] = [
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+];
+
+pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, status: bool, errors: &mut Errors) {
+    if status {
+        below_status(schema, props, at, errors);
+    }
+    if props.nullable {
+        at.field("nullable").forbidden("nullable cannot be true at the root", errors);
+    }
+}
+
+/// Members in the order of upstream's type; the first bad one is told and ends the search.
+fn below_status(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
+    for name in internal::members(schema) {
+        if name == "Type" {
+            if props.ty == "object" {
+                continue;
+            }
+            let text = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            return at.field("type").invalid(props.ty, text, errors);
+        }
+        if !ALLOWED.contains(&name) {
+            let allowed = ALLOWED.join(" ");
+            let text = format!(
+                "only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            );
+            return at.invalid_printed(&internal::schema(schema), &text, errors);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The rules of a schema, each by itself and in the order in which they are told.
+
+use portico_machinery::Object;
+use serde_json::{Map, Value, json};
+
+use super::*;
+
+const ALL: Terms = Terms {
+    structural: true,
+    known_types: true,
+    pruned_defaults: true,
+    atomic_sets: true,
+    settled_keys: true,
+    status: false,
+};
+
+/// What is wrong with a schema that stands at `s`.
+fn judge(schema: Value, terms: &Terms) -> Vec<String> {
+    let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
+    validate(&object.at(&["s"]), terms).iter().map(ToString::to_string).collect()
+}
+
+/// As [`judge`], for `spec` of an object.
+fn spec(spec: Value) -> Vec<String> {
+    let texts = judge(json!({"type": "object", "properties": {"spec": spec}}), &ALL);
+    texts.iter().map(|text| text.replace("s.properties[spec]", "spec")).collect()
+}
+
+#[test]
+fn a_skeleton_has_one_type_at_each_node() {
+    for (schema, want) in [
+        (json!({}), "spec.type: Required value: must not be empty for specified object fields"),
+        (json!({"type": "array"}), "spec.items: Required value: must be specified"),
+        (
+            json!({"type": "array", "items": {}}),
+            "spec.items.type: Required value: must not be empty for specified array items",
+        ),
+        (
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false}),
+            "spec.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+        (
+            json!({"type": "string", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}),
+            r#"spec.type: Invalid value: "string": must be object if x-kubernetes-embedded-resource is true"#,
+        ),
+        (
+            json!({"type": "string", "anyOf": [{"type": "string"}]}),
+            "spec.anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        (
+            json!({"type": "object", "not": {"properties": {"metadata": {"enum": [1]}}}}),
+            "spec.not.properties[metadata]: Forbidden: must not be specified in a nested context",
+        ),
+        (
+            json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}, "x-kubernetes-list-type": "set"}),
+            r#"spec.items.x-kubernetes-list-type: Invalid value: "set": must be atomic as item of a list with x-kubernetes-list-type=set"#,
+        ),
+        (
+            json!({"type": "string", "x-kubernetes-map-type": "atomic"}),
+            r#"spec.type: Invalid value: "string": must be object if x-kubernetes-map-type is specified"#,
+        ),
+    ] {
+        assert_eq!(spec(schema.clone()), [want], "{schema}");
+    }
+}
+
+#[test]
+fn int_or_string_may_be_spelled_in_three_ways() {
+    let any_of = json!([{"type": "integer"}, {"type": "string"}]);
+    for good in [
+        json!({"x-kubernetes-int-or-string": true}),
+        json!({"x-kubernetes-int-or-string": true, "anyOf": any_of}),
+        json!({"x-kubernetes-int-or-string": true, "allOf": [{"anyOf": any_of}, {"pattern": "a"}]}),
+    ] {
+        assert_eq!(spec(good.clone()), Vec::<String>::new(), "{good}");
+    }
+    let second = json!({"x-kubernetes-int-or-string": true, "allOf": [{"pattern": "a"}, {"anyOf": any_of}]});
+    assert_eq!(spec(second).len(), 2);
+}
+
+#[test]
+fn the_root_is_an_object_and_says_little_of_metadata() {
+    let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}});
+    assert!(judge(name, &ALL).is_empty());
+    let labels =
+        json!({"type": "object", "properties": {"metadata": {"type": "object", "description": "x"}}});
+    assert_eq!(judge(labels, &ALL).len(), 1);
+    let null = json!({"type": "object", "nullable": true});
+    assert_eq!(judge(null, &ALL), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
+    let default = json!({"type": "object", "properties": {"kind": {"type": "string", "default": "X"}}});
+    assert_eq!(
+        judge(default, &ALL),
+        ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]
+    );
+}
+
+#[test]
+fn with_a_status_the_root_may_only_say_what_does_not_concern_it() {
+    let terms = Terms { status: true, ..ALL };
+    let good = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}}});
+    assert!(judge(good, &terms).is_empty());
+    let texts = judge(json!({"type": "object", "maxProperties": 1}), &terms);
+    assert!(texts[0].starts_with(r#"s: Invalid value: {"ID":"","#));
+    assert!(texts[0].contains("only [Description Type Format Title "));
+    let texts = judge(json!({"type": "string"}), &terms);
+    assert!(texts[0].starts_with(r#"s.type: Invalid value: "string": only "object" is allowed"#));
+}
+
+#[test]
+fn only_the_roots_junctors_need_a_skeleton() {
+    let root = json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]});
+    let want = "s.properties[a]: Required value: because it is defined in s.anyOf[0].properties[a]";
+    assert_eq!(judge(root, &ALL), [want]);
+    assert!(spec(json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]})).is_empty());
+}
+
+#[test]
+fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
+    let texts = spec(json!({"type": "object", "properties": {"b": {}, "a": {"uniqueItems": true}}}));
+    assert_eq!(
+        texts,
+        [
+            "spec.properties[a].type: Required value: must not be empty for specified object fields",
+            "spec.properties[b].type: Required value: must not be empty for specified object fields",
+            "spec.properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ]
+    );
+}
+
+#[test]
+fn what_has_no_structural_form_is_told_only_when_nothing_else_is() {
+    let schema = json!({"type": "object", "$schema": "x"});
+    assert_eq!(judge(schema, &ALL), [r#"s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported"#]);
+    let both = json!({"$schema": "x", "$ref": "y"});
+    assert_eq!(judge(both, &ALL), ["s.$ref: Forbidden: $ref is not supported"]);
+}
+
+#[test]
+fn old_definitions_keep_what_was_let_through() {
+    let lenient =
+        Terms { structural: false, known_types: false, atomic_sets: false, settled_keys: false, ..ALL };
+    for (schema, trait_of) in [
+        (json!({"type": "float"}), Traits { unknown_types: true, ..Traits::default() }),
+        (json!({"properties": {"a": {}}}), Traits::default()),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object", "nullable": true}}),
+            Traits { extensions: true, loose_sets: true, loose_keys: true, ..Traits::default() },
+        ),
+    ] {
+        let object = Object::from_map(Map::from_iter([("s".to_owned(), schema.clone())]));
+        assert_eq!(traits(&object.at(&["s"])), trait_of, "{schema}");
+        assert!(judge(schema.clone(), &lenient).is_empty() && !judge(schema, &ALL).is_empty());
+    }
+}
+
+#[test]
+fn rules_are_looked_at_before_they_are_read() {
+    let rule = |rule: Value| {
+        let texts = spec(
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": [rule]}),
+        );
+        texts.join("; ").replace("spec.x-kubernetes-validations[0].", "")
+    };
+    for (given, want) in [
+        (json!({"rule": " "}), "rule: Required value: rule is not specified"),
+        (
+            json!({"rule": "a\nb"}),
+            "message: Required value: message must be specified if rule contains line breaks",
+        ),
+        (
+            json!({"rule": "a", "message": " "}),
+            r#"message: Invalid value: " ": must be non-empty if specified"#,
+        ),
+        (json!({"rule": "a", "fieldPath": ".a"}), ""),
+        (json!({"rule": "a", "fieldPath": ".b"}), r#"fieldPath: Invalid value: ".b": must be a valid path"#),
+        (
+            json!({"rule": "a", "reason": "Luck"}),
+            r#"reason: Unsupported value: "Luck": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired""#,
+        ),
+    ] {
+        assert_eq!(rule(given.clone()), want, "{given}");
+    }
+}
+
+#[test]
+fn a_large_schema_is_judged_in_bounded_time_and_words() {
+    let properties: Map<String, Value> = (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
+    let texts = judge(json!({"type": "object", "properties": properties}), &ALL);
+    assert_eq!(texts.len(), MOST_ERRORS);
+}

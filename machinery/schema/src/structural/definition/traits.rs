@@ -1,0 +1,121 @@
+//! What a schema has somewhere, be it at the root or deep below.
+
+use portico_machinery::Cursor;
+use serde_json::Value;
+
+use super::at::At;
+use super::props::{Additional, Items, Props, entries};
+use super::{Errors, lists, nodes};
+
+/// What was found, each by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// A default.
+    pub defaults: bool,
+    /// An `x-kubernetes-` extension other than the map type.
+    pub extensions: bool,
+    /// A type that OpenAPI v3 does not know.
+    pub unknown_types: bool,
+    /// A set whose items are not atomic.
+    pub loose_sets: bool,
+    /// A set or map of nullable items, or a map whose keys may be missing.
+    pub loose_keys: bool,
+}
+
+impl Traits {
+    /// What either has.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            defaults: self.defaults || other.defaults,
+            extensions: self.extensions || other.extensions,
+            unknown_types: self.unknown_types || other.unknown_types,
+            loose_sets: self.loose_sets || other.loose_sets,
+            loose_keys: self.loose_keys || other.loose_keys,
+        }
+    }
+}
+
+/// The traits of a schema, in one walk.
+#[must_use]
+pub fn traits(schema: &Cursor<'_>) -> Traits {
+    let mut found = Traits::default();
+    if let Some(schema) = schema.value() {
+        visit(schema, &mut |props| found = found.or(of_node(props)));
+    }
+    found
+}
+
+fn of_node(props: &Props<'_>) -> Traits {
+    let mut errors = Errors::default();
+    lists::settled_keys(props, &At::root(""), &mut errors);
+    Traits {
+        defaults: props.default.is_some(),
+        extensions: props.embedded
+            || props.preserve_unknown.is_some()
+            || props.int_or_string
+            || !props.list_keys.is_empty()
+            || props.list_type.is_some()
+            || !props.rules.is_empty(),
+        unknown_types: !props.ty.is_empty() && !nodes::TYPES.contains(&props.ty),
+        loose_sets: lists::has_loose_items(props),
+        loose_keys: !errors.0.is_empty(),
+    }
+}
+
+/// Shows every node, also those in places where schemas are refused.
+pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
+    let props = Props::of(schema);
+    see(&props);
+    match props.items {
+        Some(Items::One(schema)) => visit(schema, see),
+        Some(Items::Many(schemas)) => schemas.iter().for_each(|schema| visit(schema, see)),
+        None => {}
+    }
+    let junctors = [props.all_of, props.any_of, props.one_of].into_iter().flatten();
+    junctors.chain(props.not).for_each(|schema| visit(schema, see));
+    props.properties().for_each(|(_, schema)| visit(schema, see));
+    let mut additional = |additional| {
+        if let Some(Additional::Schema(schema)) = additional {
+            visit(schema, see);
+        }
+    };
+    additional(props.additional);
+    additional(props.additional_items);
+    let rare = [props.pattern_properties, props.definitions, props.dependencies];
+    let rare = rare.into_iter().flat_map(entries).filter(|(_, schema)| schema.is_object());
+    rare.for_each(|(_, schema)| visit(schema, see));
+}
+
+/// Whether upstream can make its structural form of a schema at all.
+///
+/// # Errors
+/// Why not.
+pub(super) fn convertible(schema: &Value) -> Result<(), &'static str> {
+    let mut refused = None;
+    visit(schema, &mut |props| {
+        refused = refused.or_else(|| unsupported(props));
+    });
+    refused.map_or(Ok(()), Err)
+}
+
+fn unsupported(props: &Props<'_>) -> Option<&'static str> {
+    let found = [
+        (!props.id.is_empty(), "OpenAPIV3Schema 'id' is not supported"),
+        (!props.schema.is_empty(), "OpenAPIV3Schema 'schema' is not supported"),
+        (props.reference.is_some_and(|text| !text.is_empty()), "OpenAPIV3Schema '$ref' is not supported"),
+        (props.pattern_properties.is_some(), "OpenAPIV3Schema 'patternProperties' is not supported"),
+        (props.dependencies.is_some(), "OpenAPIV3Schema 'dependencies' is not supported"),
+        (props.additional_items.is_some(), "OpenAPIV3Schema 'additionalItems' is not supported"),
+        (props.definitions.is_some(), "OpenAPIV3Schema 'definitions' is not supported"),
+        (
+            props.preserve_unknown == Some(false),
+            "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
+        ),
+        (
+            matches!(props.items, Some(Items::Many(list)) if !list.is_empty()),
+            "OpenAPIV3Schema 'items' must be a schema, but is an array",
+        ),
+    ];
+    found.into_iter().find(|(is, _)| *is).map(|(_, why)| why)
+}
