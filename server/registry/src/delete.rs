@@ -128,7 +128,7 @@ fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Mo
             new.remove(&["metadata", "finalizers"]);
         }
     }
-    match served.strategy.own_delete(&new, moment) {
+    match served.strategy.own_delete(&new, &old, moment) {
         OwnDelete::Mark(object) => return Outcome::Mark(object),
         OwnDelete::Keep => return Outcome::Keep,
         OwnDelete::Generic => {}

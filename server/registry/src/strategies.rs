@@ -3,6 +3,7 @@
 //! A strategy sees decoded, defaulted objects through cursors. Generic verbs call it and name no kind themselves.
 
 mod admissionregistration;
+mod apiextensions;
 mod apiserverinternal;
 mod apiservice;
 mod apps;
@@ -182,8 +183,9 @@ pub(crate) trait Strategy: Send + Sync {
         Vec::new()
     }
 
-    /// What a delete does before the generic rules; the object has been marked with nothing yet.
-    fn own_delete(&self, _current: &Object, _moment: Moment) -> OwnDelete {
+    /// What a delete does before the generic rules: with the object, which has the finalizers that the caller wants and is
+    /// marked with nothing else yet, and as it was.
+    fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {
         OwnDelete::Generic
     }
 
@@ -249,6 +251,7 @@ pub(crate) fn of(group: &str, resource: &str) -> &'static dyn Strategy {
             &admissionregistration::Binding { mutates: false }
         }
         (ADMISSION, "mutatingadmissionpolicybindings") => &admissionregistration::Binding { mutates: true },
+        ("apiextensions.k8s.io", "customresourcedefinitions") => &apiextensions::CustomResourceDefinition,
         ("internal.apiserver.k8s.io", "storageversions") => &apiserverinternal::StorageVersion,
         ("apiregistration.k8s.io", "apiservices") => &apiservice::ApiService,
         ("certificates.k8s.io", "certificatesigningrequests") => &certificates::SigningRequest,

@@ -11,7 +11,9 @@ pub(crate) mod paths;
 pub(crate) mod pem;
 pub(crate) mod ranges;
 pub(crate) mod tolerations;
+pub(crate) mod url;
 pub(crate) mod values;
+pub(crate) mod webhook;
 
 pub(crate) use conditions::validate_conditions;
 pub(crate) use label_selector::label_selector;

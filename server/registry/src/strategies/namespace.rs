@@ -88,7 +88,7 @@ impl Strategy for Namespace {
             .then(|| Status::forbidden(resource, name, "this namespace may not be deleted"))
     }
 
-    fn own_delete(&self, current: &Object, moment: Moment) -> OwnDelete {
+    fn own_delete(&self, current: &Object, _old: &Object, moment: Moment) -> OwnDelete {
         if current.deletion_timestamp().is_none() {
             let mut marked = current.clone();
             marked.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));

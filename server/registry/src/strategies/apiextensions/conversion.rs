@@ -1,0 +1,52 @@
+//! How objects get from version to version (rules 19 to 29), told under the names that upstream uses inside.
+
+use portico_machinery::Cursor;
+
+use super::ratchet::Demands;
+use crate::definition;
+use crate::strategies::Errors;
+use crate::validation::{checks, webhook};
+
+const NONE: &str = "None";
+const WEBHOOK: &str = "Webhook";
+const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
+
+/// Judges the conversion of a definition that prunes or does not.
+pub(super) fn validate(spec: &Cursor<'_>, demands: &Demands, errors: &mut Errors) {
+    let conversion = spec.field("conversion");
+    let strategy = conversion.field("strategy");
+    if conversion.is_present() && strategy.str() != NONE && spec.field("preserveUnknownFields").bool() {
+        errors.push(strategy.invalid_text("must be None if spec.preserveUnknownFields is true"));
+    }
+    if !conversion.is_present() {
+        return;
+    }
+    checks::required_one_of(&strategy, &[NONE, WEBHOOK], errors);
+    let hook = conversion.field("webhook");
+    let client = conversion.field("webhookClientConfig").holding(&hook.field("clientConfig"));
+    let versions =
+        conversion.field("conversionReviewVersions").holding(&hook.field("conversionReviewVersions"));
+    if strategy.str() == WEBHOOK {
+        self::client(&client, demands, errors);
+        webhook::review_versions(&versions, "", demands.review_versions, errors);
+        return;
+    }
+    if client.is_present() {
+        errors.push(client.forbidden(ONLY_WEBHOOK));
+    }
+    if !versions.is_empty() {
+        errors.push(versions.forbidden(ONLY_WEBHOOK));
+    }
+}
+
+fn client(client: &Cursor<'_>, demands: &Demands, errors: &mut Errors) {
+    if !client.is_present() {
+        errors.push(client.required("required when strategy is set to Webhook"));
+        return;
+    }
+    webhook::client(client, errors);
+    let bundle = client.field("caBundle");
+    if demands.ca_bundle && !definition::is_ca_bundle(bundle.str()) {
+        errors.push(bundle.invalid("unable to load root certificates: unable to parse bytes as PEM block"));
+    }
+}

@@ -1,0 +1,85 @@
+//! CustomResourceDefinition: defaults, generation, stored versions, and a DELETE that says what will follow.
+
+use portico_machinery::{Object, time};
+
+use super::ratchet::Demands;
+use super::{schemas, stored_versions, validate};
+use crate::condition::{self, Condition};
+use crate::strategies::{Errors, Moment, OwnDelete, Strategy};
+
+/// What lets instances go before their definition goes.
+const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Upstream's default of a webhook's port.
+const PORT: u16 = 443;
+
+/// See the module.
+pub(in crate::strategies) struct CustomResourceDefinition;
+
+impl Strategy for CustomResourceDefinition {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        let kind = object.str_at("spec.names.kind").to_owned();
+        if !kind.is_empty() {
+            object.edit(&["spec", "names"], |names| {
+                names.set_empty(&["singular"], &kind.to_lowercase());
+                names.set_empty(&["listKind"], &format!("{kind}List"));
+            });
+        }
+        if !object.at(&["spec", "conversion"]).is_present() {
+            object.set(&["spec", "conversion", "strategy"], "None");
+        }
+        object.edit(&["spec", "conversion", "webhook", "clientConfig", "service"], |service| {
+            if !service.at(&["port"]).is_present() {
+                service.set(&["port"], PORT);
+            }
+        });
+        if object.at(&["status", "storedVersions"]).is_empty() {
+            stored_versions::record(object);
+        }
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        stored_versions::record(new);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::created(new, errors);
+    }
+
+    fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: Moment) {
+        stored_versions::record(new);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::changed(new, old, Demands::on_change(new, old), errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        validate::status(new, errors);
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        schemas::warnings(new, old)
+    }
+
+    /// The first DELETE marks and says what is to come; others are none of this kind's business.
+    fn own_delete(&self, _wanted: &Object, old: &Object, moment: Moment) -> OwnDelete {
+        if old.deletion_timestamp().is_some() {
+            return OwnDelete::Generic;
+        }
+        let mut marked = old.clone();
+        marked.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));
+        if !marked.finalizers().contains(&FINALIZER) {
+            marked.push(&["metadata", "finalizers"], FINALIZER);
+        }
+        let terminating = Condition {
+            kind: "Terminating".to_owned(),
+            status: "True".to_owned(),
+            reason: "InstanceDeletionPending".to_owned(),
+            message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+                .to_owned(),
+            ..Condition::default()
+        };
+        condition::set(&mut marked, terminating, moment.now);
+        OwnDelete::Mark(marked)
+    }
+}

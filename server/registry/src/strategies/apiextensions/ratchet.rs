@@ -1,0 +1,112 @@
+//! What is demanded of a definition: everything of a new one, of a changed one no more than what the old one satisfied
+//! where upstream would else lock people out (1.5).
+
+use portico_machinery::{Cursor, Object};
+use portico_schema::structural::definition::{self, Terms, Traits};
+
+use super::layout::{Layout, Part};
+use super::selectable;
+use crate::condition;
+use crate::definition::is_ca_bundle;
+use crate::validation::webhook;
+
+const CLIENT: [&str; 4] = ["spec", "conversion", "webhook", "clientConfig"];
+
+/// The demands on one write.
+pub(super) struct Demands {
+    /// Every version has a schema, not only those that are served.
+    pub(super) schemas: bool,
+    /// One of the review versions is known to upstream.
+    pub(super) review_versions: bool,
+    /// Scope and kind stay as they are.
+    pub(super) settled_names: bool,
+    /// The CA bundle holds certificates.
+    pub(super) ca_bundle: bool,
+    /// Versions (and empty for all of them together) that have kept more selectable fields than there may be.
+    pub(super) crowded: Vec<String>,
+    /// Demands on schemas.
+    pub(super) terms: Terms,
+}
+
+impl Demands {
+    /// On a new definition. A bad CA bundle is told later, by a condition.
+    pub(super) fn on_create() -> Self {
+        let terms = Terms {
+            structural: true,
+            known_types: true,
+            pruned_defaults: true,
+            atomic_sets: true,
+            settled_keys: true,
+            status: false,
+        };
+        Self {
+            schemas: true,
+            review_versions: true,
+            settled_names: false,
+            ca_bundle: false,
+            crowded: Vec::new(),
+            terms,
+        }
+    }
+
+    /// On a change.
+    pub(super) fn on_change(new: &Object, old: &Object) -> Self {
+        let layout = Layout::of(old);
+        let schemas = layout.schemas();
+        let had = traits(&schemas);
+        let versions = old.at(&["spec", "conversion", "webhook", "conversionReviewVersions"]);
+        let bundle = old.at(&CLIENT).field("caBundle");
+        let established = condition::is_true(old, "Established");
+        let schemaless =
+            |version: &Cursor<'_>| !version.field("schema").field("openAPIV3Schema").is_present();
+        let terms = Terms {
+            structural: schemas.iter().all(definition::is_structural),
+            known_types: !had.unknown_types,
+            pruned_defaults: true,
+            atomic_sets: !had.loose_sets,
+            settled_keys: !had.loose_keys,
+            status: false,
+        };
+        Self {
+            schemas: !layout.versions.iter().any(schemaless),
+            review_versions: versions.is_empty() || webhook::knows_a_version(&versions),
+            settled_names: established,
+            ca_bundle: established && is_ca_bundle(bundle.str()),
+            crowded: crowded(&Layout::of(new), &layout),
+            terms,
+        }
+    }
+
+    /// With what the definition itself brings about: who prunes, defaults or extends needs a structural schema.
+    pub(super) fn for_schemas(mut self, layout: &Layout<'_>, traits: Traits) -> Self {
+        let prunes = !layout.spec.field("preserveUnknownFields").bool();
+        self.terms.structural |= prunes || traits.defaults || traits.extensions;
+        self
+    }
+}
+
+/// What any of the schemas has.
+pub(super) fn traits(schemas: &[Cursor<'_>]) -> Traits {
+    schemas.iter().map(definition::traits).fold(Traits::default(), Traits::or)
+}
+
+fn crowded(new: &Layout<'_>, old: &Layout<'_>) -> Vec<String> {
+    let too_many = |fields: &Option<Cursor<'_>>| fields.as_ref().is_some_and(|f| f.len() > selectable::MOST);
+    let same = |new: &Option<Cursor<'_>>, old: &Option<Cursor<'_>>| {
+        too_many(old) && matches!((new, old), (Some(new), Some(old)) if new.same_as(old))
+    };
+    let mut names = Vec::new();
+    if same(&new.common(Part::Selectable), &old.common(Part::Selectable)) {
+        names.push(String::new());
+    }
+    for version in &new.versions {
+        let name = version.field("name");
+        let Some(before) = old.versions.iter().rfind(|old| old.field("name").str() == name.str()) else {
+            continue;
+        };
+        if same(&new.own(version, Part::Selectable), &old.own(before, Part::Selectable)) {
+            names.push(name.str().to_owned());
+        }
+    }
+    names
+}
