@@ -1,6 +1,7 @@
 //! Judging custom resources along their schema (4.4, steps 10 and 11).
 
 use portico_machinery::{Object, field};
+use portico_schema::structural::CustomResource;
 
 use super::scale;
 use crate::registry::Part;
@@ -51,15 +52,49 @@ impl Judging<'_> {
 
     fn content(self, new: &Object, errors: &mut Errors) {
         let status = self.part == Part::Subresource("status");
+        let schema = self.served.info.schema.custom();
+        errors.extend(schema.map(|schema| self.along(schema, status, new)).unwrap_or_default());
         let paths = self.served.custom.as_ref().and_then(|custom| custom.scale.as_ref());
         if let Some(paths) = paths {
             scale::validate(paths, !status, new, errors);
         }
-        let Some(schema) = self.served.info.schema.custom() else { return };
+        let Some(schema) = schema else { return };
         if !status {
-            errors.extend(schema.validate_embedded(new));
+            embedded(schema, new, errors);
+        }
+        errors.extend(match self.old {
+            Some(old) => schema.validate_lists_update(new, old),
+            None => schema.validate_lists(new),
+        });
+    }
+
+    fn along(self, schema: &CustomResource, status: bool, new: &Object) -> Errors {
+        match self.old {
+            Some(old) if status => schema.validate_status_update(new, old),
+            Some(old) => schema.validate_update(new, old),
+            None => schema.validate(new),
         }
     }
+}
+
+/// Resources inside of it: their type, and metadata by the rules of any object's.
+fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
+    errors.extend(schema.validate_embedded(new));
+    schema.each_embedded_metadata(new, |path, resource| {
+        let mut resource = resource.clone();
+        if resource.name().is_empty() {
+            resource.set(&["metadata", "name"], "unnamed");
+        }
+        let mut found = Vec::new();
+        let rules = MetaRules::of_embedded(!resource.namespace().is_empty());
+        validation::validate_create(&resource, rules, &mut found);
+        errors.extend(
+            found.into_iter().map(|error| field::Error {
+                path: field::Path::new(format!("{path}.{}", error.path)),
+                ..error
+            }),
+        );
+    });
 }
 
 /// Finalizers kept by the server itself.

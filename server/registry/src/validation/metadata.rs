@@ -34,6 +34,11 @@ impl MetaRules {
         }
     }
 
+    /// The rules of a resource that stands inside another: any path segment is a name.
+    pub(crate) fn of_embedded(namespaced: bool) -> Self {
+        Self { name: NameRule::PathSegment, any_finalizer: true, namespaced }
+    }
+
     fn name_complaints(self, name: &str) -> Vec<String> {
         match self.name {
             NameRule::Subdomain => names::dns1123_subdomain(name),
