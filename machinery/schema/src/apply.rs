@@ -120,3 +120,7 @@ impl Schema {
 #[cfg(test)]
 #[path = "apply_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "apply_custom_tests.rs"]
+mod custom_tests;

@@ -13,7 +13,7 @@ use portico_machinery::{Object, field};
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{FieldType, Type, TypeId, TypeSet};
-use crate::structural::{CustomResource, Structural};
+use crate::structural::{CustomResource, Nulls, Structural};
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
@@ -159,7 +159,23 @@ impl Schema {
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         match &self.0 {
             Dialect::Typed(typed) => decode::object(typed, &object.to_json(), Format::Json, expected),
-            Dialect::Structural(custom) => custom.retype(object.clone(), expected),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Nulls::Go),
+        }
+    }
+
+    /// As [`Self::retype`] for what an applied configuration was merged into: nulls of a custom resource stay where they are,
+    /// for validation to refuse.
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn retype_applied(
+        &self,
+        object: &Object,
+        expected: &GroupVersionKind,
+    ) -> Result<Decoded, DecodeError> {
+        match &self.0 {
+            Dialect::Typed(_) => self.retype(object, expected),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Nulls::Stay),
         }
     }
 
@@ -203,6 +219,12 @@ impl Schema {
     /// Whether anything changed. Idempotent; nothing is done to built-in kinds.
     pub fn settle(&self, object: &mut Object) -> bool {
         self.custom().is_some_and(|custom| custom.settle(object))
+    }
+
+    /// Whether [`Self::settle`] would leave these bytes of a stored object alone; cheaper than decoding them.
+    #[must_use]
+    pub fn is_settled(&self, json: &[u8]) -> bool {
+        self.custom().is_none_or(|custom| custom.is_settled(json))
     }
 
     /// The rules that the data states of single fields of a built-in kind: enumerations, ranges, what must not be empty.

@@ -22,11 +22,13 @@ mod printed;
 mod prune;
 mod read;
 mod resource;
+mod settled;
 mod validate;
 
 pub use breaking::{Breaking, MOST_BREAKING};
 pub use compile::CompileError;
 pub use correlate::Pair;
+pub(crate) use decode::Nulls;
 pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;
@@ -42,6 +44,12 @@ pub struct Structural {
     root: Arc<Node>,
     nodes: usize,
 }
+
+#[cfg(test)]
+mod properties;
+
+#[cfg(test)]
+pub(crate) use decode::tests::object_meta as object_meta_for_tests;
 
 impl Structural {
     /// Compiles the JSON of a JSONSchemaProps (`openAPIV3Schema`). Equal sub-schemas are shared; titles, descriptions and

@@ -38,7 +38,7 @@ impl Inner {
         body: &[u8],
         options: &PatchOptions,
     ) -> Result<Written> {
-        let config = read(served, body, place)?;
+        let config = read(served, body)?;
         let manager = managed_fields::manager_name(&options.write.field_manager, &context.user_agent);
         loop {
             let current = self.read(served, place.namespace, place.name).await?;
@@ -145,7 +145,7 @@ fn nothing(served: &Served) -> Object {
 }
 
 /// Reads and checks the body before anything is looked up.
-pub(crate) fn read(served: &Served, body: &[u8], place: Place<'_>) -> Result<Configuration> {
+pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
     let info = &served.info;
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
     let refuse = |text: String| Err(Box::new(Status::bad_request(text)));
@@ -157,7 +157,7 @@ pub(crate) fn read(served: &Served, body: &[u8], place: Place<'_>) -> Result<Con
         return refuse("metadata.managedFields must be nil".to_owned());
     }
     if let Err(misfit) = info.schema.check_applied(&object) {
-        let (namespace, name) = (place.namespace, place.name);
+        let (namespace, name) = (object.namespace(), object.name());
         let (version, kind) = (&served.api_version, &info.gvk.kind);
         return refuse(format!(
             "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {misfit}"
@@ -184,6 +184,6 @@ impl Configuration {
 
 /// The merged object along its types.
 fn typed(served: &Served, merged: &Object) -> Result<Object> {
-    let decoded = served.info.schema.retype(merged, &served.info.gvk).map_err(|e| e.status())?;
+    let decoded = served.info.schema.retype_applied(merged, &served.info.gvk).map_err(|e| e.status())?;
     Ok(decoded.object)
 }

@@ -17,6 +17,15 @@ const META: &str =
 /// The most bytes of a body that an error repeats.
 const MOST_REPEATED_BYTES: usize = 4 * 1024;
 
+/// What becomes of nulls that the schema does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// They go.
+    Go,
+    /// They stay: validation refuses them.
+    Stay,
+}
+
 impl CustomResource {
     /// As [`Schema::decode`](crate::Schema::decode).
     ///
@@ -28,7 +37,7 @@ impl CustomResource {
         format: Format,
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
-        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected)
+        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected, Nulls::Go)
     }
 
     /// As [`Schema::decode_untagged`](crate::Schema::decode_untagged).
@@ -42,7 +51,7 @@ impl CustomResource {
             _ => Map::new(),
         };
         let found = GroupVersionKind::default();
-        let (map, unknown) = self.typed(map, &found, "object")?;
+        let (map, unknown) = self.typed(map, &found, "object", Nulls::Go)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
@@ -50,10 +59,15 @@ impl CustomResource {
     ///
     /// # Errors
     /// [`DecodeError`].
-    pub(crate) fn retype(&self, object: Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
+    pub(crate) fn retype(
+        &self,
+        object: Object,
+        expected: &GroupVersionKind,
+        nulls: Nulls,
+    ) -> Result<Decoded, DecodeError> {
         let shown = if object.kind().is_empty() { object.to_json() } else { Vec::new() };
         let body = Body { value: object.into_node().0, ..Body::default() };
-        self.understand(body, &shown, expected)
+        self.understand(body, &shown, expected, nulls)
     }
 
     fn understand(
@@ -61,6 +75,7 @@ impl CustomResource {
         body: Body,
         bytes: &[u8],
         expected: &GroupVersionKind,
+        nulls: Nulls,
     ) -> Result<Decoded, DecodeError> {
         let unrecognized = |error: String| DecodeError::Unrecognized {
             expected: expected.kind.clone(),
@@ -100,7 +115,7 @@ impl CustomResource {
             let name = text(&map, "name");
             return Err(DecodeError::Kind { found, expected: expected.kind.clone(), name });
         }
-        let (map, unknown) = self.typed(map, &found, &expected.kind)?;
+        let (map, unknown) = self.typed(map, &found, &expected.kind, nulls)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
@@ -110,6 +125,7 @@ impl CustomResource {
         mut map: Map<String, Value>,
         found: &GroupVersionKind,
         expected: &str,
+        nulls: Nulls,
     ) -> Result<(Map<String, Value>, Vec<String>), DecodeError> {
         let refuse = |error: String| DecodeError::CannotBeHandled {
             found: found.clone(),
@@ -127,7 +143,9 @@ impl CustomResource {
         }
         let root = self.schema().root();
         unknown.extend(prune::object(&mut map, root, true).paths);
-        nulls::object(&mut map, root);
+        if nulls == Nulls::Go {
+            nulls::object(&mut map, root);
+        }
         let mut embedded = Embedded::new(self.object_meta(), Misfits::Refuse);
         embedded.fields(&mut map, root, &Path::root()).map_err(|error| refuse(error.to_string()))?;
         embedded.unknown.sort_unstable();
@@ -199,4 +217,4 @@ fn json_name(value: &Value) -> &'static str {
 
 #[cfg(test)]
 #[path = "decode_tests.rs"]
-mod tests;
+pub(super) mod tests;

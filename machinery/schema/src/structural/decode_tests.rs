@@ -8,16 +8,20 @@ use crate::model::TypeSetBuilder;
 use crate::structural::Structural;
 use crate::{Schema, Typed};
 
-fn object_meta() -> Typed {
+pub(crate) fn object_meta() -> Typed {
     let packages = serde_json::from_value(json!({"io.meta.v1": {
         "ObjectMeta": {"fields": {
             "name": {"type": "string", "number": 1},
+            "finalizers": {"type": "[]string", "number": 14, "list": "set"},
             "creationTimestamp": {"type": "string", "number": 8},
             "generation": {"type": "int64", "number": 7},
             "labels": {"type": "{}string", "number": 11},
-            "ownerReferences": {"type": "[]OwnerReference", "number": 13},
+            "ownerReferences": {"type": "[]OwnerReference", "number": 13, "list": "map", "keys": ["uid"]},
         }},
-        "OwnerReference": {"fields": {"name": {"type": "string", "number": 3}}},
+        "OwnerReference": {"fields": {
+            "name": {"type": "string", "number": 3}, "uid": {"type": "string", "number": 4},
+            "apiVersion": {"type": "string", "number": 5}, "kind": {"type": "string", "number": 1},
+        }, "atomic": true},
     }}))
     .unwrap();
     let mut builder = TypeSetBuilder::default();

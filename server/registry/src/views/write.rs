@@ -80,7 +80,7 @@ impl Inner {
         options: &PatchOptions,
     ) -> Result<Written> {
         let served = &of.viewed.served;
-        let config = apply::read(served, body, of.place)?;
+        let config = apply::read(served, body)?;
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
         let terms = patch_terms(options, Tracked::Already);
         loop {
