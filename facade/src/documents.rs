@@ -16,8 +16,8 @@ use portico_machinery::digest;
 use crate::configuration::Configuration;
 
 /// A document that is fetched again whenever it is asked for, because the control service is in this process, is kept
-/// nevertheless when it is not larger.
-const SMALL: usize = 64 * 1024;
+/// nevertheless when it is not larger: those of discovery are, those of OpenAPI are not.
+const SMALL: usize = 16 * 1024;
 
 /// Fetches one document by its hash.
 pub type Fetch = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;

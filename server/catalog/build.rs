@@ -26,13 +26,20 @@ macro_rules! describe {
     };
 }
 
+/// The code that makes documents.
+const MADE_BY: [&str; 2] = ["src/local", "src/custom"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=src/local");
+    for folder in MADE_BY {
+        println!("cargo::rerun-if-changed={folder}");
+    }
     let text = text(&definitions());
     let mut made_by = DefaultHasher::new();
     text.hash(&mut made_by);
-    sources(Path::new("src/local"), &mut made_by)?;
+    for folder in MADE_BY {
+        sources(Path::new(folder), &mut made_by)?;
+    }
     println!("cargo::rustc-env=PORTICO_OPENAPI_MADE_BY={:016x}", made_by.finish());
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(text.as_bytes())?;

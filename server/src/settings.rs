@@ -63,6 +63,8 @@ pub struct ServerSettings {
     pub store: portico_store::Settings,
     /// The registry.
     pub registry: portico_registry::Settings,
+    /// Bytes that made OpenAPI documents may take together, compressed.
+    pub openapi_cache_bytes: usize,
     /// gRPC connections at a time.
     pub max_connections: usize,
     /// gRPC calls at a time in one connection.

@@ -68,6 +68,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },
+        openapi_cache_bytes: s.store.openapi_cache_bytes,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,
         livez_grace_period: s.serving.livez_grace_period,

@@ -37,4 +37,7 @@ pub(crate) struct StoreSettings {
     /// Bytes that made forms of objects (tables, metadata) may take together.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) form_cache_bytes: usize,
+    /// Bytes that OpenAPI documents of kinds and custom resources, made when they are asked for, may take together.
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 20)]
+    pub(crate) openapi_cache_bytes: usize,
 }

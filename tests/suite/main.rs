@@ -8,6 +8,7 @@ mod connections;
 mod control_doors;
 mod control_service;
 mod controllers;
+mod definitions;
 mod durability;
 mod endpoints;
 mod http_api;

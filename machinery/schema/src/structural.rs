@@ -4,7 +4,6 @@
 //! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
 //! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
 
-mod breaking;
 mod compile;
 mod correlate;
 mod decode;
@@ -25,7 +24,6 @@ mod resource;
 mod settled;
 mod validate;
 
-pub use breaking::{Breaking, MOST_BREAKING};
 pub use compile::CompileError;
 pub use correlate::Pair;
 pub(crate) use decode::Nulls;

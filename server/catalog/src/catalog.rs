@@ -1,7 +1,9 @@
 //! The room's front: built-in fragments at once and in time, routes in, entries and documents out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use portico_kinds::{KindInfo, Kinds};
 use portico_kit::tasks::TaskSet;
@@ -10,6 +12,7 @@ use portico_machinery::digest;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::Route;
 
+use crate::custom::{Definition, Definitions, Group};
 use crate::documents::Documents;
 use crate::entries::{Entries, ServedReader};
 use crate::local::{Fragment, fragment};
@@ -20,22 +23,27 @@ use crate::remote::{Fetch, Remote};
 pub struct Settings {
     /// The Kubernetes version in OpenAPI's `info`, `1.36`.
     pub version: String,
+    /// Bytes that OpenAPI documents may take together once they have been made: compressed, the latest ones.
+    pub openapi_cache_bytes: usize,
 }
 
 /// Everything that is served, as entries and documents. Cheap to clone.
 #[derive(Clone)]
 pub struct Catalog {
     settings: Settings,
+    kinds: Arc<Kinds>,
     entries: Entries,
     remote: Remote,
+    custom: Arc<Mutex<Definitions>>,
 }
 
 impl Catalog {
-    /// An empty catalogue that will reach backends through `fetch`.
+    /// An empty catalogue of these built-in kinds that will reach backends through `fetch`.
     #[must_use]
-    pub fn new(settings: Settings, fetch: Arc<dyn Fetch>) -> Self {
-        let entries = Entries::new(Documents::default());
-        Self { settings, remote: Remote::new(fetch, entries.clone()), entries }
+    pub fn new(settings: Settings, kinds: Arc<Kinds>, fetch: Arc<dyn Fetch>) -> Self {
+        let entries = Entries::new(Documents::new(settings.openapi_cache_bytes));
+        let remote = Remote::new(fetch, entries.clone());
+        Self { settings, kinds, remote, entries, custom: Arc::default() }
     }
 
     /// The documents that entries name.
@@ -52,8 +60,8 @@ impl Catalog {
 
     /// Publishes the built-in kinds, and starts the background work in `tasks`: fetching from backends. OpenAPI
     /// documents are only named here: they are made when somebody asks.
-    pub fn run(&self, kinds: &Kinds, tasks: &TaskSet) {
-        self.entries.set(builtin(kinds).into_iter().map(|f| self.offer(kinds, &Arc::new(f))));
+    pub fn run(&self, tasks: &TaskSet) {
+        self.entries.set(builtin(&self.kinds).into_iter().map(|f| self.offer(&Arc::new(f))));
         self.remote.run(tasks);
     }
 
@@ -62,14 +70,50 @@ impl Catalog {
         self.remote.routes(changes);
     }
 
-    /// Publishes a fragment with its OpenAPI: a group version of custom resources that is new or changed.
-    pub fn publish(&self, fragment: &Fragment) {
-        self.describe(fragment);
+    /// Takes definitions of custom resources by name: new, changed or (nothing) gone. Never waits, and makes no document.
+    pub fn definitions(&self, changes: impl IntoIterator<Item = (String, Option<Definition>)>) {
+        let mut custom = self.custom.lock();
+        self.publish(&mut custom, changes);
     }
 
-    /// Takes back what was published of a group version.
-    pub fn withdraw(&self, group_version: &GroupVersion, source: Source) {
-        self.entries.set([(named(group_version, source).key(), None)]);
+    /// Takes all definitions that there are; those that are not among them are gone.
+    pub fn all_definitions(&self, all: impl IntoIterator<Item = Definition>) {
+        let mut custom = self.custom.lock();
+        let all: Vec<Definition> = all.into_iter().collect();
+        let there: BTreeSet<&str> = all.iter().map(Definition::name).collect();
+        let gone = custom.names().filter(|name| !there.contains(name.as_str())).cloned();
+        let gone: Vec<_> = gone.map(|name| (name, None)).collect();
+        let there = all.into_iter().map(|definition| (definition.name().to_owned(), Some(definition)));
+        self.publish(&mut custom, gone.into_iter().chain(there));
+    }
+
+    fn publish(
+        &self,
+        custom: &mut Definitions,
+        changes: impl IntoIterator<Item = (String, Option<Definition>)>,
+    ) {
+        let changed = custom.change(self.kinds.types(), changes);
+        self.entries.set(changed.into_iter().map(|(gv, group)| {
+            let served = named(&gv, Source::Crd);
+            (served.key(), group.map(|group| self.offer_group(served, Arc::new(group))))
+        }));
+    }
+
+    /// A group version of custom resources: all its documents go by what they are made of.
+    fn offer_group(&self, served: Served, group: Arc<Group>) -> Served {
+        let documents = self.entries.documents();
+        let offer = |name: String, make: fn(&Group) -> Vec<u8>| {
+            let group = Arc::clone(&group);
+            documents.offer(name, Arc::new(move || make(&group)))
+        };
+        let built_in = self.kinds.fingerprint();
+        Served {
+            discovery: offer(group.discovery_name("discovery"), Group::discovery),
+            resource_list: offer(group.discovery_name("resources"), Group::resource_list),
+            openapi_v2: offer(group.openapi_name("v2", built_in), Group::openapi_v2),
+            openapi_v3: offer(group.openapi_name("v3", built_in), Group::openapi_v3),
+            ..served
+        }
     }
 
     fn discovery(&self, fragment: &Fragment) -> (String, Option<Served>) {
@@ -77,18 +121,22 @@ impl Catalog {
         let served = Served {
             discovery: documents.put(&fragment.discovery()),
             resource_list: documents.put(&fragment.resource_list()),
-            ..named(&fragment.group_version, fragment.source)
+            ..named(&fragment.group_version, Source::Builtin)
         };
         (served.key(), Some(served))
     }
 
     /// A built-in fragment: its documents go by what they are made of.
-    fn offer(&self, kinds: &Kinds, fragment: &Arc<Fragment>) -> (String, Option<Served>) {
+    fn offer(&self, fragment: &Arc<Fragment>) -> (String, Option<Served>) {
         let (key, served) = self.discovery(fragment);
         let documents = self.entries.documents();
         let version = self.settings.version.clone();
         let name = |dialect: &str| {
-            digest::made_of(&[dialect.as_bytes(), version.as_bytes(), &fragment.made_of(kinds.fingerprint())])
+            digest::made_of(&[
+                dialect.as_bytes(),
+                version.as_bytes(),
+                &fragment.made_of(self.kinds.fingerprint()),
+            ])
         };
         let (v2, v3) = (fragment.clone(), fragment.clone());
         let (v2_name, v3_name) = (name("v2"), name("v3"));
@@ -98,17 +146,6 @@ impl Catalog {
             ..served
         });
         (key, named)
-    }
-
-    fn describe(&self, fragment: &Fragment) {
-        let (key, served) = self.discovery(fragment);
-        let documents = self.entries.documents();
-        let described = served.map(|served| Served {
-            openapi_v3: documents.put(&fragment.openapi_v3(&self.settings.version)),
-            openapi_v2: documents.put(&fragment.openapi_v2()),
-            ..served
-        });
-        self.entries.set([(key, described)]);
     }
 }
 
@@ -122,6 +159,6 @@ fn builtin(kinds: &Kinds) -> Vec<Fragment> {
     for kind in kinds.iter() {
         groups.entry(kind.group_version()).or_default().push(kind.clone());
     }
-    let fragment = |(gv, members)| fragment(gv, Source::Builtin, members, kinds.types().clone());
+    let fragment = |(gv, members)| fragment(gv, members, kinds.types().clone());
     groups.into_iter().map(fragment).collect()
 }

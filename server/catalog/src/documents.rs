@@ -9,13 +9,14 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use indexmap::IndexMap;
 use parking_lot::Mutex;
 use portico_machinery::digest::sha256_hex;
 
 /// From this size on documents are kept compressed.
 const COMPRESS_FROM: usize = 8 * 1024;
 /// Documents that no entry names any longer and that a facade may be fetching just now. The oldest goes first.
-const RETIRED: usize = 64;
+const RETIRED: usize = 256;
 /// Documents of backends together, as kept. A new document beyond that is refused.
 const LIMIT: usize = 256 << 20;
 
@@ -33,14 +34,47 @@ struct Store {
     named: HashMap<String, usize>,
     retired: VecDeque<String>,
     bytes: usize,
+    made: Made,
 }
 
 #[derive(Clone)]
 enum Kept {
     Plain(Bytes),
     Deflated(Bytes, usize),
-    /// Made whenever it is asked for: facades keep what they get.
+    /// Made when it is asked for; small ones each time, as facades keep them.
     Recipe(Recipe),
+}
+
+/// Large documents that were made of recipes, compressed, within a bound: the one that was not asked for longest goes.
+#[derive(Default)]
+struct Made {
+    documents: IndexMap<String, Kept>,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Made {
+    fn get(&mut self, name: &str) -> Option<Kept> {
+        let kept = self.documents.shift_remove(name)?;
+        self.documents.insert(name.to_owned(), kept.clone());
+        Some(kept)
+    }
+
+    fn put(&mut self, name: &str, kept: Kept) {
+        self.remove(name);
+        self.bytes += kept.size();
+        self.documents.insert(name.to_owned(), kept);
+        while self.bytes > self.limit {
+            let Some((_, oldest)) = self.documents.shift_remove_index(0) else { break };
+            self.bytes -= oldest.size();
+        }
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(gone) = self.documents.shift_remove(name) {
+            self.bytes -= gone.size();
+        }
+    }
 }
 
 impl Kept {
@@ -83,6 +117,12 @@ impl fmt::Debug for Documents {
 }
 
 impl Documents {
+    /// None yet. Of those that are made when they are asked for, `made_bytes` are kept.
+    pub(crate) fn new(made_bytes: usize) -> Self {
+        let made = Made { limit: made_bytes, ..Made::default() };
+        Self(Arc::new(Mutex::new(Store { made, ..Store::default() })))
+    }
+
     /// Keeps a document and tells its hash; empty when the store is full.
     #[must_use]
     pub(crate) fn put(&self, bytes: &[u8]) -> String {
@@ -141,13 +181,32 @@ impl Documents {
             if let Some(gone) = store.kept.remove(&oldest) {
                 store.bytes -= gone.size();
             }
+            store.made.remove(&oldest);
         }
     }
 
     /// The document, when an entry names it.
     pub async fn get(&self, hash: &str) -> Option<Bytes> {
-        let kept = self.0.lock().kept.get(hash).cloned()?;
-        kept.open()
+        match self.find(hash)? {
+            Kept::Recipe(make) => {
+                let bytes = make();
+                if bytes.len() >= COMPRESS_FROM {
+                    let packed = Kept::new(&bytes);
+                    self.0.lock().made.put(hash, packed);
+                }
+                Some(bytes.into())
+            }
+            kept => kept.open(),
+        }
+    }
+
+    /// As it is kept; the recipe only when the document must be made.
+    fn find(&self, hash: &str) -> Option<Kept> {
+        let mut store = self.0.lock();
+        match store.kept.get(hash)?.clone() {
+            Kept::Recipe(make) => Some(store.made.get(hash).unwrap_or(Kept::Recipe(make))),
+            kept => Some(kept),
+        }
     }
 
     /// How many documents there are and how many bytes they take.
@@ -182,6 +241,27 @@ mod tests {
         let name = documents.offer("made-x".to_owned(), Arc::new(|| b"fresh".to_vec()));
         assert_eq!(documents.get(&name).await.unwrap(), "fresh");
         assert_eq!(documents.size(), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_large_document_is_made_once_until_others_take_its_room() {
+        let documents = Documents::new(COMPRESS_FROM + 1_000);
+        let made = Arc::new(Mutex::new(Vec::new()));
+        for name in ["made-a", "made-b"] {
+            let made = Arc::clone(&made);
+            let make = move || {
+                made.lock().push(name);
+                // No smaller when it is compressed: there is room for one.
+                let mixed = |i: u64| (i ^ (i >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 56;
+                let seeds = (0..COMPRESS_FROM as u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                seeds.map(|seed| mixed(seed) as u8).collect()
+            };
+            documents.offer(name.to_owned(), Arc::new(make));
+        }
+        for name in ["made-a", "made-a", "made-b", "made-b", "made-a"] {
+            assert_eq!(documents.get(name).await.unwrap().len(), COMPRESS_FROM);
+        }
+        assert_eq!(*made.lock(), ["made-a", "made-b", "made-a"]);
     }
 
     #[tokio::test]

@@ -84,7 +84,7 @@ impl Rooms {
         let definitions = Definitions::new(kinds, &auto_register, &process.metrics);
         let board = Board::default();
         let facades = Facades::new(Arc::new(ToJudge(judge.clone())));
-        let served = ServedHere::new(kinds, &backends);
+        let served = ServedHere::new(kinds, &backends, settings.openapi_cache_bytes);
         let identity = own_identity();
         let storage_versions = storage_versions::teller(settings, kinds, &identity.id)?;
         let rooms = Self {
@@ -103,7 +103,7 @@ impl Rooms {
         };
         rooms.add_hooks(registry, hooks)?;
         rooms.definitions.add_hooks(registry, hooks)?;
-        rooms.served.add_hooks(&rooms.routes, &rooms.board, hooks)?;
+        rooms.served.add_hooks(registry, &rooms.routes, &rooms.board, hooks)?;
         backends.tell_losses(&rooms.judge);
         backends.add_hook(prober, &rooms.judge, hooks)?;
         Ok(rooms)

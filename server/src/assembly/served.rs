@@ -1,12 +1,16 @@
-//! The catalog, joined: routes in, entries onto the board.
+//! The catalog, joined: definitions and routes in, entries onto the board.
+
+mod definitions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use portico_kinds::Kinds;
 use portico_kit::hooks::{HookContext, Hooks};
+use portico_kit::lifecycle::Signal;
 use portico_machinery::route::Route;
 use portico_proto::convert::{Payload, PayloadKind};
+use portico_registry::Registry;
 use portico_routes::{Entry, EntryKey, Routes, Update};
 use portico_server_catalog::{Catalog, Documents, Settings};
 
@@ -23,15 +27,16 @@ const KUBERNETES_VERSION: &str = "1.36";
 pub(super) struct ServedHere {
     catalog: Catalog,
     backends: Arc<ToBackends>,
-    kinds: Arc<Kinds>,
+    /// Whether there are definitions of custom resources.
+    defines: bool,
 }
 
 impl ServedHere {
-    pub(super) fn new(kinds: &Arc<Kinds>, backends: &Backends) -> Self {
+    pub(super) fn new(kinds: &Arc<Kinds>, backends: &Backends, openapi_cache_bytes: usize) -> Self {
         let backends = Arc::new(ToBackends::new(backends));
-        let settings = Settings { version: KUBERNETES_VERSION.to_owned() };
-        let catalog = Catalog::new(settings, Arc::clone(&backends) as _);
-        Self { catalog, backends, kinds: Arc::clone(kinds) }
+        let settings = Settings { version: KUBERNETES_VERSION.to_owned(), openapi_cache_bytes };
+        let catalog = Catalog::new(settings, Arc::clone(kinds), Arc::clone(&backends) as _);
+        Self { catalog, backends, defines: definitions::are_served(kinds) }
     }
 
     /// The way to backends.
@@ -44,11 +49,23 @@ impl ServedHere {
     }
 
     /// Registers what starts the catalog.
-    pub(super) fn add_hooks(&self, routes: &Routes, board: &Board, hooks: &Hooks) -> Result<(), StartError> {
-        let (catalog, kinds) = (self.catalog.clone(), Arc::clone(&self.kinds));
+    pub(super) fn add_hooks(
+        &self,
+        registry: &Registry,
+        routes: &Routes,
+        board: &Board,
+        hooks: &Hooks,
+    ) -> Result<(), StartError> {
+        let (catalog, registry) = (self.catalog.clone(), self.defines.then(|| registry.clone()));
         let (backends, routes, board) = (Arc::clone(&self.backends), routes.clone(), board.clone());
         hooks.add_post_start("apiservice-discovery-controller", move |cx: HookContext| async move {
-            catalog.run(&kinds, &cx.tasks);
+            catalog.run(&cx.tasks);
+            if let Some(registry) = registry {
+                let told = Signal::new("catalog-definitions");
+                let following = definitions::follow(registry, catalog.clone(), told.clone(), cx.stop.clone());
+                cx.tasks.spawn_critical("catalog-definitions", following);
+                reached(&cx, &told).await?;
+            }
             cx.tasks.spawn_until_cancelled("catalog-entries", post(catalog.clone(), board));
             let initiated = routes.initiated();
             cx.tasks.spawn_until_cancelled("catalog-routes", follow(catalog, backends, routes));

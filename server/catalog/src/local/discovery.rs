@@ -4,115 +4,118 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use portico_kinds::{KindInfo, Subresource};
 use portico_machinery::discovery::{
-    ApiResource, ApiResourceList, ResourceDiscovery, ResponseKind, Source, SubresourceDiscovery,
-    VersionDiscovery,
+    ApiResource, ApiResourceList, ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery,
 };
 use portico_machinery::gvk::GroupVersionKind;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::Fragment;
+use super::{Described, Kind, Subresource};
 
-/// The aggregated document of one version.
-pub(super) fn version(fragment: &Fragment) -> Vec<u8> {
-    encode(&VersionDiscovery {
-        version: fragment.group_version.version.clone(),
-        resources: fragment.kinds.iter().map(|kind| resource(fragment, kind)).collect(),
-        freshness: "Current".to_owned(),
-    })
-}
+impl Described<'_> {
+    /// JSON of the aggregated document of the version.
+    pub(crate) fn discovery(&self) -> Vec<u8> {
+        encode(&VersionDiscovery {
+            version: self.group_version.version.clone(),
+            resources: self.kinds.iter().map(|kind| self.resource(kind)).collect(),
+            freshness: "Current".to_owned(),
+        })
+    }
 
-fn resource(fragment: &Fragment, kind: &KindInfo) -> ResourceDiscovery {
-    ResourceDiscovery {
-        resource: kind.resource.clone(),
-        response_kind: response_kind(fragment, &kind.gvk),
-        scope: if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned(),
-        singular_resource: kind.singular.clone(),
-        verbs: kind.verbs.clone(),
-        short_names: kind.short_names.clone(),
-        categories: kind.categories.clone(),
-        subresources: kind.subresources.iter().map(|s| subresource(fragment, s)).collect(),
+    fn resource(&self, kind: &Kind<'_>) -> ResourceDiscovery {
+        ResourceDiscovery {
+            resource: kind.resource.to_owned(),
+            response_kind: self.response_kind(&kind.gvk),
+            scope: if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned(),
+            singular_resource: kind.singular.to_owned(),
+            verbs: owned(&kind.verbs),
+            short_names: kind.short_names.to_vec(),
+            categories: kind.categories.to_vec(),
+            subresources: kind.subresources.iter().map(|s| self.subresource(s)).collect(),
+        }
+    }
+
+    fn subresource(&self, subresource: &Subresource<'_>) -> SubresourceDiscovery {
+        SubresourceDiscovery {
+            subresource: subresource.name.to_owned(),
+            response_kind: self.response_kind(&subresource.kind),
+            verbs: owned(&subresource.verbs),
+        }
+    }
+
+    fn response_kind(&self, gvk: &GroupVersionKind) -> ResponseKind {
+        if self.custom || self.is_foreign(gvk) {
+            return ResponseKind::from(gvk);
+        }
+        ResponseKind { kind: gvk.kind.clone(), ..ResponseKind::default() }
+    }
+
+    fn is_foreign(&self, gvk: &GroupVersionKind) -> bool {
+        gvk.group_version() != *self.group_version
+    }
+
+    /// JSON of the legacy list; the core group's has no `apiVersion`.
+    pub(crate) fn resource_list(&self) -> Vec<u8> {
+        let gv = self.group_version;
+        let api_version = if gv.is_core() { "" } else { "v1" };
+        let mut resources = Vec::new();
+        for kind in &self.kinds {
+            resources.push(self.api_resource(kind));
+            resources.extend(kind.subresources.iter().map(|s| self.api_subresource(kind, s)));
+        }
+        encode(&ApiResourceList {
+            kind: "APIResourceList".to_owned(),
+            api_version: api_version.to_owned(),
+            group_version: gv.to_string(),
+            resources,
+        })
+    }
+
+    fn api_resource(&self, kind: &Kind<'_>) -> ApiResource {
+        ApiResource {
+            name: kind.resource.to_owned(),
+            singular_name: kind.singular.to_owned(),
+            short_names: kind.short_names.to_vec(),
+            categories: kind.categories.to_vec(),
+            storage_version_hash: storage_version_hash(&kind.stored_as),
+            ..self.named(kind, &kind.gvk, &kind.verbs)
+        }
+    }
+
+    fn api_subresource(&self, kind: &Kind<'_>, subresource: &Subresource<'_>) -> ApiResource {
+        ApiResource {
+            name: format!("{}/{}", kind.resource, subresource.name),
+            ..self.named(kind, &subresource.kind, &subresource.verbs)
+        }
+    }
+
+    fn named(&self, kind: &Kind<'_>, gvk: &GroupVersionKind, verbs: &[&str]) -> ApiResource {
+        let (group, version) = match self.is_foreign(gvk) {
+            true => (gvk.group.clone(), gvk.version.clone()),
+            false => (String::new(), String::new()),
+        };
+        ApiResource {
+            namespaced: kind.namespaced,
+            group,
+            version,
+            kind: gvk.kind.clone(),
+            verbs: owned(verbs),
+            ..ApiResource::default()
+        }
     }
 }
 
-fn subresource(fragment: &Fragment, subresource: &Subresource) -> SubresourceDiscovery {
-    SubresourceDiscovery {
-        subresource: subresource.name.clone(),
-        response_kind: response_kind(fragment, &subresource.kind),
-        verbs: subresource.verbs.clone(),
-    }
-}
-
-fn response_kind(fragment: &Fragment, gvk: &GroupVersionKind) -> ResponseKind {
-    if foreign(fragment, gvk) || fragment.source == Source::Crd {
-        return ResponseKind::from(gvk);
-    }
-    ResponseKind { kind: gvk.kind.clone(), ..ResponseKind::default() }
-}
-
-fn foreign(fragment: &Fragment, gvk: &GroupVersionKind) -> bool {
-    gvk.group_version() != fragment.group_version
-}
-
-/// The legacy list; the core group's has no `apiVersion`.
-pub(super) fn resource_list(fragment: &Fragment) -> Vec<u8> {
-    let gv = &fragment.group_version;
-    let api_version = if gv.is_core() { "" } else { "v1" };
-    let mut resources = Vec::new();
-    for kind in &fragment.kinds {
-        resources.push(api_resource(fragment, kind));
-        resources.extend(kind.subresources.iter().map(|s| api_subresource(fragment, kind, s)));
-    }
-    encode(&ApiResourceList {
-        kind: "APIResourceList".to_owned(),
-        api_version: api_version.to_owned(),
-        group_version: gv.to_string(),
-        resources,
-    })
-}
-
-fn api_resource(fragment: &Fragment, kind: &KindInfo) -> ApiResource {
-    ApiResource {
-        name: kind.resource.clone(),
-        singular_name: kind.singular.clone(),
-        short_names: kind.short_names.clone(),
-        categories: kind.categories.clone(),
-        storage_version_hash: storage_version_hash(kind),
-        ..named(fragment, kind, &kind.gvk, &kind.verbs)
-    }
-}
-
-fn api_subresource(fragment: &Fragment, kind: &KindInfo, subresource: &Subresource) -> ApiResource {
-    ApiResource {
-        name: format!("{}/{}", kind.resource, subresource.name),
-        ..named(fragment, kind, &subresource.kind, &subresource.verbs)
-    }
-}
-
-fn named(fragment: &Fragment, kind: &KindInfo, gvk: &GroupVersionKind, verbs: &[String]) -> ApiResource {
-    let (group, version) = match foreign(fragment, gvk) {
-        true => (gvk.group.clone(), gvk.version.clone()),
-        false => (String::new(), String::new()),
-    };
-    ApiResource {
-        namespaced: kind.namespaced,
-        group,
-        version,
-        kind: gvk.kind.clone(),
-        verbs: verbs.to_vec(),
-        ..ApiResource::default()
-    }
-}
-
-/// Upstream's hash of `group/version/kind` as stored; nothing for kinds that are not stored.
-fn storage_version_hash(kind: &KindInfo) -> String {
-    if !kind.has_verb("list") {
+/// Upstream's hash of `group/version/kind` as stored; nothing of nothing.
+fn storage_version_hash(stored_as: &str) -> String {
+    if stored_as.is_empty() {
         return String::new();
     }
-    let stored = format!("{}/{}/{}", kind.storage.group, kind.storage_version, kind.gvk.kind);
-    STANDARD.encode(&Sha256::digest(stored.as_bytes())[..8])
+    STANDARD.encode(&Sha256::digest(stored_as.as_bytes())[..8])
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
 fn encode(value: &impl Serialize) -> Vec<u8> {

@@ -13,25 +13,62 @@ mod words;
 mod write_v2;
 mod write_v3;
 
-use super::Fragment;
-use names::Names;
-pub(super) use words::Words;
+use std::collections::BTreeMap;
 
-/// The whole version 3 document.
-pub(super) fn v3(fragment: &Fragment, words: Option<&Words>, version: &str) -> Vec<u8> {
-    let paths = paths::all(fragment);
-    write_v3::document(&paths, &types::reached(fragment, &paths), words, version)
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Described;
+use names::Names;
+pub(crate) use schema::{Dialect, KindRef};
+use schema::{Pen, Schema, definition};
+use types::Reached;
+pub(crate) use words::Words;
+
+/// Types that are written elsewhere, by name: those of custom resources. They refer to [`SHARED`] types.
+pub(crate) type Own = BTreeMap<String, Box<RawValue>>;
+
+/// Names of the `meta/v1` types that operations use.
+pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+/// The types of `meta/v1` that types of custom resources refer to.
+const SHARED: [&str; 2] = ["ObjectMeta", "ListMeta"];
+
+/// A type as a document has it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Definition {
+    Typed(Box<Schema>),
+    Own(Box<RawValue>),
+}
+
+/// The whole version 3 document; `version` is the Kubernetes version in `info`.
+pub(crate) fn v3(described: &Described<'_>, own: Own, words: Option<&Words>, version: &str) -> Vec<u8> {
+    let paths = paths::all(described);
+    let types = types::reached(described, &paths, shared(&own));
+    write_v3::document(described.custom, &paths, |pen| definitions(pen, &types, own), words, version)
 }
 
 /// The part of version 2.
-pub(super) fn v2(fragment: &Fragment, words: Option<&Words>) -> Vec<u8> {
-    let paths = paths::all(fragment);
-    write_v2::part(&paths, &types::reached(fragment, &paths), words)
+pub(crate) fn v2(described: &Described<'_>, own: Own, words: Option<&Words>) -> Vec<u8> {
+    let paths = paths::all(described);
+    let types = types::reached(described, &paths, shared(&own));
+    write_v2::part(&paths, |pen| definitions(pen, &types, own), words)
 }
 
-/// Names of the `meta/v1` types that operations use.
-pub(in crate::local) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+fn shared(own: &Own) -> impl Iterator<Item = String> {
+    let names: &[&str] = if own.is_empty() { &[] } else { &SHARED };
+    names.iter().map(|name| format!("{META}{name}"))
+}
 
-fn names(fragment: &Fragment) -> Names {
-    Names::new(&fragment.group_version)
+fn definitions(pen: Pen<'_>, types: &BTreeMap<String, Reached>, own: Own) -> BTreeMap<String, Definition> {
+    let typed = types.iter().filter_map(|(name, ty)| {
+        let schema = definition(pen, ty)?;
+        Some((name.clone(), Definition::Typed(Box::new(schema))))
+    });
+    // Where names clash the built-in type is meant.
+    own.into_iter().map(|(name, schema)| (name, Definition::Own(schema))).chain(typed).collect()
+}
+
+fn names(described: &Described<'_>) -> Names {
+    Names::new(described.group_version)
 }

@@ -11,11 +11,11 @@ fn of(group: &str, version: &str) -> Fragment {
     let kinds = Kinds::all().unwrap();
     let gv = GroupVersion::new(group, version);
     let members = kinds.of_group_version(&gv).cloned().collect();
-    fragment(gv, Source::Builtin, members, kinds.types().clone())
+    fragment(gv, members, kinds.types().clone())
 }
 
 /// Our descriptions are few and always first; upstream's are left out of the recording.
-fn undescribed(json: &[u8]) -> Object {
+pub(crate) fn undescribed(json: &[u8]) -> Object {
     let mut text = String::from_utf8(json.to_vec()).unwrap();
     for words in ["OK", "Created", "Accepted", "Unauthorized", "Bearer Token authentication"] {
         for (written, short) in
@@ -27,12 +27,12 @@ fn undescribed(json: &[u8]) -> Object {
     Object::from_json(text.as_bytes()).unwrap()
 }
 
-fn recorded(json: &str) -> Object {
+pub(crate) fn recorded(json: &str) -> Object {
     Object::from_json(json.as_bytes()).unwrap()
 }
 
 /// Compares entry by entry, so that a difference names its place.
-fn assert_entries(ours: &Object, theirs: &Object, path: &[&str]) {
+pub(crate) fn assert_entries(ours: &Object, theirs: &Object, path: &[&str]) {
     let keys = |o: &Object| {
         let mut keys: Vec<_> = o.at(path).entries().map(|(k, _)| k.to_owned()).collect();
         keys.sort();
@@ -61,7 +61,8 @@ fn sort_required(document: &mut Object) {
 
 #[test]
 fn the_v3_document_of_leases_is_upstreams() {
-    let mut ours = undescribed(&openapi::v3(&of("coordination.k8s.io", "v1"), None, "1.36"));
+    let mut ours =
+        undescribed(&openapi::v3(&of("coordination.k8s.io", "v1").described(), Own::new(), None, "1.36"));
     let mut theirs = recorded(include_str!("testdata/coordination_v3.json"));
     sort_required(&mut ours);
     sort_required(&mut theirs);
@@ -72,7 +73,7 @@ fn the_v3_document_of_leases_is_upstreams() {
 
 #[test]
 fn the_v2_part_of_leases_is_upstreams() {
-    let ours = undescribed(&openapi::v2(&of("coordination.k8s.io", "v1"), None));
+    let ours = undescribed(&openapi::v2(&of("coordination.k8s.io", "v1").described(), Own::new(), None));
     let mut theirs = recorded(include_str!("testdata/coordination_v2.json"));
     // Belongs to the group, not to the version.
     theirs.remove(&["paths", "/apis/coordination.k8s.io/"]);

@@ -76,6 +76,13 @@ impl Definitions {
         self.take(record)
     }
 
+    /// What is known of just this state of a definition.
+    pub(crate) fn facts(&self, record: &Record) -> Option<Arc<Facts>> {
+        let known = self.known.read();
+        let definition = known.by_name.get(record.key.name())?;
+        (definition.record.revision == record.revision).then(|| Arc::clone(&definition.facts))
+    }
+
     /// Takes a state of a definition, unless a newer one is known. What it no longer serves ends.
     pub(crate) fn take(&self, record: &Arc<Record>) -> Option<Definition> {
         let facts = match Facts::read(record.value.json()) {

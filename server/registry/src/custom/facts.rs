@@ -204,6 +204,12 @@ impl Facts {
         &self.metadata.uid
     }
 
+    /// The generation of the spec.
+    #[must_use]
+    pub fn generation(&self) -> i64 {
+        self.metadata.generation
+    }
+
     /// The group.
     #[must_use]
     pub fn group(&self) -> &str {

@@ -1,12 +1,14 @@
 //! Following definitions: what they no longer serve ends at once, not when somebody asks for it next.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use portico_machinery::GroupResource;
 
 use super::definitions::{Definitions, GROUP, RESOURCE};
+use super::facts::Facts;
 use crate::Result;
 use crate::follow::{Change, ChangeStream};
 use crate::registry::Registry;
@@ -36,6 +38,16 @@ impl Registry {
                 registry.keep_definitions(followed.changes).await;
             }
         })
+    }
+
+    /// What is to be known of a definition besides its schemas: shared with what serves it, where that knows this state.
+    ///
+    /// # Errors
+    /// What is no definition; the store holds none such.
+    pub fn facts(&self, definition: &Stored) -> Result<Arc<Facts>, serde_json::Error> {
+        let record = definition.record();
+        let known = self.definitions().facts(record);
+        known.map_or_else(|| Facts::read(record.value.json()).map(Arc::new), Ok)
     }
 
     async fn keep_definitions(&self, mut changes: ChangeStream) {

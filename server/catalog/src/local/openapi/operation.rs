@@ -17,6 +17,7 @@ pub(super) struct Operation<'a> {
     /// `x-kubernetes-action` and its kind; nothing for the list of resources.
     pub action: Option<(&'static str, GroupVersionKind)>,
     pub body: Option<Body>,
+    pub takes: Takes,
     /// Besides those that all operations of the path share.
     pub parameters: Vec<Parameter<'a>>,
     /// Code and what is answered, in order; 401 is added when writing.
@@ -31,8 +32,23 @@ pub(super) enum Body {
     Object(String),
     /// `DeleteOptions`, not required.
     DeleteOptions,
-    /// A patch in these media types.
-    Patch(&'static [&'static str]),
+    /// A patch.
+    Patch,
+}
+
+/// In which media types an operation takes its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// Of built-in kinds: what the server reads, which is not told.
+    Anything,
+    /// Of custom resources.
+    JsonOrYaml,
+    /// Patches of built-in kinds.
+    Patches,
+    /// Patches of custom resources: no strategic merge.
+    CustomPatches,
+    /// It takes nothing; version 2 names what it answers with.
+    Answered,
 }
 
 /// What an operation answers with.
@@ -55,10 +71,12 @@ pub(super) enum Media {
     Log,
     /// Whatever something else answers.
     Any,
+    /// JSON, YAML: all that custom resources have.
+    Custom,
 }
 
 impl Media {
-    /// Of built-in kinds.
+    /// Their names.
     pub fn types(self) -> &'static [&'static str] {
         const ALL: [&str; 5] = [
             "application/json",
@@ -72,17 +90,32 @@ impl Media {
             Self::Stream => &ALL,
             Self::Log => const { &["text/plain", ALL[0], ALL[1], ALL[2]] },
             Self::Any => &["*/*"],
+            Self::Custom => const { ALL.split_at(2).0 },
         }
     }
 }
 
-/// Patch types of built-in kinds.
-pub(super) const PATCHES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
+impl Takes {
+    /// Their names, of an operation that answers in `media`.
+    pub fn types(self, media: Media) -> &'static [&'static str] {
+        match self {
+            Self::Anything => &["*/*"],
+            Self::JsonOrYaml => Media::Custom.types(),
+            Self::Patches => &[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/strategic-merge-patch+json",
+                "application/apply-patch+yaml",
+            ],
+            Self::CustomPatches => &[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ],
+            Self::Answered => media.types(),
+        }
+    }
+}
 
 /// A path with its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]

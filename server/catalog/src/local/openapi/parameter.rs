@@ -142,6 +142,9 @@ const TIMEOUT: Parameter<'_> = query(
     "After how many seconds a list or watch ends, whatever happens.",
 );
 
+/// Of get: upstream names it for custom resources only.
+pub(super) const GET: &[Parameter<'_>] = &[REVISION];
+
 /// Of list and watch.
 pub(super) const LIST: &[Parameter<'_>] = &[
     query(

@@ -2,38 +2,41 @@
 //!
 //! Upstream rules: generic API server 6.1, and the shape of a real server's documents.
 
-use portico_kinds::{KindInfo, Subresource};
 use portico_machinery::GroupVersionKind;
 
 use super::names::capitalised;
-use super::operation::{Body, Content, Media, Operation, PATCHES, PathItem};
+use super::operation::{Body, Content, Media, Operation, PathItem, Takes};
 use super::parameter::{self, BELOW, NAME, NAMESPACE, PRETTY, Parameter};
 use super::{META, names};
-use crate::local::Fragment;
+use crate::local::{Described, Kind, Subresource};
 
 /// What the operations of one kind have in common.
 struct Resource<'a> {
-    kind: &'a KindInfo,
+    described: &'a Described<'a>,
+    kind: &'a Kind<'a>,
     root: String,
     prefix: String,
     tag: String,
 }
 
 /// All paths, in order.
-pub(super) fn all(fragment: &Fragment) -> Vec<PathItem<'_>> {
-    let names = names(fragment);
-    let root = fragment.group_version.root();
-    let mut paths = vec![resources(fragment, &root)];
-    for kind in &fragment.kinds {
+pub(super) fn all<'a>(described: &'a Described<'a>) -> Vec<PathItem<'a>> {
+    let names = names(described);
+    let root = described.group_version.root();
+    let mut paths = Vec::new();
+    if !described.custom {
+        paths.push(resources(described, &root));
+    }
+    for kind in &described.kinds {
         let (prefix, tag) = (names.prefix.clone(), names.tag.clone());
-        Resource { kind, root: root.clone(), prefix, tag }.paths(&mut paths);
+        Resource { described, kind, root: root.clone(), prefix, tag }.paths(&mut paths);
     }
     paths.sort_by(|a, b| a.path.cmp(&b.path));
     paths
 }
 
-fn resources<'a>(fragment: &Fragment, root: &str) -> PathItem<'a> {
-    let names = names(fragment);
+fn resources<'a>(described: &Described<'_>, root: &str) -> PathItem<'a> {
+    let names = names(described);
     let get = Operation {
         method: "get",
         id: format!("get{}APIResources", names.prefix),
@@ -41,6 +44,7 @@ fn resources<'a>(fragment: &Fragment, root: &str) -> PathItem<'a> {
         about: "get available resources".to_owned(),
         action: None,
         body: None,
+        takes: Takes::Answered,
         parameters: Vec::new(),
         responses: vec![("200", Content::Type(format!("{META}APIResourceList")))],
         media: Media::Object,
@@ -74,7 +78,7 @@ impl<'a> Resource<'a> {
                 add(path, self.named(), self.subresource(subresource));
             }
         }
-        if kind.has_verb("watch") {
+        if kind.has_verb("watch") && !self.described.custom {
             self.watched(place, in_place, &mut add);
         }
     }
@@ -86,16 +90,6 @@ impl<'a> Resource<'a> {
 
     fn place(&self) -> String {
         if self.kind.namespaced { "Namespaced".to_owned() } else { String::new() }
-    }
-
-    fn type_name(&self) -> String {
-        self.kind.schema.typed().map_or_else(String::new, |typed| typed.root().name.to_string())
-    }
-
-    fn list_type(&self) -> String {
-        let name = self.type_name();
-        let package = name.rsplit_once('.').map_or("", |(package, _)| package);
-        format!("{package}.{}", self.kind.list_kind)
     }
 
     /// An operation; `about` is what it does to the kind, `{}`.
@@ -113,9 +107,10 @@ impl<'a> Resource<'a> {
             about: about.replace("{}", &self.kind.gvk.kind),
             action: Some((action, self.kind.gvk.clone())),
             body: None,
+            takes: if self.described.custom { Takes::JsonOrYaml } else { Takes::Anything },
             parameters: Vec::new(),
             responses: Vec::new(),
-            media: Media::Object,
+            media: if self.described.custom { Media::Custom } else { Media::Object },
         }
     }
 
@@ -127,8 +122,8 @@ impl<'a> Resource<'a> {
     fn listing(&self, id: String) -> Operation<'a> {
         Operation {
             parameters: parameter::LIST.to_vec(),
-            responses: vec![("200", Content::Type(self.list_type()))],
-            media: Media::Stream,
+            responses: vec![("200", Content::Type(self.kind.list_type()))],
+            media: if self.described.custom { Media::Custom } else { Media::Stream },
             ..self.operation("get", "list", id, "list or watch objects of kind {}")
         }
     }
@@ -173,13 +168,17 @@ impl<'a> Resource<'a> {
         }
         if self.kind.has_verb("create") {
             let create = self.operation("post", "post", format!("create{prefix}{what}"), "create one {}");
-            operations.push(written(create, &self.type_name(), &["200", "201", "202"]));
+            operations.push(written(create, &self.kind.type_name, &["200", "201", "202"]));
         }
         if self.kind.has_verb("deletecollection") {
             let id = format!("delete{prefix}Collection{what}");
+            let (body, parameters) = match self.described.custom {
+                true => (None, parameter::LIST),
+                false => (Some(Body::DeleteOptions), parameter::DELETE_COLLECTION),
+            };
             operations.push(Operation {
-                body: Some(Body::DeleteOptions),
-                parameters: parameter::DELETE_COLLECTION.to_vec(),
+                body,
+                parameters: parameters.to_vec(),
                 responses: vec![("200", Content::Type(format!("{META}Status")))],
                 ..self.operation("delete", "deletecollection", id, "delete all selected objects of kind {}")
             });
@@ -189,11 +188,12 @@ impl<'a> Resource<'a> {
 
     fn object(&self) -> Vec<Operation<'a>> {
         let what = self.place() + &self.kind.gvk.kind;
-        let content = Content::Type(self.type_name());
-        let mut operations = self.instance(&what, &content, &self.kind.verbs, &self.kind.gvk, "one {}");
+        let content = Content::Type(self.kind.type_name.clone());
+        let verbs = &self.kind.verbs;
+        let mut operations = self.instance(&what, &content, verbs, &self.kind.gvk, "one {}");
         if self.kind.has_verb("delete") {
-            let answer = match self.kind.deletion.answers_object {
-                true => self.type_name(),
+            let answer = match self.kind.delete_answers_object {
+                true => self.kind.type_name.clone(),
                 false => format!("{META}Status"),
             };
             let answered = |code| (code, Content::Type(answer.clone()));
@@ -208,8 +208,8 @@ impl<'a> Resource<'a> {
         operations
     }
 
-    fn subresource(&self, subresource: &'a Subresource) -> Vec<Operation<'a>> {
-        let what = self.place() + &self.kind.gvk.kind + &capitalised(&subresource.name);
+    fn subresource(&self, subresource: &'a Subresource<'a>) -> Vec<Operation<'a>> {
+        let what = self.place() + &self.kind.gvk.kind + &capitalised(subresource.name);
         let about = format!("{} of one {{}}", subresource.name);
         if !subresource.parameters.is_empty() {
             let read = self.instance(&what, &Content::Text, &subresource.verbs, &subresource.kind, &about);
@@ -220,12 +220,16 @@ impl<'a> Resource<'a> {
         }
         let own = subresource.kind.group_version() == self.kind.gvk.group_version()
             && subresource.kind.kind == self.kind.gvk.kind;
-        let type_name =
-            if own { Some(self.type_name()) } else { super::types::of_kind(self.kind, &subresource.kind) };
+        let type_name = match own {
+            true => Some(self.kind.type_name.clone()),
+            false => super::types::of_kind(self.described.types, &subresource.kind),
+        };
         // A kind that is not described here: the subresource is served, its types are not published.
         let Some(type_name) = type_name else { return Vec::new() };
         let content = Content::Type(type_name.clone());
-        let mut operations = self.instance(&what, &content, &subresource.verbs, &subresource.kind, &about);
+        // Upstream says of all paths of a custom resource that they are of its kind.
+        let acts_on = if self.described.custom { &self.kind.gvk } else { &subresource.kind };
+        let mut operations = self.instance(&what, &content, &subresource.verbs, acts_on, &about);
         if subresource.has_verb("create") {
             let id = format!("create{}{what}", self.prefix);
             let create = self.operation("post", "post", id, &format!("create {about}"));
@@ -239,14 +243,14 @@ impl<'a> Resource<'a> {
     /// Requests that are handed on: any method of a proxy, get and post of a stream.
     fn connected(
         &self,
-        subresource: &'a Subresource,
+        subresource: &'a Subresource<'a>,
         path: &str,
         add: &mut impl FnMut(String, &[Parameter<'a>], Vec<Operation<'a>>),
     ) {
         const ALL: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
         let common: &[Parameter<'a>] = if self.kind.namespaced { &[NAME, NAMESPACE] } else { &[NAME] };
         let methods: &[&'static str] = if subresource.below { &ALL } else { &["get", "post"] };
-        let what = self.place() + &self.kind.gvk.kind + &capitalised(&subresource.name);
+        let what = self.place() + &self.kind.gvk.kind + &capitalised(subresource.name);
         let operations = |suffix: &str| -> Vec<Operation<'a>> {
             let one = |method: &&'static str| {
                 let id = format!("connect{}{}{what}{suffix}", self.prefix, capitalised(method));
@@ -274,11 +278,12 @@ impl<'a> Resource<'a> {
         &self,
         what: &str,
         content: &Content,
-        verbs: &[String],
+        verbs: &[&str],
         gvk: &GroupVersionKind,
         about: &str,
     ) -> Vec<Operation<'a>> {
-        let has = |verb: &str| verbs.iter().any(|v| v == verb);
+        let has = |verb: &str| verbs.contains(&verb);
+        let custom = self.described.custom;
         let operation = |method, action, verb: &str| Operation {
             action: Some((action, gvk.clone())),
             ..self.operation(
@@ -291,17 +296,20 @@ impl<'a> Resource<'a> {
         let mut operations = Vec::new();
         if has("get") {
             let responses = vec![("200", content.clone())];
-            operations.push(Operation { responses, ..operation("get", "get", "read") });
+            let parameters = if custom { parameter::GET.to_vec() } else { Vec::new() };
+            operations.push(Operation { responses, parameters, ..operation("get", "get", "read") });
         }
         let Content::Type(type_name) = content else { return operations };
         if has("update") {
             operations.push(written(operation("put", "put", "replace"), type_name, &["200", "201"]));
         }
         if has("patch") {
+            let codes: &[_] = if custom { &["200"] } else { &["200", "201"] };
             operations.push(Operation {
-                body: Some(Body::Patch(PATCHES)),
+                body: Some(Body::Patch),
+                takes: if custom { Takes::CustomPatches } else { Takes::Patches },
                 parameters: parameter::PATCH.to_vec(),
-                ..written(operation("patch", "patch", "patch"), type_name, &["200", "201"])
+                ..written(operation("patch", "patch", "patch"), type_name, codes)
             });
         }
         operations

@@ -15,7 +15,7 @@ use super::words::{TypeWords, Words};
 
 /// Which version is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(crate) enum Dialect {
     V2,
     V3,
 }
@@ -50,7 +50,7 @@ impl<'a> Pen<'a> {
 
 /// Group, version and kind as an extension.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct KindRef {
+pub(crate) struct KindRef {
     group: String,
     version: String,
     kind: String,

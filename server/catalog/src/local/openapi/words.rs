@@ -20,7 +20,7 @@ const PART: char = '\x1f';
 
 /// The words of all types.
 #[derive(Debug, Default)]
-pub(in crate::local) struct Words {
+pub(crate) struct Words {
     text: String,
     /// Where each type's record is, sorted by name.
     records: Vec<Range<usize>>,
@@ -28,7 +28,7 @@ pub(in crate::local) struct Words {
 
 /// The words of one type.
 #[derive(Debug, Default)]
-pub(super) struct TypeWords<'a> {
+pub(crate) struct TypeWords<'a> {
     /// Of the type itself; empty when there are none.
     pub about: Cow<'a, str>,
     fields: HashMap<&'a str, &'a str>,
@@ -76,7 +76,7 @@ impl Words {
     }
 
     /// The words of a type. Lists and events of watches are generic in the crate: they have words of our own.
-    pub(super) fn of(&self, type_name: &str) -> TypeWords<'_> {
+    pub(crate) fn of(&self, type_name: &str) -> TypeWords<'_> {
         if let Some(record) = self.record(type_name) {
             let mut parts = record.split(PART).skip(1);
             let about = Cow::Borrowed(parts.next().unwrap_or_default());

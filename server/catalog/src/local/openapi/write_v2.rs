@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::META;
 use super::operation::{Body, Content, Operation, PathItem};
 use super::parameter::Parameter;
-use super::schema::{Dialect, KindRef, Pen, Schema, definition};
-use super::types::Reached;
+use super::schema::{Dialect, KindRef, Pen, Schema};
 use super::words::Words;
 use super::write_v3::description;
+use super::{Definition, META};
 
 /// Upstream's names of the two shared bodies.
 const DELETE_OPTIONS: &str = "body-2Y1dVQaQ";
@@ -20,7 +19,7 @@ const PATCH: &str = "body-78PwaGsr";
 #[derive(Serialize)]
 struct Part<'a> {
     paths: IndexMap<&'a str, Item<'a>>,
-    definitions: BTreeMap<String, Schema>,
+    definitions: BTreeMap<String, Definition>,
     parameters: BTreeMap<&'a str, WrittenParameter<'a>>,
 }
 
@@ -35,7 +34,7 @@ struct Item<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenOperation<'a> {
-    consumes: &'a [&'static str],
+    consumes: &'static [&'static str],
     produces: &'a [&'static str],
     schemes: [&'static str; 1],
     tags: [&'a str; 1],
@@ -92,17 +91,15 @@ struct PlainParameter<'a> {
 }
 
 /// The part: paths, types, shared parameters.
-pub(super) fn part(
-    paths: &[PathItem<'_>],
-    types: &BTreeMap<String, Reached>,
-    words: Option<&Words>,
+pub(super) fn part<'a>(
+    paths: &'a [PathItem<'_>],
+    definitions: impl FnOnce(Pen<'a>) -> BTreeMap<String, Definition>,
+    words: Option<&'a Words>,
 ) -> Vec<u8> {
     let pen = Pen { dialect: Dialect::V2, words };
-    let definitions =
-        types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(pen, ty)?))).collect();
     let part = Part {
         paths: paths.iter().map(|item| (item.path.as_str(), written(pen, item))).collect(),
-        definitions,
+        definitions: definitions(pen),
         parameters: shared(pen, paths),
     };
     // Maps with string keys always encode.
@@ -119,7 +116,7 @@ fn shared<'a>(pen: Pen<'a>, paths: &'a [PathItem<'_>]) -> BTreeMap<&'a str, Writ
             Some(Body::DeleteOptions) => {
                 shared.insert(DELETE_OPTIONS, body(&format!("{META}DeleteOptions"), false));
             }
-            Some(Body::Patch(_)) => {
+            Some(Body::Patch) => {
                 shared.insert(PATCH, body(&format!("{META}Patch"), true));
             }
             _ => {}
@@ -161,20 +158,18 @@ fn body(type_name: &str, required: bool) -> WrittenParameter<'static> {
 
 fn operation<'a>(pen: Pen<'a>, operation: &'a Operation<'_>) -> WrittenOperation<'a> {
     let produces = operation.media.types();
-    let (consumes, first): (&[&str], _) = match &operation.body {
-        Some(Body::Object(name)) => (&["*/*"], Some(body(name, true))),
-        Some(Body::DeleteOptions) => (&["*/*"], Some(reference(DELETE_OPTIONS))),
-        Some(Body::Patch(media)) => (media, Some(reference(PATCH))),
-        None if operation.action.is_none() => (produces, None),
-        None => (&["*/*"], None),
-    };
+    let first = operation.body.as_ref().map(|taken| match taken {
+        Body::Object(name) => body(name, true),
+        Body::DeleteOptions => reference(DELETE_OPTIONS),
+        Body::Patch => reference(PATCH),
+    });
     let answer = |(code, content): &(&'static str, Content)| {
         let schema = Some(Schema::answered(Dialect::V2, content));
         (*code, Response { description: description(code), schema })
     };
     let unauthorized = Response { description: "Unauthorized", schema: None };
     WrittenOperation {
-        consumes,
+        consumes: operation.takes.types(operation.media),
         produces,
         schemes: ["https"],
         tags: [&operation.tag],

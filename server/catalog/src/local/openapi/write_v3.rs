@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::META;
 use super::operation::{Body, Content as Answered, Operation, PathItem};
 use super::parameter::Parameter;
-use super::schema::{Dialect, KindRef, Pen, Schema, definition};
-use super::types::Reached;
+use super::schema::{Dialect, KindRef, Pen, Schema};
 use super::words::Words;
+use super::{Definition, META};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -29,7 +28,8 @@ struct Info<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Components {
-    schemas: BTreeMap<String, Schema>,
+    schemas: BTreeMap<String, Definition>,
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
     security_schemes: IndexMap<&'static str, SecurityScheme>,
 }
 
@@ -108,15 +108,18 @@ struct Content {
     schema: Schema,
 }
 
+/// What upstream calls all documents of custom resources.
+const CUSTOM: Info<'static> = Info { title: "Kubernetes CRD Swagger", version: "v0.1.0" };
+
 /// The whole document.
-pub(super) fn document(
-    paths: &[PathItem<'_>],
-    types: &BTreeMap<String, Reached>,
-    words: Option<&Words>,
-    version: &str,
+pub(super) fn document<'a>(
+    custom: bool,
+    paths: &'a [PathItem<'_>],
+    definitions: impl FnOnce(Pen<'a>) -> BTreeMap<String, Definition>,
+    words: Option<&'a Words>,
+    version: &'a str,
 ) -> Vec<u8> {
     let pen = Pen { dialect: Dialect::V3, words };
-    let schemas = types.iter().filter_map(|(name, ty)| Some((name.clone(), definition(pen, ty)?))).collect();
     let bearer = SecurityScheme {
         kind: "apiKey",
         description: "Bearer Token authentication",
@@ -125,9 +128,13 @@ pub(super) fn document(
     };
     let document = Document {
         openapi: "3.0.0",
-        info: Info { title: "Kubernetes", version },
+        info: if custom { CUSTOM } else { Info { title: "Kubernetes", version } },
         paths: paths.iter().map(|item| (item.path.as_str(), written(pen, item))).collect(),
-        components: Components { schemas, security_schemes: IndexMap::from([("BearerToken", bearer)]) },
+        components: Components {
+            schemas: definitions(pen),
+            // Documents of custom resources do not say how callers prove who they are.
+            security_schemes: (!custom).then_some(("BearerToken", bearer)).into_iter().collect(),
+        },
     };
     // Maps with string keys always encode.
     serde_json::to_vec(&document).unwrap_or_default()
@@ -162,7 +169,7 @@ fn operation<'a>(pen: Pen<'a>, operation: &'a Operation<'_>) -> WrittenOperation
         description: pen.about(&operation.about),
         operation_id: &operation.id,
         parameters: operation.parameters.iter().map(|p| parameter(pen, p)).collect(),
-        request_body: operation.body.as_ref().map(request_body),
+        request_body: operation.body.as_ref().map(|body| request_body(body, operation)),
         responses: answers.chain([("401", unauthorized)]).collect(),
         action: operation.action.as_ref().map(|(action, _)| *action),
         kind: operation.action.as_ref().map(|(_, gvk)| KindRef::from(gvk)),
@@ -182,17 +189,13 @@ pub(super) fn description(code: &str) -> &'static str {
     }
 }
 
-fn request_body(body: &Body) -> RequestBody {
-    let one = |media, name: &str| (media, Content { schema: Schema::to(Dialect::V3, name) });
-    match body {
-        Body::Object(name) => RequestBody { content: IndexMap::from([one("*/*", name)]), required: true },
-        Body::DeleteOptions => {
-            let options = one("*/*", &format!("{META}DeleteOptions"));
-            RequestBody { content: IndexMap::from([options]), required: false }
-        }
-        Body::Patch(media) => {
-            let patch = format!("{META}Patch");
-            RequestBody { content: media.iter().map(|m| one(*m, &patch)).collect(), required: true }
-        }
-    }
+fn request_body(body: &Body, operation: &Operation<'_>) -> RequestBody {
+    let (name, required) = match body {
+        Body::Object(name) => (name.clone(), true),
+        Body::DeleteOptions => (format!("{META}DeleteOptions"), false),
+        Body::Patch => (format!("{META}Patch"), true),
+    };
+    let media = operation.takes.types(operation.media).iter();
+    let content = media.map(|media| (*media, Content { schema: Schema::to(Dialect::V3, &name) })).collect();
+    RequestBody { content, required }
 }

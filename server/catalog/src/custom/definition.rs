@@ -1,0 +1,160 @@
+//! A definition as documents tell of it.
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use portico_machinery::{GroupVersion, GroupVersionKind, digest};
+use portico_registry::{Facts, Stored, Version};
+
+use crate::local::{Kind, Subresource};
+
+/// Verbs in upstream's order.
+const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// What is left of them once the definition is on its way out: nothing new is made.
+const LAST_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
+/// Verbs of its subresources, then as well.
+const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// See the module.
+#[derive(Debug)]
+pub struct Definition {
+    facts: Arc<Facts>,
+    /// Its newest bytes; their spec is that of the facts.
+    stored: RwLock<Stored>,
+    /// Tells what discovery says of it from anything else that it could say.
+    mark: String,
+}
+
+impl Definition {
+    /// What was read off an object, and the object.
+    #[must_use]
+    pub fn new(facts: Arc<Facts>, stored: &Stored) -> Self {
+        let mark = mark(&facts);
+        Self { facts, stored: RwLock::new(undecoded(stored)), mark }
+    }
+
+    /// `<plural>.<group>`.
+    pub(crate) fn name(&self) -> &str {
+        self.facts.name()
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    pub(super) fn stored(&self) -> Stored {
+        self.stored.read().clone()
+    }
+
+    /// Whether documents tell of it.
+    pub(super) fn is_told(&self) -> bool {
+        self.facts.is_established()
+    }
+
+    /// The versions that documents tell of.
+    pub(super) fn versions(&self) -> impl Iterator<Item = &Version> {
+        self.facts.versions().iter().filter(|version| version.served)
+    }
+
+    /// The group versions of these.
+    pub(super) fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
+        self.versions().map(|version| GroupVersion::new(self.facts.group(), &version.name))
+    }
+
+    /// The name of what discovery says of it.
+    pub(super) fn discovery_mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// The name of what OpenAPI says of it: its spec decides.
+    pub(super) fn openapi_mark(&self) -> String {
+        format!("{}/{}", self.facts.uid(), self.facts.generation())
+    }
+
+    /// Whether documents say the same of the other one.
+    pub(super) fn is_told_like(&self, other: &Self) -> bool {
+        self.is_told() == other.is_told()
+            && self.mark == other.mark
+            && self.facts.uid() == other.facts.uid()
+            && self.facts.generation() == other.facts.generation()
+    }
+
+    /// Takes the bytes of a newer state that documents tell alike, so that the older ones can go.
+    pub(super) fn renew(&self, newer: &Self) {
+        *self.stored.write() = newer.stored();
+    }
+
+    /// What field selectors may name in a version, without the leading dot.
+    pub(super) fn selectable(&self, version: &str) -> Vec<&str> {
+        let version = self.versions().find(|v| v.name == version);
+        let fields = version.into_iter().flat_map(|version| &version.selectable_fields);
+        fields.map(|field| field.json_path.strip_prefix('.').unwrap_or(&field.json_path)).collect()
+    }
+
+    /// One of its versions as a kind.
+    pub(super) fn kind<'a>(&'a self, version: &'a Version) -> Kind<'a> {
+        let (group, names) = (self.facts.group(), self.facts.names());
+        let gvk = GroupVersion::new(group, &version.name).kind(&names.kind);
+        let verbs: &[&str] = if self.facts.is_terminating() { &LAST_VERBS } else { &VERBS };
+        let stored = self.facts.storage().filter(|storage| storage.served);
+        Kind {
+            list_kind: &names.list_kind,
+            resource: &names.plural,
+            singular: &names.singular,
+            short_names: &names.short_names,
+            categories: &names.categories,
+            namespaced: self.facts.is_namespaced(),
+            verbs: verbs.to_vec(),
+            subresources: subresources(version, &gvk),
+            stored_as: stored.map(|v| format!("{group}/{}/{}", v.name, names.kind)).unwrap_or_default(),
+            type_name: format!("{}.{}.{}", reversed(group), version.name, names.kind),
+            delete_answers_object: false,
+            gvk,
+        }
+    }
+}
+
+/// The same bytes: what somebody decoded of them is large, and not needed here.
+fn undecoded(stored: &Stored) -> Stored {
+    Stored::new(Arc::clone(stored.record()))
+}
+
+fn subresources(version: &Version, own: &GroupVersionKind) -> Vec<Subresource<'static>> {
+    let of = |name, kind| Subresource {
+        name,
+        kind,
+        verbs: SUBRESOURCE_VERBS.to_vec(),
+        connect: false,
+        below: false,
+        parameters: &[],
+    };
+    let status = version.subresources.status.as_ref().map(|_| of("status", own.clone()));
+    let scale = || GroupVersion::new("autoscaling", "v1").kind("Scale");
+    let scale = version.subresources.scale.as_ref().map(|_| of("scale", scale()));
+    status.into_iter().chain(scale).collect()
+}
+
+/// `stable.example.com` is `com.example.stable`.
+fn reversed(group: &str) -> String {
+    let parts: Vec<&str> = group.rsplit('.').collect();
+    parts.join(".")
+}
+
+fn mark(facts: &Facts) -> String {
+    let names = facts.names();
+    let mut told = vec![&*names.plural, &names.singular, &names.kind];
+    for words in [&names.short_names, &names.categories] {
+        told.push("");
+        told.extend(words.iter().map(String::as_str));
+    }
+    let flag = |on| if on { "1" } else { "0" };
+    told.extend(["", flag(facts.is_namespaced()), flag(facts.is_terminating())]);
+    for version in facts.versions() {
+        let subresources = &version.subresources;
+        told.push(&version.name);
+        told.extend([version.served, version.storage].map(flag));
+        told.extend([subresources.status.is_some(), subresources.scale.is_some()].map(flag));
+    }
+    let told: Vec<&[u8]> = told.into_iter().map(str::as_bytes).collect();
+    digest::made_of(&told)
+}

@@ -1,0 +1,78 @@
+//! All definitions that documents tell of, by the group versions that they serve.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use portico_machinery::GroupVersion;
+use portico_schema::TypeSet;
+
+use super::{Definition, Group};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Definitions {
+    by_name: HashMap<String, Arc<Definition>>,
+    /// By resource, as documents list them.
+    by_group_version: HashMap<GroupVersion, BTreeMap<String, Arc<Definition>>>,
+}
+
+impl Definitions {
+    /// Takes definitions by name: new, changed or (nothing) gone. Tells the group versions of which something else is
+    /// told now, or nothing any more.
+    pub fn change(
+        &mut self,
+        types: &Arc<TypeSet>,
+        changes: impl IntoIterator<Item = (String, Option<Definition>)>,
+    ) -> Vec<(GroupVersion, Option<Group>)> {
+        let mut touched = BTreeSet::new();
+        for (name, after) in changes {
+            self.set(name, after.filter(Definition::is_told), &mut touched);
+        }
+        let group = |gv: GroupVersion| {
+            let members = self.by_group_version.get(&gv);
+            let group =
+                members.map(|members| Group::new(gv.clone(), members.values().cloned().collect(), types));
+            (gv, group)
+        };
+        touched.into_iter().map(group).collect()
+    }
+
+    /// The names of all that are told of.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.by_name.keys()
+    }
+
+    fn set(&mut self, name: String, after: Option<Definition>, touched: &mut BTreeSet<GroupVersion>) {
+        if let (Some(before), Some(after)) = (self.by_name.get(&name), &after)
+            && before.is_told_like(after)
+        {
+            before.renew(after);
+            return;
+        }
+        let after = after.map(Arc::new);
+        let before = match &after {
+            Some(after) => self.by_name.insert(name, Arc::clone(after)),
+            None => self.by_name.remove(&name),
+        };
+        if let Some(before) = before {
+            self.leave(&before, touched);
+        }
+        for gv in after.iter().flat_map(|after| after.group_versions()) {
+            touched.insert(gv.clone());
+            let (resource, after) = (after.iter().map(|a| a.facts().names().plural.clone()), after.clone());
+            self.by_group_version.entry(gv).or_default().extend(resource.zip(after));
+        }
+    }
+
+    fn leave(&mut self, before: &Definition, touched: &mut BTreeSet<GroupVersion>) {
+        for gv in before.group_versions() {
+            if let Some(members) = self.by_group_version.get_mut(&gv) {
+                members.remove(&before.facts().names().plural);
+                if members.is_empty() {
+                    self.by_group_version.remove(&gv);
+                }
+            }
+            touched.insert(gv);
+        }
+    }
+}

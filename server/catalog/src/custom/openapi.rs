@@ -1,0 +1,88 @@
+//! OpenAPI of custom resources: the types that definitions bring along, as OpenAPI wants them (spec 7), beside the paths
+//! that all kinds have.
+//!
+//! A definition whose schema cannot be read has an object of any kind in its place: it breaks only itself.
+
+mod additions;
+mod dialects;
+mod phrases;
+mod props;
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Definition;
+use crate::local::openapi::{self, Dialect, Own, Words};
+use crate::local::{Described, Kind};
+use additions::Resource;
+use phrases::Phrases;
+use props::Props;
+
+/// The whole version 3 document of a group version; operations go without `words`, types never.
+pub(super) fn v3(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
+    openapi::v3(described, types(described, members, Dialect::V3), words, "")
+}
+
+/// Its part of version 2.
+pub(super) fn v2(described: &Described<'_>, members: &[Arc<Definition>], words: Option<&Words>) -> Vec<u8> {
+    openapi::v2(described, types(described, members, Dialect::V2), words)
+}
+
+/// The types of all members: each the kind and its list.
+fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialect) -> Own {
+    let (words, mut types) = (Words::open(), Own::new());
+    for kind in &described.kinds {
+        let Some(member) = members.iter().find(|m| m.facts().names().plural == kind.resource) else {
+            continue;
+        };
+        let (stored, phrases) = (member.stored(), Phrases::new(kind, &words));
+        let resource = Resource { kind, selectable: member.selectable(&kind.gvk.version), dialect };
+        let schema = member_schema(&stored, kind);
+        let preserves = member.facts().preserves_unknown_fields();
+        let one = resource.complete(schema, preserves, &phrases);
+        let list = resource.list(&phrases);
+        // Maps with string keys always encode.
+        types.extend(to_raw_value(&one).map(|schema| (kind.type_name.clone(), schema)));
+        types.extend(to_raw_value(&list).map(|schema| (kind.list_type(), schema)));
+    }
+    types
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(borrow)]
+    spec: RawSpec<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawSpec<'a> {
+    #[serde(borrow)]
+    versions: Vec<RawVersion<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawVersion<'a> {
+    name: String,
+    #[serde(borrow)]
+    schema: Option<RawValidation<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RawValidation<'a> {
+    #[serde(borrow, rename = "openAPIV3Schema")]
+    props: Option<&'a RawValue>,
+}
+
+/// The schema of a version, read off the definition's bytes; nothing when it has none that can be told.
+fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> Option<Props<'a>> {
+    let raw: Raw<'a> = serde_json::from_slice(stored.record().value.json()).ok()?;
+    let version = raw.spec.versions.into_iter().find(|version| version.name == kind.gvk.version)?;
+    let props = version.schema?.props?;
+    let read = serde_json::from_str(props.get());
+    let read = read.inspect_err(|error| {
+        tracing::warn!(kind = %kind.gvk.kind, group = %kind.gvk.group, %error, "a schema is left out of OpenAPI");
+    });
+    read.ok().filter(Props::is_structural)
+}

@@ -1,0 +1,56 @@
+//! What a structural schema looks like in either version of OpenAPI.
+//!
+//! Upstream rules: values that are integers or strings say so (`Unfold`); version 2 leaves out what it cannot say
+//! (`ToStructuralOpenAPIV2`), and defaults.
+
+use super::props::{Additional, Props};
+
+impl Props<'_> {
+    /// Says of every value that is an integer or a string what it may be, unless the schema does.
+    pub fn unfold(&mut self) {
+        if self.int_or_string
+            && !is_either(&self.any_of)
+            && !self.all_of.first().is_some_and(|f| is_either(&f.any_of))
+        {
+            let either = vec![Props::of("integer"), Props::of("string")];
+            if self.any_of.is_empty() {
+                self.any_of = either;
+            } else {
+                self.all_of.insert(0, Props { any_of: either, ..Props::default() });
+            }
+        }
+        self.below().for_each(Props::unfold);
+    }
+
+    /// Leaves out what version 2 cannot say, and what kubectl stumbles over there.
+    pub fn reduce(&mut self) {
+        self.default = None;
+        self.all_of.clear();
+        self.one_of.clear();
+        self.any_of.clear();
+        self.not = None;
+        if self.nullable || self.preserves_unknown() {
+            self.items = None;
+            self.properties.clear();
+        }
+        if std::mem::take(&mut self.nullable) {
+            self.kind = None;
+        }
+        let lacks_items = self.items.is_none() && self.kind == Some("array");
+        if lacks_items || (self.preserves_unknown() && self.kind == Some("object")) {
+            self.kind = None;
+        }
+        let Self { required, properties, .. } = self;
+        required.retain(|name| !properties.get(name).is_some_and(|property| property.nullable));
+        if matches!(&self.additional_properties, Some(Additional::Schema(schema)) if schema.nullable) {
+            self.required.clear();
+        }
+        self.below().for_each(Props::reduce);
+    }
+}
+
+/// Whether these are the alternatives integer and string, and nothing else.
+fn is_either(alternatives: &[Props<'_>]) -> bool {
+    let kinds = alternatives.iter().map(|alternative| alternative.kind);
+    kinds.eq([Some("integer"), Some("string")])
+}

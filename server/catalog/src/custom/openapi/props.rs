@@ -1,0 +1,179 @@
+//! A `JSONSchemaProps` as far as OpenAPI tells of it. Values stay the text that they are in the definition.
+//!
+//! Members that no structural schema has are refused when it is read.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::local::openapi::KindRef;
+
+/// See the module. Members are written in upstream's order; what is absent is not written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields, bound(deserialize = "'de: 'a"))]
+pub(super) struct Props<'a> {
+    /// Only of what is added here.
+    #[serde(rename = "$ref", skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub description: Option<&'a RawValue>,
+    #[serde(borrow, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_not")]
+    pub nullable: bool,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub format: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub default: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub maximum: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "is_not")]
+    pub exclusive_maximum: bool,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub minimum: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "is_not")]
+    pub exclusive_minimum: bool,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub min_items: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "is_not")]
+    pub unique_items: bool,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub multiple_of: Option<&'a RawValue>,
+    #[serde(borrow, rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    pub enumeration: Vec<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub max_properties: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub min_properties: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<Props<'a>>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub all_of: Vec<Props<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub one_of: Vec<Props<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub any_of: Vec<Props<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not: Option<Box<Props<'a>>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub properties: BTreeMap<String, Props<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_properties: Option<Additional<'a>>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub external_docs: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    pub example: Option<&'a RawValue>,
+    #[serde(rename = "x-kubernetes-embedded-resource", skip_serializing_if = "is_not")]
+    pub embedded: bool,
+    /// Only of roots.
+    #[serde(
+        rename = "x-kubernetes-group-version-kind",
+        skip_deserializing,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub kinds: Vec<KindRef>,
+    #[serde(rename = "x-kubernetes-int-or-string", skip_serializing_if = "is_not")]
+    pub int_or_string: bool,
+    #[serde(rename = "x-kubernetes-list-map-keys", skip_serializing_if = "Vec::is_empty")]
+    pub list_keys: Vec<String>,
+    #[serde(borrow, rename = "x-kubernetes-list-type", skip_serializing_if = "Option::is_none")]
+    pub list_type: Option<&'a RawValue>,
+    #[serde(borrow, rename = "x-kubernetes-map-type", skip_serializing_if = "Option::is_none")]
+    pub map_type: Option<&'a RawValue>,
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields", skip_serializing_if = "Option::is_none")]
+    pub preserve_unknown: Option<bool>,
+    /// Only of roots.
+    #[serde(
+        rename = "x-kubernetes-selectable-fields",
+        skip_deserializing,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub selectable: Vec<SelectableRef>,
+    #[serde(borrow, rename = "x-kubernetes-validations", skip_serializing_if = "Vec::is_empty")]
+    pub validations: Vec<&'a RawValue>,
+}
+
+/// What may stand under names that `properties` does not have.
+#[derive(Debug)]
+pub(super) enum Additional<'a> {
+    /// Anything, or nothing.
+    Any(bool),
+    /// Values of this schema.
+    Schema(Box<Props<'a>>),
+}
+
+/// A field that selectors may name.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SelectableRef {
+    pub field_path: String,
+}
+
+impl<'a> Props<'a> {
+    /// Nothing but a type.
+    pub fn of(kind: &'static str) -> Self {
+        Self { kind: Some(kind), ..Self::default() }
+    }
+
+    /// Whether what it does not name is kept.
+    pub fn preserves_unknown(&self) -> bool {
+        self.preserve_unknown == Some(true)
+    }
+
+    /// Whether upstream takes it for a structural schema, of those that can be read.
+    pub fn is_structural(&self) -> bool {
+        let mut additional = None;
+        if let Some(Additional::Schema(schema)) = &self.additional_properties {
+            additional = Some(&**schema);
+        }
+        let below = self.items.as_deref().into_iter().chain(additional).chain(self.properties.values());
+        self.preserve_unknown != Some(false) && below.into_iter().all(Self::is_structural)
+    }
+
+    /// The schemas of what stands in a value of it: items, properties, others.
+    pub fn below(&mut self) -> impl Iterator<Item = &mut Props<'a>> {
+        let additional = match &mut self.additional_properties {
+            Some(Additional::Schema(schema)) => Some(&mut **schema),
+            _ => None,
+        };
+        self.items.as_deref_mut().into_iter().chain(additional).chain(self.properties.values_mut())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Additional<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let read = match raw.get() {
+            "true" => return Ok(Self::Any(true)),
+            "false" => return Ok(Self::Any(false)),
+            schema => serde_json::from_str(schema),
+        };
+        read.map(Self::Schema).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Additional<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Any(any) => any.serialize(serializer),
+            Self::Schema(schema) => schema.serialize(serializer),
+        }
+    }
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
+}

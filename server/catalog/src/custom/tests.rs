@@ -1,0 +1,191 @@
+//! Documents of definitions against what a real server published of the same ones, and which change concerns what.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use portico_kinds::Kinds;
+use portico_machinery::Object;
+use portico_machinery::discovery::{ApiResourceList, VersionDiscovery};
+use portico_machinery::openapi::SpecV2;
+use portico_registry::{Facts, Stored};
+use portico_store::{Indexed, Key, Record, Resource, Value};
+
+use super::*;
+use crate::local::tests::{assert_entries, recorded, undescribed};
+
+/// What a real server was given: two definitions of one group, with all that schemas may say.
+fn given() -> Vec<Object> {
+    let all = format!("{{\"all\":{}}}", include_str!("testdata/definitions.json"));
+    let all = Object::from_json(all.as_bytes()).unwrap();
+    all.at(&["all"]).items().map(|one| Object::from_node(one.node().unwrap()).unwrap()).collect()
+}
+
+/// The same, as the controllers leave it.
+fn established(mut object: Object, revision: i64) -> Stored {
+    let names = object.get(&["spec", "names"]).unwrap();
+    object.put(&["status", "acceptedNames"], names);
+    let condition = BTreeMap::from([("type", "Established"), ("status", "True")]);
+    object.set(&["status", "conditions"], [condition]);
+    stored(&object, revision)
+}
+
+fn stored(object: &Object, revision: i64) -> Stored {
+    let resource = Resource::new("apiextensions.k8s.io", "customresourcedefinitions");
+    let key = Key::new(&resource, "", object.str_at("metadata.name"));
+    let value = Value::new(object.to_json(), Indexed::default());
+    Stored::new(Arc::new(Record { key, revision, value }))
+}
+
+fn definition(stored: &Stored) -> Definition {
+    Definition::new(Arc::new(Facts::read(stored.record().value.json()).unwrap()), stored)
+}
+
+/// Changes definitions, and what is told anew then.
+fn change(all: &mut Definitions, of: impl IntoIterator<Item = Stored>) -> BTreeMap<String, Option<Group>> {
+    let changes = of.into_iter().map(|stored| (stored.name().to_owned(), Some(definition(&stored))));
+    let kinds = Kinds::all().unwrap();
+    let changed = all.change(kinds.types(), changes.collect::<Vec<_>>());
+    changed.into_iter().map(|(gv, group)| (gv.version, group)).collect()
+}
+
+fn groups() -> BTreeMap<String, Group> {
+    let groups =
+        change(&mut Definitions::default(), given().into_iter().map(|object| established(object, 1)));
+    groups.into_iter().map(|(version, group)| (version, group.unwrap())).collect()
+}
+
+#[test]
+fn version_3_is_upstreams() {
+    let theirs = recorded(include_str!("testdata/v3.json"));
+    for (version, group) in groups() {
+        let ours = undescribed(&group.openapi_v3_with(None));
+        let of = |part: &str| theirs.object_at(&version).unwrap().get(&[part]).unwrap();
+        assert_eq!(ours.get(&["info"]), Some(of("info")));
+        let names: Vec<String> =
+            ours.at(&["components", "schemas"]).entries().map(|(n, _)| n.to_owned()).collect();
+        assert_eq!(serde_json::to_string(&names).unwrap(), serde_json::to_string(&of("types").0).unwrap());
+        let own = Object::from_node(of("own")).unwrap();
+        let mut schemas =
+            Object::from_json(&group.openapi_v3_with(None)).unwrap().object_at("components").unwrap();
+        schemas = schemas.object_at("schemas").unwrap();
+        for (name, _) in own.cursor().entries() {
+            assert_eq!(schemas.get(&[name]), own.get(&[name]), "{name}");
+        }
+        if version == "v1" {
+            assert_entries(&ours, &theirs.object_at("v1").unwrap(), &["paths"]);
+        }
+    }
+}
+
+#[test]
+fn the_part_of_version_2_is_upstreams() {
+    let theirs = recorded(include_str!("testdata/v2.json"));
+    let own = theirs.object_at("own").unwrap();
+    let mut seen = 0;
+    for (version, group) in groups() {
+        let json = group.openapi_v2_with(None);
+        let part = Object::from_json(&json).unwrap().object_at("definitions").unwrap();
+        for (name, _) in own.cursor().entries().filter(|(name, _)| name.contains(&format!(".{version}."))) {
+            assert_eq!(part.get(&[name]), own.get(&[name]), "{name}");
+            seen += 1;
+        }
+        if version == "v1" {
+            assert_entries(&undescribed(&json), &theirs, &["paths"]);
+        }
+        let part = SpecV2::parse(&json).unwrap();
+        let text = String::from_utf8(json).unwrap();
+        for (_, name) in portico_machinery::openapi::references(&text) {
+            assert!(part.definitions.contains_key(name) || part.parameters.contains_key(name), "{name}");
+        }
+    }
+    assert_eq!(seen, own.cursor().entries().count());
+}
+
+#[test]
+fn discovery_is_upstreams() {
+    let theirs = recorded(include_str!("testdata/discovery.json"));
+    for (version, group) in groups() {
+        let list: ApiResourceList = serde_json::from_slice(&group.resource_list()).unwrap();
+        assert_eq!(list, theirs.decode(&["lists", &version]).unwrap(), "{version}");
+        let aggregated: VersionDiscovery = serde_json::from_slice(&group.discovery()).unwrap();
+        assert_eq!(aggregated, theirs.decode(&["aggregated", &version]).unwrap(), "{version}");
+    }
+}
+
+#[test]
+fn nothing_is_told_of_a_definition_before_it_is_established_and_after_it_is_gone() {
+    let mut all = Definitions::default();
+    let lanterns = given().remove(0);
+    assert!(change(&mut all, [stored(&lanterns, 1)]).is_empty());
+    let told = change(&mut all, [established(lanterns.clone(), 2)]);
+    assert_eq!(told.keys().collect::<Vec<_>>(), ["v1", "v1alpha1", "v1beta1"]);
+    let gone =
+        all.change(Kinds::all().unwrap().types(), [(lanterns.str_at("metadata.name").to_owned(), None)]);
+    assert!(gone.len() == 3 && gone.iter().all(|(_, group)| group.is_none()));
+}
+
+#[test]
+fn a_definition_that_is_going_away_takes_nothing_new() {
+    let mut all = Definitions::default();
+    let mut lanterns = given().remove(0);
+    change(&mut all, [established(lanterns.clone(), 1)]);
+    lanterns.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
+    let told = change(&mut all, [established(lanterns, 2)]);
+    let list: ApiResourceList =
+        serde_json::from_slice(&told["v1"].as_ref().unwrap().resource_list()).unwrap();
+    let verbs: Vec<_> = list.resources.iter().map(|r| r.verbs.join(" ")).collect();
+    assert_eq!(verbs, ["delete deletecollection get list watch", "get patch update", "get patch update"]);
+}
+
+#[test]
+fn a_change_concerns_the_group_versions_of_its_definition_only() {
+    let mut all = Definitions::default();
+    let [lanterns, apples] = <[Object; 2]>::try_from(given()).unwrap();
+    change(&mut all, [established(lanterns.clone(), 1), established(apples.clone(), 2)]);
+    // Another condition, another label: nothing that documents tell of.
+    let mut labelled = apples.clone();
+    labelled.set(&["metadata", "labels", "a"], "b");
+    assert!(change(&mut all, [established(labelled, 3)]).is_empty());
+    let mut renamed = apples;
+    renamed.set(&["metadata", "generation"], 2);
+    renamed.set(&["spec", "names", "shortNames"], ["ap"]);
+    let told = change(&mut all, [established(renamed, 4)]);
+    assert_eq!(told.keys().collect::<Vec<_>>(), ["v1"]);
+    let list: ApiResourceList =
+        serde_json::from_slice(&told["v1"].as_ref().unwrap().resource_list()).unwrap();
+    let names: Vec<_> = list.resources.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["apples", "apples/status", "lanterns", "lanterns/status", "lanterns/scale"]);
+}
+
+#[test]
+fn documents_go_by_what_they_are_made_of() {
+    let names = |group: &Group| (group.discovery_name("d"), group.openapi_name("v3", "data"));
+    let (before, again) = (groups(), groups());
+    assert_eq!(names(&before["v1"]), names(&again["v1"]));
+    assert_ne!(names(&before["v1"]).0, names(&before["v1beta1"]).0);
+    assert_ne!(before["v1"].openapi_name("v3", "data"), before["v1"].openapi_name("v3", "other data"));
+    let mut all = Definitions::default();
+    let mut lanterns = given().remove(0);
+    let first = change(&mut all, [established(lanterns.clone(), 1)]);
+    // Another schema: OpenAPI changes, discovery does not.
+    lanterns.set(&["metadata", "generation"], 2);
+    let second = change(&mut all, [established(lanterns, 2)]);
+    let (first, second) = (first["v1"].as_ref().unwrap(), second["v1"].as_ref().unwrap());
+    assert_eq!(first.discovery_name("d"), second.discovery_name("d"));
+    assert_ne!(first.openapi_name("v3", ""), second.openapi_name("v3", ""));
+}
+
+#[test]
+fn a_schema_that_cannot_be_told_breaks_only_itself() {
+    let [mut lanterns, apples] = <[Object; 2]>::try_from(given()).unwrap();
+    lanterns.edit(&["spec"], |spec| {
+        spec.edit_each(&["versions"], |version| version.set(&["schema", "openAPIV3Schema", "$ref"], "#/x"));
+    });
+    let all = [established(lanterns, 1), established(apples, 1)];
+    let told = change(&mut Definitions::default(), all);
+    let document = Object::from_json(&told["v1"].as_ref().unwrap().openapi_v3()).unwrap();
+    let schemas = document.at(&["components", "schemas"]);
+    let keys: Vec<_> = schemas.key("net.example.disc.v1.Lantern").entries().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["type", "x-kubernetes-group-version-kind", "x-kubernetes-selectable-fields"]);
+    assert_eq!(schemas.key("net.example.disc.v1.Apple").field("properties").len(), 4);
+}

@@ -1,0 +1,83 @@
+//! Definitions of custom resources, told to the catalog as they change.
+//!
+//! What happened meanwhile is told together, so that a group version of which many definitions change is told anew once.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt;
+use portico_kinds::Kinds;
+use portico_kit::lifecycle::Signal;
+use portico_machinery::{GroupResource, GroupVersionResource, Status};
+use portico_registry::{Change, Registry, Stored};
+use portico_server_catalog::{Catalog, Definition};
+use tokio_util::sync::CancellationToken;
+
+const GROUP: &str = "apiextensions.k8s.io";
+const RESOURCE: &str = "customresourcedefinitions";
+/// How many changes are taken together.
+const BATCH: usize = 512;
+
+/// Definitions cannot be followed any more: the control service cannot do without.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FollowError {
+    /// They cannot be read.
+    #[error("definitions cannot be followed: {0}")]
+    Follow(#[from] Box<Status>),
+    /// The store closed.
+    #[error("the store closed")]
+    Closed,
+}
+
+/// Whether this server has definitions.
+pub(super) fn are_served(kinds: &Kinds) -> bool {
+    kinds.by_resource(&GroupVersionResource::new(GROUP, "v1", RESOURCE)).is_some()
+}
+
+/// Follows definitions until `stop`; gives `told` once the catalog knows those that were there.
+///
+/// # Errors
+/// [`FollowError`]
+pub(super) async fn follow(
+    registry: Registry,
+    catalog: Catalog,
+    told: Signal,
+    stop: CancellationToken,
+) -> Result<(), FollowError> {
+    let followed = registry.follow(&GroupResource::new(GROUP, RESOURCE)).await?;
+    catalog.all_definitions(followed.initial.iter().filter_map(|stored| definition(&registry, stored)));
+    told.signal();
+    let mut batches = followed.changes.ready_chunks(BATCH);
+    while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
+        tell(&registry, &catalog, batch.ok_or(FollowError::Closed)?);
+    }
+    Ok(())
+}
+
+/// Tells of each definition only its newest state.
+fn tell(registry: &Registry, catalog: &Catalog, batch: Vec<Change>) {
+    let mut newest: BTreeMap<String, Option<Stored>> = BTreeMap::new();
+    for change in batch {
+        match change {
+            Change::Put(stored) => newest.insert(stored.name().to_owned(), Some(stored)),
+            Change::Deleted(stored) => newest.insert(stored.name().to_owned(), None),
+            Change::Relisted(all, _) => {
+                newest.clear();
+                catalog.all_definitions(all.iter().filter_map(|stored| definition(registry, stored)));
+                continue;
+            }
+        };
+    }
+    let read = |(name, stored): (String, Option<Stored>)| {
+        let definition = stored.as_ref().and_then(|stored| definition(registry, stored));
+        (name, definition)
+    };
+    catalog.definitions(newest.into_iter().map(read));
+}
+
+/// What is told of it; nothing when it cannot be read.
+fn definition(registry: &Registry, stored: &Stored) -> Option<Definition> {
+    let facts = registry.facts(stored).inspect_err(|error| {
+        tracing::error!(name = stored.name(), %error, "a definition is left out of discovery");
+    });
+    Some(Definition::new(facts.ok()?, stored))
+}
