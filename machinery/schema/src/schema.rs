@@ -221,6 +221,12 @@ impl Schema {
         self.custom().is_some_and(|custom| custom.settle(object))
     }
 
+    /// As [`Self::settle`], but no defaults are set: what upstream does with an object that was converted to the version of
+    /// this schema.
+    pub fn coerce(&self, object: &mut Object) -> bool {
+        self.custom().is_some_and(|custom| custom.coerce(object))
+    }
+
     /// Whether [`Self::settle`] would leave these bytes of a stored object alone; cheaper than decoding them.
     #[must_use]
     pub fn is_settled(&self, json: &[u8]) -> bool {

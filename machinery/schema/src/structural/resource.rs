@@ -62,6 +62,11 @@ impl CustomResource {
 
     /// As [`Schema::settle`](crate::Schema::settle).
     pub(crate) fn settle(&self, object: &mut Object) -> bool {
+        self.coerce(object) | self.default(object)
+    }
+
+    /// As [`Schema::coerce`](crate::Schema::coerce).
+    pub(crate) fn coerce(&self, object: &mut Object) -> bool {
         let (map, root) = (object.map_mut(), self.schema.root());
         let mut any = prune::object(map, root, false).any;
         any |= nulls::object(map, root);
@@ -69,8 +74,7 @@ impl CustomResource {
         let mut embedded = Embedded::new(&self.object_meta, Misfits::Drop);
         // What does not fit goes: there is nothing to refuse.
         let walked = embedded.fields(map, root, &Path::root());
-        any |= embedded.any | walked.is_err();
-        any | default::object(map, root)
+        any | embedded.any | walked.is_err()
     }
 
     /// Metadata as its types read it, what does not fit left out; a generation of 0 is one that was never counted.
