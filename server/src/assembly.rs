@@ -206,7 +206,7 @@ impl Server {
         let told = controllers::Told {
             ca: pki.authority.cert_pem(),
             elsewhere: rooms.elsewhere(),
-            listener: believed.node_listener(),
+            listeners: believed.node_listener().into_iter().chain(rooms.instances()).collect(),
         };
         let advertised = controllers::start(&settings, &controlled, told, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);

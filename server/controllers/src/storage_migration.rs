@@ -208,7 +208,7 @@ fn told(kind: &str, reason: &str, message: &str) -> Condition {
 
 /// Whether the resource may still come: definition and migration are often applied together.
 fn is_young(migration: &Object, now: Timestamp) -> bool {
-    let created = migration.creation_timestamp().and_then(|text| time::parse(text));
+    let created = migration.creation_timestamp().and_then(time::parse);
     created.is_some_and(|created| now.duration_since(created).unsigned_abs() < PATIENCE)
 }
 

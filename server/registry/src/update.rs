@@ -176,7 +176,7 @@ impl Inner {
         warnings.extend(advice);
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
-        if same_content(&new, old) {
+        if same_content(&new, old) && !self.is_stored_otherwise(served, &current.key, &new).await? {
             return Ok(done(before.clone()));
         }
         let remove = is_finished(served, &new, old);

@@ -60,7 +60,7 @@ pub(super) struct Told<'a> {
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
     /// Who else hears of every change.
-    pub(super) listener: Option<Arc<dyn Listener>>,
+    pub(super) listeners: Vec<Arc<dyn Listener>>,
 }
 
 /// Starts them; they end with `tasks`.
@@ -90,7 +90,7 @@ pub(super) fn start(
     flows.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> =
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
-    listeners.extend(told.listener);
+    listeners.extend(told.listeners);
     listeners.extend(governed(settings, registry, told.ca, told.elsewhere, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {

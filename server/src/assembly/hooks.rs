@@ -11,6 +11,7 @@ use portico_controllers::availability::{Availability, ProbeSettings, RegistrySin
 use portico_controllers::flow_config;
 use portico_controllers::identity::{self, Identity, IdentityLease};
 use portico_controllers::informers::Informers;
+use portico_controllers::log::Listener;
 use portico_controllers::priority_classes;
 use portico_controllers::rbac;
 use portico_controllers::rbac::policy::{Changes, PolicyFeed};
@@ -255,6 +256,11 @@ impl Rooms {
     /// What other API servers hold in namespaces.
     pub(super) fn elsewhere(&self) -> Arc<Aggregated> {
         Arc::new(Aggregated { routes: self.routes.clone(), backends: self.served.backends() })
+    }
+
+    /// What hears in the log of instances of definitions.
+    pub(super) fn instances(&self) -> Option<Arc<dyn Listener>> {
+        self.definitions.listener()
     }
 
     /// Documents by hash.

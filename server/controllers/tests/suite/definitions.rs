@@ -9,11 +9,11 @@ use portico_registry::{Change, Context};
 
 use crate::harness::{House, object};
 
-fn definitions() -> GroupResource {
+pub fn definitions() -> GroupResource {
     GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
-fn definition(group: &str, plural: &str, kind: &str, short: &[&str]) -> Object {
+pub fn definition(group: &str, plural: &str, kind: &str, short: &[&str]) -> Object {
     let json = format!(
         r#"{{"group":"{group}","scope":"Namespaced","versions":[{{"name":"v1","served":true,"storage":true,
             "schema":{{"openAPIV3Schema":{{"type":"object"}}}}}}],"conversion":{{"strategy":"None"}},
@@ -33,12 +33,12 @@ fn condition<'a>(object: &'a Object, kind: &str) -> Option<Cursor<'a>> {
 }
 
 /// `True NoConflicts`
-fn told(object: &Object, kind: &str) -> String {
+pub fn told(object: &Object, kind: &str) -> String {
     condition(object, kind)
         .map_or(String::new(), |c| format!("{} {}", c.field("status").str(), c.field("reason").str()))
 }
 
-fn established(object: Option<Object>) -> Option<Object> {
+pub fn established(object: Option<Object>) -> Option<Object> {
     object.filter(|object| told(object, "Established") == "True InitialNamesAccepted")
 }
 

@@ -6,13 +6,19 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::BoxFuture;
 use portico_auth::authz::AlwaysAllow;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
 use portico_controllers::crd::CustomResources;
+use portico_controllers::garbage::GarbageCollector;
+use portico_controllers::garbage::decide::Owner;
+use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
 use portico_controllers::identity::{Identity, IdentityLease};
 use portico_controllers::informers::Informers;
 use portico_controllers::log::Listening;
+use portico_controllers::namespace::conditions::Remaining;
+use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
 use portico_controllers::storage_migration::StorageMigration;
 use portico_controllers::system_namespaces::SystemNamespaces;
 use portico_kinds::Kinds;
@@ -80,13 +86,24 @@ impl House {
             mode: Mode::OnStart,
         });
         let auto_register = AutoRegister::new(&informers, desired, &metrics);
+        let served = registry.serve_custom_resources().await.unwrap();
+        tasks.spawn_until_cancelled("served-definitions", served);
         let custom = CustomResources::new(auto_register.clone(), &QueueMetrics::new(&metrics));
         let registered = Some(custom.synced());
         tasks.spawn("autoregister", auto_register.clone().run(registry.clone(), registered, tasks.clone()));
         custom.run_workers(&registry, &tasks);
         let migration = StorageMigration::new(&QueueMetrics::new(&metrics));
         migration.run_workers(&registry, &tasks);
-        let listening = Listening::new(vec![Arc::new(custom.finalizer()), Arc::new(migration)]);
+        let namespaces_go = NamespaceDeletion::new(Arc::new(Nowhere), &QueueMetrics::new(&metrics));
+        namespaces_go.run_workers(&registry, &tasks);
+        let garbage = GarbageCollector::new(Arc::new(Nowhere), &QueueMetrics::new(&metrics));
+        garbage.run_workers(&registry, &tasks);
+        let listening = Listening::new(vec![
+            Arc::new(custom.finalizer()),
+            Arc::new(migration),
+            Arc::new(namespaces_go),
+            Arc::new(garbage),
+        ]);
         tasks.spawn("listening", listening.run(registry.clone(), tasks.clone()));
         tasks.spawn_critical("definitions", custom.run_informer(registry.clone(), tasks.clone()));
         tasks.spawn_critical("informers", informers.run(registry.clone(), tasks.clone()));
@@ -151,6 +168,33 @@ impl House {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap();
+    }
+}
+
+/// There are no other servers.
+struct Nowhere;
+
+impl Elsewhere for Nowhere {
+    fn empty<'a>(&'a self, _namespace: &'a str, _remaining: &'a mut Remaining) -> BoxFuture<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl OtherServers for Nowhere {
+    fn owner<'a>(&'a self, _owner: &'a ForeignOwner) -> BoxFuture<'a, Owner> {
+        Box::pin(async { Owner::Unknown })
+    }
+
+    fn dependents<'a>(&'a self, _fates: &'a Fates) -> BoxFuture<'a, Held> {
+        Box::pin(async { Held::default() })
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        _object: &'a ForeignObject,
+        _deed: &'a Deed,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod definitions;
 mod harness;
+mod instances;
 mod services;
 mod storage_migration;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::{Object, Status};
 use portico_schema::Schema;
-use portico_store::{Event, Record, Value};
+use portico_store::{Event, Key, Record, Value};
 
 use super::Custom;
 use super::facts::{Facts, Version};
@@ -121,6 +121,25 @@ impl Inner {
         custom.storage.settle(&mut stored);
         custom.storage.normalise(&mut stored);
         draft::encode(served, &mut stored)
+    }
+
+    /// Whether an object that an update leaves as it is has to be written all the same: it is stored in a version, or
+    /// along a schema, that is no longer the one that objects are stored in, and that shows.
+    pub(crate) async fn is_stored_otherwise(
+        &self,
+        served: &Served,
+        key: &Key,
+        object: &Object,
+    ) -> Result<bool> {
+        let Some(custom) = &served.custom else { return Ok(false) };
+        let snapshot = self.snapshot(served).await?;
+        let Some(record) = snapshot.get(key) else { return Ok(false) };
+        let head = format!("{{\"apiVersion\":\"{}\",", custom.stored_as);
+        if record.revision > custom.since && record.value.json().starts_with(head.as_bytes()) {
+            return Ok(false);
+        }
+        let value = self.outgoing(served, &mut object.clone()).await?;
+        Ok(value.json() != record.value.json())
     }
 
     /// Objects in another version, in their order.

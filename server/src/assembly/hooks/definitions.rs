@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use portico_controllers::auto_register::AutoRegister;
 use portico_controllers::crd::CustomResources;
-use portico_controllers::log::Listening;
+use portico_controllers::log::Listener;
 use portico_kinds::Kinds;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
@@ -35,6 +35,11 @@ impl Definitions {
         self.custom.as_ref().map(CustomResources::synced)
     }
 
+    /// What hears in the log of instances that are gone.
+    pub(super) fn listener(&self) -> Option<Arc<dyn Listener>> {
+        self.custom.as_ref().map(|custom| Arc::new(custom.finalizer()) as Arc<dyn Listener>)
+    }
+
     pub(super) fn add_hooks(&self, registry: &Registry, hooks: &Hooks) -> Result<(), StartError> {
         let (r, custom) = (registry.clone(), self.custom.clone());
         hooks.add_post_start("start-apiextensions-informers", move |cx: HookContext| async move {
@@ -47,8 +52,6 @@ impl Definitions {
         hooks.add_post_start("start-apiextensions-controllers", move |cx: HookContext| async move {
             if let Some(custom) = custom {
                 custom.run_workers(&r, &cx.tasks);
-                let listening = Listening::new(vec![Arc::new(custom.finalizer())]);
-                cx.tasks.spawn("definitions-log", listening.run(r, cx.tasks.clone()));
                 reached(&cx, &custom.synced()).await?;
             }
             Ok(())

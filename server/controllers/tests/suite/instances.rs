@@ -1,0 +1,190 @@
+//! Custom resources: gone with their definition, their namespace, their owner.
+
+use portico_controllers::crd::Definition;
+use portico_machinery::{GroupResource, Object};
+use portico_registry::{Change, Context, Part, UpdateOptions, condition};
+
+use futures::StreamExt;
+
+use crate::definitions::{definition, definitions, established, told};
+use crate::harness::{House, object};
+
+const NAME: &str = "bolts.g.example.com";
+
+fn bolts() -> GroupResource {
+    GroupResource::new("g.example.com", "bolts")
+}
+
+fn bolt(name: &str, namespace: &str) -> Object {
+    object("g.example.com/v1", "Bolt", name, namespace)
+}
+
+/// A house in which bolts are served.
+async fn open() -> House {
+    let house = House::open().await;
+    house.namespaces.created().signaled().await;
+    define(&house).await;
+    house
+}
+
+async fn define(house: &House) {
+    house.create(&definitions(), definition("g.example.com", "bolts", "Bolt", &[])).await;
+    house.until_so(&definitions(), NAME, established).await;
+}
+
+async fn gone(house: &House, resource: &GroupResource, name: &str) {
+    house.until_so(resource, name, |object| object.is_none().then_some(())).await;
+}
+
+async fn let_go(house: &House, name: &str) {
+    let mut object = house.get(&bolts(), "default", name).await;
+    object.remove(&["metadata", "finalizers"]);
+    let (context, options) = (Context::system("test"), UpdateOptions::default());
+    house.registry.update(&context, &bolts(), Part::Main, object, &options).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_definition_goes_after_its_instances_and_can_be_made_anew() {
+    let house = open().await;
+    for i in 0..3 {
+        house.create(&bolts(), bolt(&format!("b{i}"), ["default", "kube-system"][i % 2])).await;
+    }
+    let mut held = bolt("held", "default");
+    held.set(&["metadata", "finalizers"], ["example.com/mine"]);
+    house.create(&bolts(), held).await;
+    house.delete(&definitions(), "", NAME).await;
+
+    let in_progress = |object: Option<Object>| {
+        object.filter(|object| told(object, "Terminating") == "True InstanceDeletionInProgress")
+    };
+    house.until_so(&definitions(), NAME, in_progress).await;
+    let one_left = async {
+        while house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.len() > 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    one_left.await;
+    let_go(&house, "held").await;
+    // Well before it is looked at again without a reason.
+    let soon = std::time::Duration::from_secs(4);
+    tokio::time::timeout(soon, gone(&house, &definitions(), NAME)).await.unwrap();
+
+    define(&house).await;
+    assert!(house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty());
+    house.create(&bolts(), bolt("b0", "default")).await;
+}
+
+#[tokio::test]
+async fn what_was_never_established_goes_at_once_and_says_so() {
+    let house = open().await;
+    let mut followed = house.registry.follow(&definitions()).await.unwrap();
+    house.create(&definitions(), definition("g.example.com", "others", "Bolt", &[])).await;
+    let refused = |object: Option<Object>| {
+        object.filter(|object| told(object, "NamesAccepted") == "False ListKindConflict")
+    };
+    house.until_so(&definitions(), "others.g.example.com", refused).await;
+    house.delete(&definitions(), "", "others.g.example.com").await;
+    let last = loop {
+        if let Some(Change::Deleted(stored)) = followed.changes.next().await {
+            break stored;
+        }
+    };
+    assert_eq!(told(last.object(), "Terminating"), "False NeverEstablished");
+    assert!(Definition::read(last.object(), None).condition("NamesAccepted").is_some());
+}
+
+#[tokio::test]
+async fn instances_go_with_their_namespace_and_with_their_owner() {
+    let house = open().await;
+    let namespaces = GroupResource::new("", "namespaces");
+    house.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
+    house.create(&bolts(), bolt("b", "doomed")).await;
+    house.delete(&namespaces, "", "doomed").await;
+    gone(&house, &namespaces, "doomed").await;
+    assert!(house.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
+
+    house.create(&bolts(), bolt("owner", "default")).await;
+    let owner = house.get(&bolts(), "default", "owner").await;
+    let mut owned = bolt("owned", "default");
+    let reference = portico_machinery::object::OwnerReference {
+        api_version: "g.example.com/v1".into(),
+        kind: "Bolt".into(),
+        name: "owner".into(),
+        uid: owner.uid().into(),
+        ..Default::default()
+    };
+    owned.set(&["metadata", "ownerReferences"], [reference]);
+    house.create(&bolts(), owned).await;
+    house.delete(&bolts(), "default", "owner").await;
+    let collected = async {
+        while !house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), collected).await.unwrap();
+}
+
+#[tokio::test]
+async fn objects_are_stored_in_the_new_version_after_a_migration_and_the_old_one_is_forgotten() {
+    let house = open().await;
+    house.create(&bolts(), bolt("b", "default")).await;
+    let mut object = house.get(&definitions(), "", NAME).await;
+    let json = br#"{"versions":[{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}},
+        {"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}"#;
+    object.copy_from(&versions(json), &["spec", "versions"]);
+    let (context, options) = (Context::system("test"), UpdateOptions::default());
+    house.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+    let both = ["v1", "v2"];
+    let mut status = house.get(&definitions(), "", NAME).await;
+    status.set(&["status", "storedVersions"], both);
+    house.registry.update_status(&context, &definitions(), status).await.unwrap();
+
+    let migrations = GroupResource::new("storagemigration.k8s.io", "storageversionmigrations");
+    let kind = ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration");
+    let mut migration = crate::harness::object(kind.0, kind.1, "m", "");
+    migration.set(&["spec", "resource", "group"], "g.example.com");
+    migration.set(&["spec", "resource", "resource"], "bolts");
+    house.create(&migrations, migration).await;
+    let ended = |object: Option<Object>| {
+        let running = condition::get(&object?, "Running")?;
+        (running.status == "False").then_some(())
+    };
+    house.until_so(&migrations, "m", ended).await;
+    let migrated = house.get(&migrations, "", "m").await;
+    assert!(condition::is_true(&migrated, "Succeeded"), "{migrated:?}");
+    let definition = house.get(&definitions(), "", NAME).await;
+    assert_eq!(told(&definition, "StorageMigrating"), "False MigrationSucceeded");
+    assert_eq!(definition.at(&["status", "storedVersions"]).len(), 1);
+    let at = portico_registry::ObjectRef { resource: bolts(), namespace: "default".into(), name: "b".into() };
+    let stored = house.registry.peek(&at).await.unwrap().unwrap();
+    assert_eq!(stored.object().api_version(), "g.example.com/v2");
+}
+
+fn versions(json: &[u8]) -> Object {
+    let mut object = Object::default();
+    object.put(&["spec"], Object::from_json(json).unwrap().into_node());
+    object
+}
+
+#[tokio::test]
+async fn an_update_that_changes_nothing_writes_only_what_is_stored_otherwise() {
+    let house = open().await;
+    house.create(&bolts(), bolt("b", "default")).await;
+    let with = |schema: &str| {
+        versions(format!(r#"{{"versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}}}}]}}"#).as_bytes())
+    };
+    let (context, options) = (Context::system("test"), UpdateOptions::default());
+    let schemas = [
+        (r#"{"type":"object","description":"the same"}"#, true),
+        (r#"{"type":"object","properties":{"size":{"type":"integer","default":3}}}"#, false),
+    ];
+    for (schema, is_left) in schemas {
+        let mut definition = house.get(&definitions(), "", NAME).await;
+        definition.copy_from(&with(schema), &["spec", "versions"]);
+        house.registry.update(&context, &definitions(), Part::Main, definition, &options).await.unwrap();
+        let read = house.get(&bolts(), "default", "b").await;
+        let before = read.resource_version().to_owned();
+        let written = house.registry.update(&context, &bolts(), Part::Main, read, &options).await.unwrap();
+        assert_eq!(written.stored.revision().to_string() == before, is_left, "{schema}");
+    }
+}
