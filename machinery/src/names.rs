@@ -8,6 +8,8 @@ const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 /// What upstream prints for a bad DNS-1123 label.
 pub const DNS1123_LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+/// What upstream prints for a DNS-1123 subdomain where a label is wanted.
+pub const NO_DOTS_MESSAGE: &str = "must not contain dots";
 /// What upstream prints for a bad DNS-1123 subdomain.
 pub const DNS1123_SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 /// What upstream prints for a bad DNS-1035 label.
@@ -42,7 +44,8 @@ fn too_long(limit: usize) -> String {
 /// Messages about a DNS-1123 label (namespaces, port names); empty when it is one.
 #[must_use]
 pub fn dns1123_label(text: &str) -> Vec<String> {
-    complaints(text, LABEL_MAX, dns_label(text), DNS1123_LABEL_MESSAGE)
+    let dots = text.contains('.') && text.split('.').all(dns_label);
+    complaints(text, LABEL_MAX, dns_label(text), if dots { NO_DOTS_MESSAGE } else { DNS1123_LABEL_MESSAGE })
 }
 
 /// Messages about a DNS-1123 subdomain (most object names, groups); empty when it is one.

@@ -9,7 +9,7 @@ mod fold;
 
 use smallvec::SmallVec;
 
-use crate::plan::Node;
+use crate::plan::{Node, is_attribute};
 use crate::size::{LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRING_TRAVERSAL, scale};
 use crate::value::{Key, MapBuilder, equal};
 use crate::{EvalError, Value};
@@ -62,6 +62,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Node::Select(select) => self.select(select),
             Node::Index(index) => self.index(index),
             Node::Logic(and, pair) => self.logic(*and, pair),
+            Node::Otherwise(value, pair) => self.otherwise(*value, pair),
             Node::Conditional(parts) => self.conditional(parts),
             Node::NotStrictlyFalse(inner) => self.not_strictly_false(inner),
             Node::Equality(equal, pair) => self.equality(*equal, pair),
@@ -109,9 +110,23 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         error.map_or(Ok(Value::Bool(and)), Err)
     }
 
+    /// Costs nothing by itself. What is no optional stays what it is.
+    fn otherwise(&mut self, value: bool, [optional, other]: &[Node; 2]) -> Evaluated<'v> {
+        match self.run(optional)? {
+            Value::Optional(None) => self.run(other),
+            Value::Optional(Some(held)) if value => Ok((*held).clone()),
+            held => Ok(held),
+        }
+    }
+
     fn conditional(&mut self, [condition, then, other]: &[Node; 3]) -> Evaluated<'v> {
         let branch = if self.run(condition)?.as_bool()? { then } else { other };
-        self.run(branch)
+        let value = self.run(branch);
+        // Naming the variable that a branch begins with is free.
+        if is_attribute(branch) && !matches!(branch, Node::Conditional(_)) {
+            self.cost = self.cost.saturating_sub(SELECT_AND_IDENT);
+        }
+        value
     }
 
     fn not_strictly_false(&mut self, inner: &Node) -> Evaluated<'v> {

@@ -2,9 +2,28 @@
 //!
 //! Each file below is one library; this table is the only place that lists them.
 
+pub mod cidr;
+mod comprehensions;
+mod costs;
+pub mod format;
+pub mod ip;
+mod lists;
+mod lists_ext;
+mod net;
+mod optional;
+pub mod quantity;
+mod quote;
+mod regex;
+pub mod semver;
+mod sets;
 mod standard;
+pub(crate) mod strings;
+pub mod url;
 
 use crate::{Function, Type};
+
+#[cfg(test)]
+mod tests;
 
 pub use standard::{library as standard, print_double};
 
@@ -34,5 +53,63 @@ impl Library {
 /// All libraries besides the language's own functions.
 #[must_use]
 pub fn libraries() -> Vec<Library> {
-    Vec::new()
+    vec![
+        url::library(),
+        regex::library(),
+        lists::library(),
+        strings::first(),
+        optional::library(),
+        quantity::library(),
+        strings::second(),
+        sets::library(),
+        ip::library(),
+        cidr::library(),
+        format::library(),
+        comprehensions::library(),
+        semver::library(),
+        lists_ext::library(),
+    ]
+}
+
+#[cfg(test)]
+mod table {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::environment::{NEW_EXPRESSIONS, STORED_EXPRESSIONS};
+    use crate::{Call, Value};
+
+    #[test]
+    fn each_overload_is_declared_once() {
+        let mut seen = HashSet::new();
+        let overloads = libraries().into_iter().flat_map(|library| library.functions);
+        for overload in overloads.flat_map(|function| function.overloads) {
+            assert!(seen.insert(overload.id), "{}", overload.id);
+            assert!(!overload.receiver || !overload.parameters.is_empty(), "{}", overload.id);
+        }
+    }
+
+    #[test]
+    fn everything_is_known_to_new_and_to_stored_texts() {
+        assert!(
+            libraries()
+                .iter()
+                .all(|library| library.offered(NEW_EXPRESSIONS) && library.offered(STORED_EXPRESSIONS))
+        );
+    }
+
+    #[test]
+    fn formats_are_returned_by_the_functions_of_their_names() {
+        let call = |name: &str, arguments: &[Value<'static>]| {
+            let functions = libraries().into_iter().flat_map(|library| library.functions);
+            let function = functions.into_iter().find(|function| function.name == name).unwrap();
+            (function.overloads[0].run)(&Call { arguments, budget: 0 }).unwrap()
+        };
+        for name in ["dns1123Label", "qualifiedName", "labelValue", "uri", "uuid", "byte", "date", "datetime"]
+        {
+            let named = call("format.named", &[Value::text(name)]);
+            let returned = Value::some(call(&format!("format.{name}"), &[]));
+            assert!(crate::value::equal(&named, &returned).unwrap(), "{name}");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 mod build;
 mod fold;
 
+pub(crate) use build::is_attribute;
+
 use std::sync::Arc;
 
 use indexmap::IndexSet;
@@ -27,6 +29,8 @@ pub(crate) enum Node {
     Index(Box<Index>),
     /// `&&` (true) or `||` (false): absorbs errors of one side.
     Logic(bool, Box<[Node; 2]>),
+    /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
+    Otherwise(bool, Box<[Node; 2]>),
     /// `a ? b : c`.
     Conditional(Box<[Node; 3]>),
     /// Whether a quantifier goes on: all but false.

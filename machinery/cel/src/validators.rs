@@ -2,6 +2,7 @@
 
 use crate::ast::{Expr, ExprKind};
 use crate::check::Checked;
+use crate::library::strings::literal_formats;
 use crate::source::Issue;
 use crate::value::{Duration, Timestamp};
 use crate::{Type, Value, re2, walk};
@@ -22,6 +23,7 @@ pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
         }
     });
     one_type(checked, &checked.expr, &mut issues);
+    issues.extend(literal_formats(checked));
     issues
 }
 

@@ -4,6 +4,7 @@
 //! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
 //! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
 
+mod breaking;
 mod compile;
 mod correlate;
 mod decode;
@@ -24,6 +25,7 @@ mod resource;
 mod settled;
 mod validate;
 
+pub use breaking::{Breaking, MOST_BREAKING};
 pub use compile::CompileError;
 pub use correlate::Pair;
 pub(crate) use decode::Nulls;

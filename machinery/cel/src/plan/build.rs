@@ -6,7 +6,7 @@ use super::{Ask, CallNode, Index, Node, Select};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::environment::Variable;
-use crate::value::Key;
+use crate::value::{Key, MapBuilder};
 use crate::{Call, Overload, Type, Value, re2};
 
 /// Conversions that are computed when their argument is constant.
@@ -110,6 +110,9 @@ impl Planner<'_> {
                     cost,
                 }))
             }),
+            "or" | "orValue" => {
+                nodes.try_into().map(|pair| Node::Otherwise(function == "orValue", Box::new(pair)))
+            }
             operator::ADD => self.append(nodes),
             "cel.@mapInsert" => self.insert(nodes),
             _ => Err(nodes),
@@ -203,11 +206,20 @@ impl Planner<'_> {
         for entry in entries {
             nodes.push((self.node(&entry.key)?, self.node(&entry.value)?, entry.optional));
         }
-        if nodes.is_empty() {
-            return Ok(Node::Constant(Value::Map(crate::value::MapBuilder::new().into())));
-        }
-        Ok(Node::Map(nodes.into()))
+        Ok(constant_map(&nodes).map_or_else(|| Node::Map(nodes.into()), Node::Constant))
     }
+}
+
+/// A map whose keys and values are all constants; one with a key twice is left to fail when it runs.
+fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
+    let mut map = MapBuilder::with_capacity(entries.len());
+    for entry in entries {
+        let (Node::Constant(key), Node::Constant(value), false) = entry else { return None };
+        if map.insert(Key::from_value(key)?, value.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(Value::Map(map.into()))
 }
 
 /// Whether a type is found out only when it runs.
@@ -216,7 +228,7 @@ fn is_unknown(ty: &Type) -> bool {
 }
 
 /// Variables, selections and indices: naming one costs a unit, and what qualifies it another.
-fn is_attribute(node: &Node) -> bool {
+pub(crate) fn is_attribute(node: &Node) -> bool {
     matches!(
         node,
         Node::Variable(_) | Node::Local(_) | Node::Select(_) | Node::Index(_) | Node::Conditional(_)

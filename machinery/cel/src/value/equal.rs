@@ -29,7 +29,9 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
         (Value::Timestamp(one), Value::Timestamp(two)) => one == two,
         (Value::Duration(one), Value::Duration(two)) => one == two,
         (Value::Type(one), Value::Type(two)) => one.name() == two.name(),
-        (Value::Opaque(one), Value::Opaque(two)) => one.equals(&**two),
+        (Value::Opaque(one), Value::Opaque(two)) if one.type_of() == two.type_of() => one.equals(&**two),
+        // Libraries' values are asked first, and know only their like.
+        (Value::Opaque(_), two) if !matches!(two, Value::Null) => return Err(EvalError::no_such_overload()),
         (Value::Optional(one), Value::Optional(two)) => match (one, two) {
             (None, None) => true,
             (Some(one), Some(two)) => equal_at(one, two, depth)?,

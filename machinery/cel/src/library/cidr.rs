@@ -1,0 +1,201 @@
+//! Networks: `cidr`, `isCIDR`, `containsIP`, `containsCIDR`, `ip`, `masked`, `prefixLength`.
+
+use std::any::Any;
+
+use super::ip::{self, Ip, is_mapped};
+use super::net::Network;
+use super::quote::quote;
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
+use crate::value::Opaque;
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+/// What expressions call the type.
+pub const TYPE: &str = "net.CIDR";
+/// Bytes of an address: four, or sixteen.
+const ADDRESS: SizeEstimate = SizeEstimate::new(4, 16);
+
+impl Opaque for Network {
+    fn type_of(&self) -> Type {
+        Type::opaque(TYPE)
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> bool {
+        other.as_any().downcast_ref() == Some(self)
+    }
+
+    /// Bytes of the prefix.
+    fn size(&self) -> Option<u64> {
+        Some(u64::from(self.bits).div_ceil(8))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(super) fn library() -> Library {
+    Library {
+        name: "kubernetes.net.cidr",
+        since: 30,
+        until: None,
+        functions: [readers(), contents()].concat(),
+        types: vec![(TYPE, Type::opaque(TYPE)), (ip::TYPE, Type::opaque(ip::TYPE))],
+    }
+}
+
+fn readers() -> Vec<Function> {
+    let of_type = || Type::opaque(TYPE);
+    let one = |name, overload| Function::new(name, vec![overload]);
+    let parsed = |id, result, run| {
+        Overload::global(id, vec![Type::String], result, run)
+            .costs_by_name(costs::parse_estimate, costs::read)
+    };
+    let unit = |id, result, run| {
+        Overload::member(id, vec![of_type()], result, run).costs_by_name(costs::unit_estimate, costs::unit)
+    };
+    vec![
+        one("cidr", parsed("string_to_cidr", of_type(), parse)),
+        one("isCIDR", parsed("is_cidr", Type::Bool, is_cidr)),
+        one("string", Overload::global("cidr_to_string", vec![of_type()], Type::String, string)),
+        one("ip", unit("cidr_ip", Type::opaque(ip::TYPE), address)),
+        one("prefixLength", unit("cidr_prefix_length", Type::Int, prefix_length)),
+        one("masked", unit("cidr_masked", of_type(), masked)),
+    ]
+}
+
+fn contents() -> Vec<Function> {
+    let with = |id, other, run| Overload::member(id, vec![Type::opaque(TYPE), other], Type::Bool, run);
+    vec![
+        Function::new(
+            "containsIP",
+            vec![
+                with("cidr_contains_ip_string", Type::String, contains_ip)
+                    .costs_by_name(ip_text_estimate, ip_text_cost),
+                with("cidr_contains_ip_ip", Type::opaque(ip::TYPE), contains_ip)
+                    .costs_by_name(ip_estimate, ip_cost),
+            ],
+        ),
+        Function::new(
+            "containsCIDR",
+            vec![
+                with("cidr_contains_cidr_string", Type::String, contains_cidr)
+                    .costs_by_name(cidr_text_estimate, cidr_text_cost),
+                with("cidr_contains_cidr", Type::opaque(TYPE), contains_cidr)
+                    .costs_by_name(cidr_estimate, cidr_cost),
+            ],
+        ),
+    ]
+}
+
+fn read(text: &str) -> Result<Network, EvalError> {
+    let told = |error: String| {
+        // Upstream says it twice.
+        let said = "network address parse error during conversion from string";
+        EvalError::new(format!("{said}: {error}"))
+    };
+    let network: Network = text.parse().map_err(|error: String| {
+        told(format!("network address parse error during conversion from string: {error}"))
+    })?;
+    if is_mapped(network.ip) {
+        return Err(told(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text))));
+    }
+    Ok(network)
+}
+
+fn receiver(call: &Call<'_, '_>) -> Result<Network, EvalError> {
+    call.argument(0)?.as_opaque().copied()
+}
+
+fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    read(call.str(0)?).map(Value::opaque)
+}
+
+fn is_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::Bool(read(call.str(0)?).is_ok()))
+}
+
+fn string<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(receiver(call)?.to_string()))
+}
+
+fn address<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::opaque(Ip(receiver(call)?.ip)))
+}
+
+fn prefix_length<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::Int(i64::from(receiver(call)?.bits)))
+}
+
+fn masked<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::opaque(receiver(call)?.masked()))
+}
+
+/// A text that is no address finds no overload: upstream looks for one that takes its own error.
+fn contains_ip<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let network = receiver(call)?;
+    let ip = match call.argument(1)? {
+        Value::String(text) => ip::read(text).map_err(|_| EvalError::no_such_overload())?,
+        other => *other.as_opaque::<Ip>()?,
+    };
+    Ok(Value::Bool(network.contains(ip.0)))
+}
+
+fn contains_cidr<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let network = receiver(call)?;
+    let other = match call.argument(1)? {
+        Value::String(text) => read(text)?,
+        other => *other.as_opaque()?,
+    };
+    Ok(Value::Bool(network.contains_network(other)))
+}
+
+/// Comparing two addresses.
+fn compared() -> CostEstimate {
+    ADDRESS.plus(ADDRESS).times_factor(STRING_TRAVERSAL)
+}
+
+/// Comparing two networks: one is masked, and their bits are compared.
+fn compared_networks() -> CostEstimate {
+    compared().plus(ADDRESS.times_factor(STRING_TRAVERSAL)).plus(CostEstimate::ONE)
+}
+
+fn with_text(call: &dyn CallSizes, cost: CostEstimate) -> Option<CallEstimate> {
+    let text = (call.arguments() >= 1).then(|| call.argument(0))?;
+    Some(CallEstimate::cost(cost.plus(text.times_factor(STRING_TRAVERSAL))))
+}
+
+fn ip_text_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    with_text(call, compared())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+fn ip_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
+    Some(CallEstimate::cost(compared()))
+}
+
+fn cidr_text_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    with_text(call, compared_networks())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+fn cidr_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
+    Some(CallEstimate::cost(compared_networks()))
+}
+
+fn ip_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    scale(2 * costs::size(arguments, 0), STRING_TRAVERSAL)
+}
+
+fn ip_text_cost(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    ip_cost(arguments, result) + scale(costs::size(arguments, 1), STRING_TRAVERSAL)
+}
+
+fn cidr_cost(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    ip_cost(arguments, result) + scale(costs::size(arguments, 0), STRING_TRAVERSAL) + 1
+}
+
+fn cidr_text_cost(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    cidr_cost(arguments, result) + scale(costs::size(arguments, 1), STRING_TRAVERSAL)
+}

@@ -1,0 +1,70 @@
+//! What the two-variable macros `transformMap` and `transformMapEntry` are made of: maps that grow by one entry.
+
+use std::sync::Arc;
+
+use super::Library;
+use crate::value::{Key, Map, MapBuilder};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+pub(super) fn library() -> Library {
+    let (key, value) = (|| Type::param("K"), || Type::param("V"));
+    let map = || Type::map(key(), value());
+    Library {
+        name: "cel.lib.ext.comprev2",
+        since: 32,
+        until: None,
+        functions: vec![Function::new(
+            "cel.@mapInsert",
+            vec![
+                Overload::global("@mapInsert_map_key_value", vec![map(), key(), value()], map(), insert),
+                Overload::global("@mapInsert_map_map", vec![map(), map()], map(), insert_all),
+            ],
+        )],
+        types: Vec::new(),
+    }
+}
+
+fn insert<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let mut entries = copied(call.argument(0)?.as_map()?)?;
+    add(&mut entries, call.argument(1)?, call.argument(2)?.clone())?;
+    Ok(Value::Map(Map::from(entries)))
+}
+
+fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let mut entries = copied(call.argument(0)?.as_map()?)?;
+    for (key, value) in call.argument(1)?.as_map()?.entries()? {
+        add(&mut entries, &key, value)?;
+    }
+    Ok(Value::Map(Map::from(entries)))
+}
+
+fn copied<'v>(map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
+    match map {
+        Map::Computed(entries) => Ok(Arc::unwrap_or_clone(Arc::clone(entries))),
+        Map::Json { .. } => {
+            let entries = map.entries()?.into_iter();
+            Ok(entries.filter_map(|(key, value)| Some((Key::from_value(&key)?, value))).collect())
+        }
+    }
+}
+
+fn add<'v>(entries: &mut MapBuilder<'v>, key: &Value<'v>, value: Value<'v>) -> Result<(), EvalError> {
+    let Some(entry) = Key::from_value(key) else {
+        return Err(EvalError::new(format!("unsupported key type: {}", key.type_of().name())));
+    };
+    if entries.contains_key(&entry) {
+        return Err(EvalError::new(format!("insert failed: key {} already exists", shown(key))));
+    }
+    entries.insert(entry, value);
+    Ok(())
+}
+
+fn shown(key: &Value<'_>) -> String {
+    match key {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::String(value) => value.to_string(),
+        _ => String::new(),
+    }
+}

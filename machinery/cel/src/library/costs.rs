@@ -1,0 +1,108 @@
+//! What library functions cost: kube-apiserver's estimates and counters, shared by the libraries beside.
+//!
+//! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
+
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::{CostEstimate, REGEX_LENGTH, STRING_TRAVERSAL, SizeEstimate, scale};
+use crate::{Type, Value};
+
+/// The size of an argument (the receiver first) as it runs.
+pub(super) fn size(arguments: &[Value<'_>], index: usize) -> u64 {
+    arguments.get(index).map_or(1, Value::cost_size)
+}
+
+/// One unit: accessors, comparisons.
+#[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
+pub(super) fn unit_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
+    Some(CallEstimate::cost(CostEstimate::ONE))
+}
+
+/// One unit.
+pub(super) fn unit(_: &[Value<'_>], _: &Value<'_>) -> u64 {
+    1
+}
+
+/// The text that is the first argument is read once.
+pub(super) fn parse_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    argument_read(call, STRING_TRAVERSAL)
+}
+
+/// The text that is the first argument is read twice.
+pub(super) fn parse_twice_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    argument_read(call, 2.0 * STRING_TRAVERSAL)
+}
+
+fn argument_read(call: &dyn CallSizes, factor: f64) -> Option<CallEstimate> {
+    (call.arguments() >= 1).then(|| CallEstimate::cost(call.argument(0).times_factor(factor)))
+}
+
+/// The first argument or receiver is read once.
+pub(super) fn read(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    scale(size(arguments, 0), STRING_TRAVERSAL)
+}
+
+/// The first argument or receiver is read twice, or read and written anew.
+pub(super) fn read_twice(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    scale(size(arguments, 0), 2.0 * STRING_TRAVERSAL)
+}
+
+/// The receiver is read once, and the result is about as long.
+pub(super) fn read_target_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.target()?;
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), size))
+}
+
+/// Each item of the receiver is compared; texts and bytes are read for it. Of a string: it is read once.
+pub(super) fn compare_items_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.target()?;
+    let Some((items, item_size)) = call.target_items() else {
+        return Some(CallEstimate::cost(size.times_factor(STRING_TRAVERSAL)));
+    };
+    let mut each = CostEstimate::ONE;
+    if matches!(items, Type::String | Type::Bytes) {
+        each = each.plus(item_size.times_factor(STRING_TRAVERSAL));
+    }
+    Some(CallEstimate::cost(size.times_cost(each)))
+}
+
+/// Deepest nesting that is counted item by item; what is deeper counts as one unit.
+const DEEPEST: usize = 64;
+
+/// Everything in the receiver is looked at.
+pub(super) fn compare_items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    arguments.first().map_or(0, |value| traversal(value, DEEPEST))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "rounded down as upstream"
+)]
+fn traversal(value: &Value<'_>, depth: usize) -> u64 {
+    let text = |bytes: usize| (bytes as f64 * STRING_TRAVERSAL) as u64;
+    let Some(depth) = depth.checked_sub(1) else { return 1 };
+    match value {
+        Value::String(value) => text(value.len()),
+        Value::Bytes(value) => text(value.len()),
+        Value::List(list) => list
+            .iter()
+            .filter_map(Result::ok)
+            .fold(0, |sum: u64, item| sum.saturating_add(traversal(&item, depth))),
+        Value::Map(map) => map.entries().unwrap_or_default().iter().fold(0, |sum: u64, (key, value)| {
+            sum.saturating_add(traversal(key, depth)).saturating_add(traversal(value, depth))
+        }),
+        _ => 1,
+    }
+}
+
+/// A text times a regular expression.
+pub(super) fn regex(text: u64, pattern: u64) -> u64 {
+    // One more, lest an empty text make any expression free.
+    scale(text.saturating_add(1), STRING_TRAVERSAL).saturating_mul(scale(pattern, REGEX_LENGTH))
+}
+
+/// [`regex`] before it runs.
+pub(super) fn regex_estimate(text: SizeEstimate, pattern: SizeEstimate) -> CostEstimate {
+    text.plus(SizeEstimate::fixed(1)).times_factor(STRING_TRAVERSAL).times(pattern.times_factor(REGEX_LENGTH))
+}

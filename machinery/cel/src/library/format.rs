@@ -1,0 +1,133 @@
+//! Named formats: `format.dns1123Label()` and its like, `format.named`, `validate`.
+
+mod checks;
+
+use std::any::Any;
+
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes, Implementation};
+use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL};
+use crate::value::Opaque;
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+/// What expressions call the type.
+pub const TYPE: &str = "kubernetes.NamedFormat";
+/// What an estimate takes any format's expression for.
+const REGEX_SIZE: f64 = 128.0;
+
+/// A format that texts may have.
+#[derive(Debug)]
+pub struct Format {
+    /// How expressions call it.
+    name: &'static str,
+    /// The function that returns it.
+    function: &'static str,
+    /// Says what is wrong with a text.
+    check: fn(&str) -> Vec<String>,
+    /// How long an expression would be that checks it; what it costs depends on it.
+    regex_size: u64,
+    /// Returns the format.
+    run: Implementation,
+}
+
+/// A format, and the function of its name.
+macro_rules! format {
+    ($name:literal, $check:path, $regex_size:literal, $index:literal) => {
+        Format {
+            name: $name,
+            function: concat!("format.", $name),
+            check: $check,
+            regex_size: $regex_size,
+            run: |_| Ok(Value::opaque(Named(&FORMATS[$index]))),
+        }
+    };
+}
+
+static FORMATS: [Format; 13] = [
+    format!("dns1123Label", checks::dns1123_label, 30, 0),
+    format!("dns1123Subdomain", checks::dns1123_subdomain, 60, 1),
+    format!("dns1035Label", checks::dns1035_label, 30, 2),
+    format!("qualifiedName", checks::qualified_name, 60, 3),
+    format!("dns1123LabelPrefix", checks::dns1123_label_prefix, 30, 4),
+    format!("dns1123SubdomainPrefix", checks::dns1123_subdomain_prefix, 60, 5),
+    format!("dns1035LabelPrefix", checks::dns1035_label_prefix, 30, 6),
+    format!("labelValue", checks::label_value, 40, 7),
+    format!("uri", checks::uri, 1103, 8),
+    format!("uuid", checks::uuid, 70, 9),
+    format!("byte", checks::byte, 84, 10),
+    format!("date", checks::date, 71, 11),
+    format!("datetime", checks::datetime, 71, 12),
+];
+
+/// A format as a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Named(&'static Format);
+
+impl Opaque for Named {
+    fn type_of(&self) -> Type {
+        Type::object(TYPE)
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> bool {
+        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.0.name == other.0.name)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(super) fn library() -> Library {
+    let of_type = || Type::object(TYPE);
+    let problems = Type::optional(Type::list(Type::String));
+    let constant = |format: &Format| {
+        Function::new(
+            format.function,
+            vec![Overload::global(format.function, Vec::new(), of_type(), format.run)],
+        )
+    };
+    let mut functions: Vec<Function> = FORMATS.iter().map(constant).collect();
+    functions.push(Function::new(
+        "format.named",
+        vec![
+            Overload::global("format-named", vec![Type::String], Type::optional(of_type()), named)
+                .costs_by_name(costs::unit_estimate, costs::unit),
+        ],
+    ));
+    functions.push(Function::new(
+        "validate",
+        vec![
+            Overload::member("format-validate", vec![of_type(), Type::String], problems, validate)
+                .costs_by_name(estimate, cost),
+        ],
+    ));
+    Library { name: "kubernetes.format", since: 31, until: None, functions, types: Vec::new() }
+}
+
+fn named<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let name = call.str(0)?;
+    let format = FORMATS.iter().find(|format| format.name == name);
+    Ok(format.map_or(Value::NONE, |format| Value::some(Value::opaque(Named(format)))))
+}
+
+/// What is wrong with a text; nothing when nothing is.
+fn validate<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let format: &Named = call.argument(0)?.as_opaque()?;
+    let problems = (format.0.check)(call.str(1)?);
+    if problems.is_empty() {
+        return Ok(Value::NONE);
+    }
+    Ok(Value::some(Value::list(problems.into_iter().map(Value::text).collect())))
+}
+
+fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let text = (call.arguments() >= 1).then(|| call.argument(0))?;
+    let cost = text.times_factor(STRING_TRAVERSAL).times_factor(REGEX_SIZE * REGEX_LENGTH);
+    Some(CallEstimate::cost(cost))
+}
+
+fn cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    let format = arguments.first().map(Value::as_opaque::<Named>);
+    let regex_size = format.and_then(Result::ok).map_or(1, |format| format.0.regex_size);
+    costs::regex(costs::size(arguments, 1), regex_size)
+}

@@ -1,0 +1,204 @@
+//! What is wrong with a text that should have a format. Empty when nothing is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::civil::Date;
+use portico_machinery::names;
+
+use super::super::url;
+
+/// A name that is not complete may end with a dash.
+fn without_dash(name: &str) -> String {
+    match name.strip_suffix('-') {
+        Some(before) if !before.is_empty() => {
+            let mut characters = before.chars();
+            characters.next_back();
+            format!("{}a", characters.as_str())
+        }
+        _ => name.to_owned(),
+    }
+}
+
+pub(super) fn dns1123_label(text: &str) -> Vec<String> {
+    names::dns1123_label(text)
+}
+
+pub(super) fn dns1123_subdomain(text: &str) -> Vec<String> {
+    names::dns1123_subdomain(text)
+}
+
+pub(super) fn dns1035_label(text: &str) -> Vec<String> {
+    names::dns1035_label(text)
+}
+
+pub(super) fn dns1123_label_prefix(text: &str) -> Vec<String> {
+    names::dns1123_label(&without_dash(text))
+}
+
+pub(super) fn dns1123_subdomain_prefix(text: &str) -> Vec<String> {
+    names::dns1123_subdomain(&without_dash(text))
+}
+
+pub(super) fn dns1035_label_prefix(text: &str) -> Vec<String> {
+    names::dns1035_label(&without_dash(text))
+}
+
+pub(super) fn qualified_name(text: &str) -> Vec<String> {
+    names::qualified_name(text)
+}
+
+pub(super) fn label_value(text: &str) -> Vec<String> {
+    names::label_value(text)
+}
+
+pub(super) fn uri(text: &str) -> Vec<String> {
+    url::check(text).err().into_iter().collect()
+}
+
+fn unless(fine: bool, problem: &str) -> Vec<String> {
+    if fine { Vec::new() } else { vec![problem.to_owned()] }
+}
+
+/// Five groups of hexadecimal digits; the dashes between them may be missing.
+pub(super) fn uuid(text: &str) -> Vec<String> {
+    let mut rest = Some(text);
+    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        rest = rest.and_then(|rest| {
+            let rest = if index == 0 { rest } else { rest.strip_prefix('-').unwrap_or(rest) };
+            let (group, rest) = rest.split_at_checked(length)?;
+            group.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(rest)
+        });
+    }
+    unless(rest == Some(""), "does not match the UUID format")
+}
+
+/// Base64 with its padding, of something.
+pub(super) fn byte(text: &str) -> Vec<String> {
+    // What the last character means beyond the bytes does not matter.
+    let body = text.trim_end_matches('=');
+    let padding = text.len() - body.len();
+    let fine = !body.is_empty()
+        && text.len().is_multiple_of(4)
+        && padding <= 2
+        && body.bytes().all(|byte| STANDARD.decode([byte, byte, byte, byte]).is_ok());
+    unless(fine, "invalid base64")
+}
+
+fn is_date(text: &str) -> bool {
+    let digits = |at: std::ops::Range<usize>| {
+        text.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+    };
+    let fields = || {
+        let (year, month, day): (i16, i8, i8) =
+            (digits(0..4)?, digits(5..7)?.try_into().ok()?, digits(8..10)?.try_into().ok()?);
+        Some((year, month, day))
+    };
+    let dashes = text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
+    dashes && fields().is_some_and(|(year, month, day)| Date::new(year, month, day).is_ok())
+}
+
+pub(super) fn date(text: &str) -> Vec<String> {
+    unless(is_date(text), "invalid date")
+}
+
+/// A date, `t`, and a time with a zone: upstream looks only at what is before the next `t`.
+pub(super) fn datetime(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let fine = parts.next().is_some_and(is_date) && parts.next().is_some_and(is_time);
+    unless(text.len() >= 4 && fine, "invalid datetime")
+}
+
+/// `hh:mm:ss`, perhaps any character and digits, `z` or an offset. There are no leap seconds.
+fn is_time(text: &str) -> bool {
+    let Some((clock, rest)) = text.split_at_checked(8) else { return false };
+    let field = |at: std::ops::Range<usize>, most: &str| {
+        clock.get(at).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_digit()) && two <= most)
+    };
+    let colons = clock.as_bytes()[2] == b':' && clock.as_bytes()[5] == b':';
+    if !(colons && field(0..2, "23") && field(3..5, "59") && field(6..8, "59")) {
+        return false;
+    }
+    is_zone(rest) || without_fraction(rest).is_some_and(is_zone)
+}
+
+/// What follows any character and at least one digit.
+fn without_fraction(text: &str) -> Option<&str> {
+    let mut characters = text.chars();
+    characters.next().filter(|separator| *separator != '\n')?;
+    let digits = characters.as_str();
+    let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    (rest.len() < digits.len()).then_some(rest)
+}
+
+fn is_zone(text: &str) -> bool {
+    let offset = |text: &str| {
+        let bytes = text.as_bytes();
+        bytes.len() == 5 && bytes[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| bytes[at].is_ascii_digit())
+    };
+    text == "z" || text.strip_prefix(['+', '-']).is_some_and(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_of_schemas_are_checked_as_upstream_checks_them() {
+        for (check, good, bad) in [
+            (
+                uuid as fn(&str) -> Vec<String>,
+                vec!["123e4567-e89b-12d3-a456-426614174000", "123E4567e89b12d3a456426614174000"],
+                vec!["", "x", "123e4567-e89b-12d3-a456-42661417400", "123e4567--e89b-12d3-a456-426614174000"],
+            ),
+            (
+                byte,
+                vec!["YWI=", "aGVsbG8=", "YWJj", "YWJ/", "YQ=="],
+                vec!["", "a", "YWI", "YW I=", "Y===", "YW-_"],
+            ),
+            (
+                date,
+                vec!["2020-02-29", "0000-01-01"],
+                vec!["2021-02-29", "2021-13-01", "2020-2-9", "99999-01-01", "2020/01/01", "+020-01-01"],
+            ),
+            (
+                datetime,
+                vec![
+                    "2021-01-01T00:00:00Z",
+                    "2021-01-01t23:59:59z",
+                    "2021-01-01T00:00:00x5Z",
+                    "2021-01-01T00:00:00+99:99",
+                    "2021-01-01T00:00:00Ztrash",
+                    "2021-01-01T00:00:00.123456-01:00",
+                ],
+                vec![
+                    "2021-01-01T23:59:60Z",
+                    "2021-01-01 00:00:00Z",
+                    "2021-01-01T24:00:00Z",
+                    "2021-01-01T00:00:00",
+                    "",
+                    "2021-01-01T00:00:00.Z",
+                ],
+            ),
+        ] {
+            assert_eq!(
+                good.iter().filter(|text| !check(text).is_empty()).collect::<Vec<_>>(),
+                Vec::<&&str>::new()
+            );
+            assert_eq!(
+                bad.iter().filter(|text| check(text).is_empty()).collect::<Vec<_>>(),
+                Vec::<&&str>::new()
+            );
+        }
+    }
+
+    #[test]
+    fn prefixes_of_names_may_end_with_a_dash() {
+        for (text, want) in
+            [("a-", true), ("a--", true), ("-", false), ("A-", true), ("Ab-", false), ("é-", true)]
+        {
+            assert_eq!(dns1123_label_prefix(text).is_empty(), want, "{text}");
+        }
+        assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Regular expressions: `find` and `findAll`.
+
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::SizeEstimate;
+use crate::{Call, EvalError, Function, Overload, Type, Value, re2};
+
+pub(super) fn library() -> Library {
+    use Type::{Int, String};
+    let find_all = |id, parameters| {
+        Overload::member(id, parameters, Type::list(String), find_all).costs_by_name(estimate, cost)
+    };
+    Library {
+        name: "kubernetes.regex",
+        since: 0,
+        until: None,
+        functions: vec![
+            Function::new(
+                "find",
+                vec![
+                    Overload::member("string_find_string", vec![String, String], String, find)
+                        .costs_by_name(estimate, cost),
+                ],
+            ),
+            Function::new(
+                "findAll",
+                vec![
+                    find_all("string_find_all_string", vec![String, String]),
+                    find_all("string_find_all_string_int", vec![String, String, Int]),
+                ],
+            ),
+        ],
+        types: Vec::new(),
+    }
+}
+
+fn compiled(text: &str) -> Result<std::sync::Arc<regex::Regex>, EvalError> {
+    re2::compile(text).map_err(|error| EvalError::new(format!("Illegal regex: {error}")))
+}
+
+fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let found = compiled(call.str(1)?)?.find(call.str(0)?).map_or("", |found| found.as_str());
+    Ok(Value::text(found))
+}
+
+/// All matches, or as many as wanted; all below zero. An empty match beside another one is none.
+fn find_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let wanted = call.arguments.get(2).map_or(Ok(-1), Value::as_int)?;
+    let most = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let regex = compiled(call.str(1)?)?;
+    let found = regex.find_iter(call.str(0)?).take(most).map(|found| Value::text(found.as_str()));
+    Ok(Value::list(found.collect()))
+}
+
+fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let text = call.target().filter(|_| call.arguments() >= 1)?;
+    let cost = costs::regex_estimate(text, call.argument(0));
+    // At worst each character is found by itself.
+    Some(CallEstimate::sized(cost, SizeEstimate::new(0, text.max)))
+}
+
+fn cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    costs::regex(costs::size(arguments, 0), costs::size(arguments, 1))
+}

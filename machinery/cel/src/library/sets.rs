@@ -1,0 +1,108 @@
+//! Sets: lists looked at without their order: `sets.contains`, `sets.equivalent`, `sets.intersects`.
+
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::CostEstimate;
+use crate::value::{List, equal};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+pub(super) fn library() -> Library {
+    let list = || Type::list(Type::param("T"));
+    let overload = |id, run| Overload::global(id, vec![list(), list()], Type::Bool, run);
+    Library {
+        name: "cel.lib.ext.sets",
+        since: 29,
+        until: None,
+        functions: vec![
+            Function::new(
+                "sets.contains",
+                vec![overload("list_sets_contains_list", contains).costs(estimate_once, cost_once)],
+            ),
+            Function::new(
+                "sets.equivalent",
+                vec![overload("list_sets_equivalent_list", equivalent).costs(estimate_twice, cost_twice)],
+            ),
+            Function::new(
+                "sets.intersects",
+                vec![overload("list_sets_intersects_list", intersects).costs(estimate_once, cost_once)],
+            ),
+        ],
+        types: Vec::new(),
+    }
+}
+
+/// Whether a list has an item.
+///
+/// # Errors
+/// JSON inside that does not fit its declaration.
+fn has<'v>(list: &[Value<'v>], item: &Value<'v>) -> Result<bool, EvalError> {
+    for other in list {
+        if equal(item, other)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Comparing each item with each costs as much: what the program cannot pay is refused before it is done.
+fn within_budget(call: &Call<'_, '_>) -> Result<(), EvalError> {
+    if pairs(call.arguments) > call.budget { Err(EvalError::Budget) } else { Ok(()) }
+}
+
+fn has_all(list: &List<'_>, part: &List<'_>) -> Result<bool, EvalError> {
+    let list = list.to_vec()?;
+    for item in part.iter() {
+        if !has(&list, &item?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn contains<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    within_budget(call)?;
+    has_all(call.argument(0)?.as_list()?, call.argument(1)?.as_list()?).map(Value::Bool)
+}
+
+fn equivalent<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    within_budget(call)?;
+    let (one, two) = (call.argument(0)?.as_list()?, call.argument(1)?.as_list()?);
+    Ok(Value::Bool(has_all(one, two)? && has_all(two, one)?))
+}
+
+fn intersects<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    within_budget(call)?;
+    let two = call.argument(1)?.as_list()?.to_vec()?;
+    for item in call.argument(0)?.as_list()?.iter() {
+        if has(&two, &item?)? {
+            return Ok(Value::Bool(true));
+        }
+    }
+    Ok(Value::Bool(false))
+}
+
+/// Each item with each.
+fn estimate(call: &dyn CallSizes, factor: f64) -> Option<CallEstimate> {
+    let pairs = (call.arguments() == 2).then(|| call.argument(0).times(call.argument(1)))?;
+    Some(CallEstimate::cost(pairs.times_factor(factor).plus(CostEstimate::ONE)))
+}
+
+fn estimate_once(call: &dyn CallSizes) -> Option<CallEstimate> {
+    estimate(call, 1.0)
+}
+
+fn estimate_twice(call: &dyn CallSizes) -> Option<CallEstimate> {
+    estimate(call, 2.0)
+}
+
+fn pairs(arguments: &[Value<'_>]) -> u64 {
+    costs::size(arguments, 0).saturating_mul(costs::size(arguments, 1))
+}
+
+fn cost_once(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    pairs(arguments).saturating_add(1)
+}
+
+fn cost_twice(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    pairs(arguments).saturating_mul(2).saturating_add(1)
+}

@@ -1,0 +1,286 @@
+//! Strings: upstream's extension, its version 0 (positions, pieces, case) and what version 2 adds (`format`, `quote`).
+//!
+//! Positions count characters (code points), never bytes.
+
+mod check;
+mod clause;
+mod edit;
+mod format;
+mod numerals;
+
+pub(crate) use check::literal_formats;
+pub(crate) use format::shown;
+
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes};
+use crate::size::{STRING_TRAVERSAL, SizeEstimate, scale};
+use crate::value::Text;
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+/// The most bytes that one call may make of its arguments. Several times what fits into a request.
+pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
+
+/// What is said of a longer one.
+pub(crate) fn too_long() -> String {
+    format!("text is longer than {MAX_TEXT_BYTES} bytes")
+}
+
+/// What was there from the beginning.
+pub(super) fn first() -> Library {
+    Library {
+        name: "cel.lib.ext.strings",
+        since: 0,
+        until: None,
+        functions: [positions(), pieces(), replaced()].concat(),
+        types: Vec::new(),
+    }
+}
+
+/// What came later.
+pub(super) fn second() -> Library {
+    let text_and_list = vec![Type::String, Type::list(Type::Dyn)];
+    Library {
+        name: "cel.lib.ext.strings.v2",
+        since: 29,
+        until: None,
+        functions: vec![
+            Function::new(
+                "format",
+                vec![
+                    Overload::member("string_format", text_and_list, Type::String, format)
+                        .costs(format_estimate, costs::read),
+                ],
+            ),
+            Function::new(
+                "strings.quote",
+                vec![
+                    Overload::global("strings_quote", vec![Type::String], Type::String, quote)
+                        .costs(quote_estimate, costs::read),
+                ],
+            ),
+        ],
+        types: Vec::new(),
+    }
+}
+
+fn positions() -> Vec<Function> {
+    use Type::{Int, String};
+    let index = |id, parameters, run| {
+        Overload::member(id, parameters, Int, run)
+            .costs_by_name(costs::compare_items_estimate, costs::compare_items)
+    };
+    vec![
+        Function::new(
+            "charAt",
+            vec![Overload::member("string_char_at_int", vec![String, Int], String, char_at)],
+        ),
+        Function::new(
+            "indexOf",
+            vec![
+                index("string_index_of_string", vec![String, String], index_of),
+                index("string_index_of_string_int", vec![String, String, Int], index_of),
+            ],
+        ),
+        Function::new(
+            "lastIndexOf",
+            vec![
+                index("string_last_index_of_string", vec![String, String], last_index_of),
+                index("string_last_index_of_string_int", vec![String, String, Int], last_index_of),
+            ],
+        ),
+    ]
+}
+
+fn pieces() -> Vec<Function> {
+    use Type::{Int, String};
+    let read = |id, parameters, run| {
+        Overload::member(id, parameters, String, run).costs_by_name(costs::read_target_estimate, costs::read)
+    };
+    let split = |id, parameters| {
+        Overload::member(id, parameters, Type::list(String), split)
+            .costs_by_name(split_estimate, costs::read_twice)
+    };
+    let join = |id, parameters| {
+        Overload::member(id, parameters, String, join).costs_by_name(join_estimate, join_cost)
+    };
+    vec![
+        Function::new("lowerAscii", vec![read("string_lower_ascii", vec![String], lower)]),
+        Function::new("upperAscii", vec![read("string_upper_ascii", vec![String], upper)]),
+        Function::new("trim", vec![read("string_trim", vec![String], trim)]),
+        Function::new(
+            "substring",
+            vec![
+                read("string_substring_int", vec![String, Int], substring),
+                read("string_substring_int_int", vec![String, Int, Int], substring),
+            ],
+        ),
+        Function::new(
+            "split",
+            vec![
+                split("string_split_string", vec![String, String]),
+                split("string_split_string_int", vec![String, String, Int]),
+            ],
+        ),
+        Function::new(
+            "join",
+            vec![
+                join("list_join", vec![Type::list(String)]),
+                join("list_join_string", vec![Type::list(String), String]),
+            ],
+        ),
+    ]
+}
+
+fn replaced() -> Vec<Function> {
+    use Type::{Int, String};
+    let replace = |id, parameters| {
+        Overload::member(id, parameters, String, replace).costs_by_name(replace_estimate, costs::read_twice)
+    };
+    vec![Function::new(
+        "replace",
+        vec![
+            replace("string_replace_string_string", vec![String, String, String]),
+            replace("string_replace_string_string_int", vec![String, String, String, Int]),
+        ],
+    )]
+}
+
+/// The text at an index, with the life of what it looks at.
+fn text<'c, 'v>(call: &Call<'c, 'v>, index: usize) -> Result<&'c Text<'v>, EvalError> {
+    match call.argument(index)? {
+        Value::String(text) => Ok(text),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+/// The integer at an index when the overload has it.
+fn optional_int(call: &Call<'_, '_>, index: usize) -> Result<Option<i64>, EvalError> {
+    call.arguments.get(index).map(Value::as_int).transpose()
+}
+
+fn char_at<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    edit::char_at(text(call, 0)?, call.int(1)?).map(Value::String)
+}
+
+fn index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    edit::index_of(call.str(0)?, call.str(1)?, optional_int(call, 2)?.unwrap_or(0)).map(Value::Int)
+}
+
+fn last_index_of<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    edit::last_index_of(call.str(0)?, call.str(1)?, optional_int(call, 2)?).map(Value::Int)
+}
+
+fn lower<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(call.str(0)?.to_ascii_lowercase()))
+}
+
+fn upper<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(call.str(0)?.to_ascii_uppercase()))
+}
+
+fn trim<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let text = text(call, 0)?;
+    let start = text.len() - text.trim_start().len();
+    Ok(Value::String(edit::part(text, start..start + text.trim().len())))
+}
+
+fn substring<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    edit::substring(text(call, 0)?, call.int(1)?, optional_int(call, 2)?).map(Value::String)
+}
+
+fn split<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let pieces = edit::split(text(call, 0)?, call.str(1)?, optional_int(call, 2)?.unwrap_or(-1));
+    Ok(Value::list(pieces.into_iter().map(Value::String).collect()))
+}
+
+fn join<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let separator = if call.arguments.len() > 1 { call.str(1)? } else { "" };
+    let mut joined = String::new();
+    for (index, item) in call.argument(0)?.as_list()?.iter().enumerate() {
+        let item = item?;
+        let text = item.as_str().map_err(|_| EvalError::new("join: invalid input"))?;
+        let separator = if index == 0 { "" } else { separator };
+        if joined.len() + separator.len() + text.len() > MAX_TEXT_BYTES {
+            return Err(EvalError::new(too_long()));
+        }
+        joined.push_str(separator);
+        joined.push_str(text);
+    }
+    Ok(Value::text(joined))
+}
+
+fn replace<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    edit::replace(call.str(0)?, call.str(1)?, call.str(2)?, optional_int(call, 3)?.unwrap_or(-1))
+        .map(Value::text)
+}
+
+fn format<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let arguments = call.argument(1)?.as_list()?.to_vec()?;
+    format::format(call.str(0)?, &arguments).map(Value::text)
+}
+
+fn quote<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(edit::quote(call.str(0)?)))
+}
+
+/// How long the result may become cannot be told.
+fn format_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    Some(CallEstimate::cost(call.target()?.times_factor(STRING_TRAVERSAL)))
+}
+
+/// At worst each character is escaped; there are always two quotes.
+fn quote_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = (call.arguments() == 1).then(|| call.argument(0))?;
+    let result = size.times(SizeEstimate::new(1, 2)).plus(SizeEstimate::fixed(2));
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), result))
+}
+
+fn split_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.target()?;
+    // At worst each character is a piece; a literal limit says better.
+    let limit = (call.arguments() > 1).then(|| call.literal_int(1)).flatten();
+    let most = limit.map_or(size.max, i64::cast_unsigned);
+    Some(CallEstimate::sized(size.times_factor(2.0 * STRING_TRAVERSAL), SizeEstimate::new(0, most)))
+}
+
+fn join_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let items = call.target()?;
+    let mut size = call.target_items().map_or(SizeEstimate::fixed(0), |(_, item)| items.times(item));
+    if call.arguments() > 0 {
+        let separators = SizeEstimate::new(items.min.saturating_sub(1), items.max.saturating_sub(1));
+        size = size.plus(call.argument(0).times(separators));
+    }
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), size))
+}
+
+fn join_cost(_: &[Value<'_>], result: &Value<'_>) -> u64 {
+    scale(result.cost_size(), 2.0 * STRING_TRAVERSAL)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "as upstream; saturates"
+)]
+fn fitting(size: u64, piece: u64) -> u64 {
+    (size as f64 / piece as f64).ceil() as u64
+}
+
+/// How long a text may become when the longest replacement is put most often, or the shortest least often.
+fn replace_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = call.target().filter(|_| call.arguments() >= 2)?;
+    let (old, new) = (call.argument(0), call.argument(1));
+    let (most, kept_most) = match () {
+        () if old.min == 0 => (size.max.saturating_add(1), size.max),
+        () if new.max <= old.min => (0, size.max),
+        () => (fitting(size.max, old.min), 0),
+    };
+    let (least, kept_least) = match () {
+        () if old.max == 0 => (size.min.saturating_add(1), size.min),
+        () if old.max <= new.min => (0, size.min),
+        () => (fitting(size.min, old.max), 0),
+    };
+    let result = SizeEstimate::new(least, most).times(new).plus(SizeEstimate::new(kept_least, kept_most));
+    Some(CallEstimate::sized(size.times_factor(2.0 * STRING_TRAVERSAL), result))
+}

@@ -1,0 +1,98 @@
+//! Format strings that are written out with their arguments: what could never work is refused when it is compiled.
+
+use super::clause::{Clause, Format, Verb, walk};
+use super::format::refusal;
+use crate::ast::{Expr, ExprKind, Item};
+use crate::check::Checked;
+use crate::source::Issue;
+use crate::{Type, Value, walk};
+
+/// What is wrong with literal format strings and their literal lists of arguments.
+pub(crate) fn literal_formats(checked: &Checked) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    walk::each(&checked.expr, &mut |expr| {
+        let Some((text, arguments)) = literal_format(expr) else { return };
+        let mut checker = Checker { checked, arguments, at: expr };
+        match walk(text, &mut checker) {
+            Err(message) => issues.push(Issue::at(checked.places[checker.at.id], message)),
+            Ok(clauses) if clauses < arguments.len() => {
+                let given = arguments.len();
+                issues.push(Issue::at(
+                    checked.places[expr.id],
+                    format!("too many arguments supplied to string.format (expected {clauses}, got {given})"),
+                ));
+            }
+            Ok(_) => {}
+        }
+    });
+    issues
+}
+
+fn literal_format(expr: &Expr) -> Option<(&str, &[Item])> {
+    let ExprKind::Call { function, target: Some(target), arguments } = &expr.kind else { return None };
+    match (&target.kind, &arguments[..]) {
+        (ExprKind::Literal(Value::String(text)), [Expr { kind: ExprKind::List(items), .. }])
+            if &**function == "format" =>
+        {
+            Some((text, items))
+        }
+        _ => None,
+    }
+}
+
+struct Checker<'c> {
+    checked: &'c Checked,
+    arguments: &'c [Item],
+    /// What is wrong: the call, or one of its arguments.
+    at: &'c Expr,
+}
+
+impl Format for Checker<'_> {
+    const ARGUMENTS_FIRST: bool = false;
+
+    fn arguments(&self) -> usize {
+        self.arguments.len()
+    }
+
+    fn text(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn clause(&mut self, index: usize, clause: Clause) -> Result<(), String> {
+        let Some(argument) = self.arguments.get(index) else { return Ok(()) };
+        let wrong = match clause.verb {
+            Verb::String => unprintable(self.checked, &argument.value),
+            verb => (!fits(verb, self.checked.type_of(&argument.value))).then_some(&argument.value),
+        };
+        let Some(wrong) = wrong else { return Ok(()) };
+        self.at = wrong;
+        Err(refusal(clause.verb, self.checked.type_of(wrong).name()))
+    }
+}
+
+fn fits(verb: Verb, ty: &Type) -> bool {
+    use Type::{Bool, Bytes, Double, Dyn, Int, String, Uint};
+    match verb {
+        Verb::Decimal | Verb::Octal => matches!(ty, Dyn | Int | Uint),
+        // Words stand for numbers that have no literal.
+        Verb::Fixed | Verb::Scientific => matches!(ty, Dyn | Double | String),
+        Verb::Binary => matches!(ty, Dyn | Int | Uint | Bool),
+        Verb::Hex { .. } => matches!(ty, Dyn | Int | Uint | String | Bytes),
+        Verb::String => !matches!(ty, Type::Object(_) | Type::Opaque(..)),
+    }
+}
+
+/// The first part of a value that cannot be put as text; literal lists and maps are looked into.
+fn unprintable<'c>(checked: &Checked, expr: &'c Expr) -> Option<&'c Expr> {
+    if !fits(Verb::String, checked.type_of(expr)) {
+        return Some(expr);
+    }
+    match &expr.kind {
+        ExprKind::List(items) => items.iter().find_map(|item| unprintable(checked, &item.value)),
+        ExprKind::Map(entries) => entries
+            .iter()
+            .flat_map(|entry| [&entry.key, &entry.value])
+            .find_map(|part| unprintable(checked, part)),
+        _ => None,
+    }
+}

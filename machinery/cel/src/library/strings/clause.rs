@@ -1,0 +1,183 @@
+//! Clauses of format strings: `%s`, `%.3f`, `%X`: found in a text, for `format` and for the check of literal ones.
+
+/// What a clause asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// `%s`
+    String,
+    /// `%d`
+    Decimal,
+    /// `%f`
+    Fixed,
+    /// `%e`
+    Scientific,
+    /// `%b`
+    Binary,
+    /// `%x`, or `%X` in capitals.
+    Hex {
+        /// Whether in capitals.
+        capitals: bool,
+    },
+    /// `%o`
+    Octal,
+}
+
+/// One clause: what is asked for, with how many digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clause {
+    /// What is asked for.
+    pub verb: Verb,
+    /// The number behind a point.
+    pub precision: Option<u64>,
+}
+
+/// Who makes a text of clauses.
+pub(crate) trait Format {
+    /// How many arguments there are.
+    fn arguments(&self) -> usize;
+
+    /// Whether an argument that is missing is told before a clause that is.
+    const ARGUMENTS_FIRST: bool;
+
+    /// Puts text that stands for itself.
+    ///
+    /// # Errors
+    /// The text becomes too long.
+    fn text(&mut self, text: &str) -> Result<(), String>;
+
+    /// Puts an argument as a clause wants it.
+    ///
+    /// # Errors
+    /// It cannot be put so.
+    fn clause(&mut self, index: usize, clause: Clause) -> Result<(), String>;
+}
+
+/// Walks through a format string. Returns the number of clauses.
+///
+/// # Errors
+/// Upstream's sentences about the first clause that is wrong.
+pub(crate) fn walk<F: Format>(format: &str, into: &mut F) -> Result<usize, String> {
+    let mut rest = format;
+    let mut index = 0;
+    while let Some(at) = rest.find('%') {
+        into.text(&rest[..at])?;
+        let behind = &rest[at + 1..];
+        if let Some(behind) = behind.strip_prefix('%') {
+            into.text("%")?;
+            rest = behind;
+            continue;
+        }
+        let missing = index >= into.arguments();
+        if behind.is_empty() && !(missing && F::ARGUMENTS_FIRST) {
+            return Err("unexpected end of string".to_owned());
+        }
+        if missing {
+            return Err(format!("index {index} out of range"));
+        }
+        let (clause, behind) =
+            clause(behind).map_err(|e| format!("could not parse formatting clause: {e}"))?;
+        into.clause(index, clause).map_err(|error| format!("error during formatting: {error}"))?;
+        (rest, index) = (behind, index + 1);
+    }
+    into.text(rest)?;
+    Ok(index)
+}
+
+/// The clause that a text begins with, behind its `%`, and what follows it.
+fn clause(text: &str) -> Result<(Clause, &str), String> {
+    let (precision, rest) = precision(text).map_err(|e| format!("error while parsing precision: {e}"))?;
+    // Upstream looks at one byte, and shows it as a character.
+    let first = rest.as_bytes().first().copied().unwrap_or_default();
+    let verb = match first {
+        b's' => Verb::String,
+        b'd' => Verb::Decimal,
+        b'f' => Verb::Fixed,
+        b'e' => Verb::Scientific,
+        b'b' => Verb::Binary,
+        b'x' => Verb::Hex { capitals: false },
+        b'X' => Verb::Hex { capitals: true },
+        b'o' => Verb::Octal,
+        other => return Err(format!("unrecognized formatting clause \"{}\"", char::from(other))),
+    };
+    Ok((Clause { verb, precision }, &rest[1..]))
+}
+
+fn precision(text: &str) -> Result<(Option<u64>, &str), String> {
+    let Some(rest) = text.strip_prefix('.') else { return Ok((None, text)) };
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    let end = end.ok_or_else(|| "could not find end of precision specifier".to_owned())?;
+    let digits = &rest[..end];
+    match digits.parse::<i64>() {
+        Ok(precision) => Ok((u64::try_from(precision).ok(), &rest[end..])),
+        Err(_) => {
+            let why = if digits.is_empty() { "invalid syntax" } else { "value out of range" };
+            Err(format!(
+                "error while converting precision to integer: strconv.Atoi: parsing \"{digits}\": {why}"
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts clauses as they are.
+    struct Show(String, usize);
+
+    impl Format for Show {
+        const ARGUMENTS_FIRST: bool = true;
+
+        fn arguments(&self) -> usize {
+            self.1
+        }
+
+        fn text(&mut self, text: &str) -> Result<(), String> {
+            self.0.push_str(text);
+            Ok(())
+        }
+
+        fn clause(&mut self, index: usize, clause: Clause) -> Result<(), String> {
+            self.0.push_str(&format!("<{index} {:?} {:?}>", clause.verb, clause.precision));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn clauses_are_found() {
+        let cases = [
+            ("", Ok("")),
+            ("100%%", Ok("100%")),
+            ("é%sé", Ok("é<0 String None>é")),
+            ("%d%%%.3f", Ok("<0 Decimal None>%<1 Fixed Some(3)>")),
+            ("%X%x", Ok("<0 Hex { capitals: true } None><1 Hex { capitals: false } None>")),
+            ("%", Err("unexpected end of string")),
+            ("%s%s%s", Err("index 2 out of range")),
+            ("%5d", Err("could not parse formatting clause: unrecognized formatting clause \"5\"")),
+            ("%é", Err("could not parse formatting clause: unrecognized formatting clause \"Ã\"")),
+            (
+                "%.2",
+                Err(
+                    "could not parse formatting clause: error while parsing precision: could not find end of precision specifier",
+                ),
+            ),
+            (
+                "%.f",
+                Err(
+                    "could not parse formatting clause: error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing \"\": invalid syntax",
+                ),
+            ),
+            (
+                "%.99999999999999999999f",
+                Err(
+                    "could not parse formatting clause: error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing \"99999999999999999999\": value out of range",
+                ),
+            ),
+        ];
+        for (format, want) in cases {
+            let mut show = Show(String::new(), 2);
+            let walked = walk(format, &mut show).map(|_| show.0);
+            assert_eq!(walked.as_deref().map_err(String::as_str), want, "{format}");
+        }
+    }
+}

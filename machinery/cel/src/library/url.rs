@@ -1,0 +1,108 @@
+//! URLs: `url`, `isURL`, and their parts.
+
+mod escape;
+mod parse;
+
+use std::any::Any;
+
+pub use parse::{Url, check};
+
+use super::{Library, costs};
+use crate::function::{CallEstimate, CallSizes, Implementation};
+use crate::size::STRING_TRAVERSAL;
+use crate::value::{Key, Map, MapBuilder, Opaque};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
+
+/// What expressions call the type.
+pub const TYPE: &str = "kubernetes.URL";
+
+impl Opaque for Url {
+    fn type_of(&self) -> Type {
+        Type::object(TYPE)
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> bool {
+        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.to_string() == other.to_string())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(super) fn library() -> Library {
+    let url = || Type::object(TYPE);
+    let one = |name, overload| Function::new(name, vec![overload]);
+    let part = |name, id, result, run: Implementation| {
+        one(
+            name,
+            Overload::member(id, vec![url()], result, run).costs_by_name(costs::unit_estimate, costs::unit),
+        )
+    };
+    let matrix = Type::map(Type::String, Type::list(Type::String));
+    Library {
+        name: "kubernetes.urls",
+        since: 0,
+        until: None,
+        functions: vec![
+            one(
+                "url",
+                Overload::global("string_to_url", vec![Type::String], url(), parse)
+                    .costs_by_name(estimate, costs::read),
+            ),
+            one("isURL", Overload::global("is_url_string", vec![Type::String], Type::Bool, is_url)),
+            part("getScheme", "url_get_scheme", Type::String, scheme),
+            part("getHost", "url_get_host", Type::String, host),
+            part("getHostname", "url_get_hostname", Type::String, hostname),
+            part("getPort", "url_get_port", Type::String, port),
+            part("getEscapedPath", "url_get_escaped_path", Type::String, escaped_path),
+            part("getQuery", "url_get_query", matrix, query),
+        ],
+        types: Vec::new(),
+    }
+}
+
+fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
+    let size = (call.arguments() == 1).then(|| call.argument(0))?;
+    Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), size))
+}
+
+fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let told = |error| EvalError::new(format!("URL parse error during conversion from string: {error}"));
+    Url::parse(call.str(0)?).map(Value::opaque).map_err(told)
+}
+
+fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    Ok(Value::Bool(check(call.str(0)?).is_ok()))
+}
+
+fn part<'v>(call: &Call<'_, 'v>, of: impl Fn(&Url) -> String) -> Result<Value<'v>, EvalError> {
+    Ok(Value::text(of(call.argument(0)?.as_opaque()?)))
+}
+
+fn scheme<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    part(call, |url| url.scheme.clone())
+}
+
+fn host<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    part(call, Url::host)
+}
+
+fn hostname<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    part(call, Url::hostname)
+}
+
+fn port<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    part(call, Url::port)
+}
+
+fn escaped_path<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    part(call, Url::escaped_path)
+}
+
+fn query<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+    let url: &Url = call.argument(0)?.as_opaque()?;
+    let texts = |values: Vec<String>| Value::list(values.into_iter().map(Value::text).collect());
+    let entries = url.parameters().into_iter().map(|(key, values)| (Key::String(key.into()), texts(values)));
+    Ok(Value::Map(Map::from(entries.collect::<MapBuilder<'v>>())))
+}

@@ -1,0 +1,105 @@
+//! Percent signs in URLs: what each part of one lets stand, by Go's tables.
+
+use super::super::quote::quote;
+
+/// A part of a URL, by what may stand in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Path,
+    UserPassword,
+    Host,
+    Zone,
+    QueryComponent,
+    Fragment,
+}
+
+impl Part {
+    fn is_host(self) -> bool {
+        matches!(self, Self::Host | Self::Zone)
+    }
+}
+
+fn must_escape(byte: u8, part: Part) -> bool {
+    if byte.is_ascii_alphanumeric() || (part.is_host() && b"!$&'()*+,;=:[]<>\"".contains(&byte)) {
+        return false;
+    }
+    match byte {
+        b'-' | b'_' | b'.' | b'~' => false,
+        b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'?' | b'@' => match part {
+            Part::Path => byte == b'?',
+            Part::UserPassword => matches!(byte, b'@' | b'/' | b'?' | b':'),
+            Part::Fragment => false,
+            Part::QueryComponent | Part::Host | Part::Zone => true,
+        },
+        b'!' | b'(' | b')' | b'*' => part != Part::Fragment,
+        _ => true,
+    }
+}
+
+/// A text as a part shows it.
+pub(super) fn escape(text: &[u8], part: Part) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text {
+        if must_escape(*byte, part) {
+            escaped.push('%');
+            escaped.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            escaped.push(char::from(DIGITS[usize::from(byte & 15)]));
+        } else {
+            escaped.push(char::from(*byte));
+        }
+    }
+    escaped
+}
+
+/// Whether a text may stand as it is in a path or a fragment.
+pub(super) fn is_escaped(text: &str, part: Part) -> bool {
+    text.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, part))
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// What a text in a part stands for.
+///
+/// # Errors
+/// Go's sentences: `invalid URL escape "%zz"`, `invalid character " " in host name`.
+pub(super) fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'%' => {
+                plain.push(escaped_byte(bytes, at, part)?);
+                at += 3;
+                continue;
+            }
+            b'+' if part == Part::QueryComponent => plain.push(b' '),
+            byte if part.is_host() && *byte < 0x80 && must_escape(*byte, part) => {
+                return Err(format!(
+                    "invalid character {} in host name",
+                    quote(&char::from(*byte).to_string())
+                ));
+            }
+            byte => plain.push(*byte),
+        }
+        at += 1;
+    }
+    Ok(plain)
+}
+
+fn escaped_byte(bytes: &[u8], at: usize, part: Part) -> Result<u8, String> {
+    let escape = &bytes[at..bytes.len().min(at + 3)];
+    let refused = || format!("invalid URL escape {}", quote(&String::from_utf8_lossy(escape)));
+    let &[_, high, low] = escape else { return Err(refused()) };
+    let byte = digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low).ok_or_else(refused)?;
+    let allowed = match part {
+        // In hosts only what is beyond ASCII is escaped, and the percent sign before a zone.
+        Part::Host => byte >= 0x80 || escape == b"%25",
+        Part::Zone => escape == b"%25" || byte == b' ' || !must_escape(byte, Part::Host),
+        _ => true,
+    };
+    if allowed { Ok(byte) } else { Err(refused()) }
+}

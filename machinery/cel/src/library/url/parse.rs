@@ -1,0 +1,358 @@
+//! URLs as Go reads and prints them.
+
+use std::net::IpAddr;
+
+use indexmap::IndexMap;
+
+use super::super::net::parse_address;
+use super::super::quote::quote;
+use super::escape::{Part, escape, is_escaped, unescape};
+
+/// The most parameters of a query that are looked at; a query with more has none.
+const MOST_PARAMETERS: usize = 10_000;
+
+/// A URL taken apart.
+#[derive(Clone, Debug, Default)]
+pub struct Url {
+    /// In small letters.
+    pub scheme: String,
+    opaque: String,
+    user: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    host: Vec<u8>,
+    path: Vec<u8>,
+    raw_path: String,
+    query: String,
+    /// A `?` with nothing behind it.
+    bare_query: bool,
+    /// A path behind the scheme, without `//`.
+    omit_host: bool,
+    fragment: Vec<u8>,
+    raw_fragment: String,
+}
+
+/// Whether a text is an absolute URI or an absolute path.
+///
+/// # Errors
+/// Go's sentence: `parse "x": invalid URI for request`.
+pub fn check(text: &str) -> Result<(), String> {
+    parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
+}
+
+impl Url {
+    /// A URL from its text, which [`check`] lets through.
+    ///
+    /// # Errors
+    /// Go's sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        check(text)?;
+        let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let mut url = parse(before, false).map_err(|why| format!("parse {}: {why}", quote(before)))?;
+        url.fragment =
+            unescape(fragment, Part::Fragment).map_err(|why| format!("parse {}: {why}", quote(text)))?;
+        if escape(&url.fragment, Part::Fragment) != fragment {
+            fragment.clone_into(&mut url.raw_fragment);
+        }
+        Ok(url)
+    }
+
+    /// The host with its port.
+    #[must_use]
+    pub fn host(&self) -> String {
+        lossy(&self.host)
+    }
+
+    /// The host without port and brackets.
+    #[must_use]
+    pub fn hostname(&self) -> String {
+        let host = self.host();
+        let (name, _) = split_port(&host);
+        name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name).to_owned()
+    }
+
+    /// The port, if it has one.
+    #[must_use]
+    pub fn port(&self) -> String {
+        split_port(&self.host()).1.to_owned()
+    }
+
+    /// The path as it is written, or as it must be.
+    #[must_use]
+    pub fn escaped_path(&self) -> String {
+        if !self.raw_path.is_empty() && is_escaped(&self.raw_path, Part::Path) {
+            return self.raw_path.clone();
+        }
+        if self.path == b"*" { "*".to_owned() } else { escape(&self.path, Part::Path) }
+    }
+
+    /// Values by key, in the order in which they stand. What is malformed is left out.
+    #[must_use]
+    pub fn parameters(&self) -> IndexMap<String, Vec<String>> {
+        let mut parameters: IndexMap<String, Vec<String>> = IndexMap::new();
+        if self.query.matches('&').count() >= MOST_PARAMETERS {
+            return parameters;
+        }
+        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let plain = |text| unescape(text, Part::QueryComponent).map(|bytes| lossy(&bytes));
+            if let (Ok(key), Ok(value)) = (plain(key), plain(value)) {
+                parameters.entry(key).or_default().push(value);
+            }
+        }
+        parameters
+    }
+
+    fn set_path(&mut self, path: &str) -> Result<(), String> {
+        self.path = unescape(path, Part::Path)?;
+        if escape(&self.path, Part::Path) != path {
+            path.clone_into(&mut self.raw_path);
+        }
+        Ok(())
+    }
+
+    fn set_authority(&mut self, authority: &str) -> Result<(), String> {
+        let (user, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user), host),
+            None => (None, authority),
+        };
+        self.host = host_bytes(&self.scheme, host)?;
+        let Some(user) = user else { return Ok(()) };
+        if !user.chars().all(|c| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c)) {
+            return Err("net/url: invalid userinfo".to_owned());
+        }
+        let (name, password) =
+            user.split_once(':').map_or((user, None), |(name, secret)| (name, Some(secret)));
+        let plain = |text| unescape(text, Part::UserPassword);
+        self.user = Some((plain(name)?, password.map(plain).transpose()?));
+        Ok(())
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty()
+        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn split_port(host: &str) -> (&str, &str) {
+    match host.rfind(':') {
+        Some(colon) if is_port(&host[colon..]) => (&host[..colon], &host[colon + 1..]),
+        _ => (host, ""),
+    }
+}
+
+/// The scheme and what follows its colon.
+fn scheme(text: &str) -> Result<(&str, &str), String> {
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => {}
+            b'0'..=b'9' | b'+' | b'-' | b'.' if index > 0 => {}
+            b':' if index == 0 => return Err("missing protocol scheme".to_owned()),
+            b':' => return Ok((&text[..index], &text[index + 1..])),
+            _ => break,
+        }
+    }
+    Ok(("", text))
+}
+
+/// A URL without its fragment; `request`: only absolute ones.
+fn parse(text: &str, request: bool) -> Result<Url, String> {
+    if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+        return Err("net/url: invalid control character in URL".to_owned());
+    }
+    if text.is_empty() && request {
+        return Err("empty url".to_owned());
+    }
+    let mut url = Url::default();
+    if text == "*" {
+        url.path = b"*".to_vec();
+        return Ok(url);
+    }
+    let (scheme, rest) = scheme(text)?;
+    url.scheme = scheme.to_ascii_lowercase();
+    let (mut rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    url.bare_query = text.ends_with('?') && query.is_empty();
+    query.clone_into(&mut url.query);
+    if !rest.starts_with('/') {
+        if !url.scheme.is_empty() {
+            rest.clone_into(&mut url.opaque);
+            return Ok(url);
+        }
+        if request {
+            return Err("invalid URI for request".to_owned());
+        }
+        if rest.split('/').next().is_some_and(|segment| segment.contains(':')) {
+            return Err("first path segment in URL cannot contain colon".to_owned());
+        }
+    }
+    let has_authority = !url.scheme.is_empty() || (!request && !rest.starts_with("///"));
+    if let Some(authority) = rest.strip_prefix("//").filter(|_| has_authority) {
+        let (authority, path) = authority.split_at(authority.find('/').unwrap_or(authority.len()));
+        url.set_authority(authority)?;
+        rest = path;
+    } else {
+        url.omit_host = !url.scheme.is_empty() && rest.starts_with('/');
+    }
+    url.set_path(rest)?;
+    Ok(url)
+}
+
+fn host_bytes(scheme: &str, host: &str) -> Result<Vec<u8>, String> {
+    let bad_port = |port: &str| Err(format!("invalid port {} after host", quote(port)));
+    match host.rfind('[') {
+        Some(0) => {
+            let close = host.rfind(']').ok_or("missing ']' in host")?;
+            let port = &host[close + 1..];
+            if !is_port(port) {
+                return bad_port(port);
+            }
+            let literal = literal(&host[1..close])?;
+            return Ok([b"[", &*literal, b"]", port.as_bytes()].concat());
+        }
+        Some(_) => return Err("invalid IP-literal".to_owned()),
+        None => {}
+    }
+    // Only where databases list their hosts a name may have colons.
+    let strict = matches!(scheme, "http" | "https");
+    let port = if strict { host.find(':') } else { host.rfind(':') };
+    if let Some(port) = port.map(|at| &host[at..]).filter(|port| !is_port(port)) {
+        return bad_port(port);
+    }
+    unescape(host, Part::Host)
+}
+
+/// What stands in brackets: an IPv6 address, perhaps with a zone.
+fn literal(text: &str) -> Result<Vec<u8>, String> {
+    let literal = match text.find("%25") {
+        Some(zone) => [unescape(&text[..zone], Part::Host)?, unescape(&text[zone..], Part::Zone)?].concat(),
+        None => unescape(text, Part::Host)?,
+    };
+    let address = lossy(&literal);
+    match parse_address(&address).map_err(|error| format!("invalid host: {error}"))?.ip {
+        IpAddr::V4(_) => Err("invalid IP-literal".to_owned()),
+        IpAddr::V6(_) => Ok(literal),
+    }
+}
+
+/// As Go puts a URL together again: two are equal when these are.
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.scheme.is_empty() {
+            write!(f, "{}:", self.scheme)?;
+        }
+        if self.opaque.is_empty() {
+            self.hierarchy(f)?;
+        } else {
+            f.write_str(&self.opaque)?;
+        }
+        if self.bare_query || !self.query.is_empty() {
+            write!(f, "?{}", self.query)?;
+        }
+        if self.fragment.is_empty() {
+            return Ok(());
+        }
+        let written = !self.raw_fragment.is_empty() && is_escaped(&self.raw_fragment, Part::Fragment);
+        let made = if written { self.raw_fragment.clone() } else { escape(&self.fragment, Part::Fragment) };
+        write!(f, "#{made}")
+    }
+}
+
+impl Url {
+    fn hierarchy(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let has_authority = !self.host.is_empty() || self.user.is_some();
+        let path = self.escaped_path();
+        let slashes = has_authority || (!self.scheme.is_empty() && !self.omit_host && !self.path.is_empty());
+        if slashes {
+            f.write_str("//")?;
+        }
+        if let Some((name, password)) = &self.user {
+            f.write_str(&escape(name, Part::UserPassword))?;
+            if let Some(password) = password {
+                write!(f, ":{}", escape(password, Part::UserPassword))?;
+            }
+            f.write_str("@")?;
+        }
+        f.write_str(&escape(&self.host, Part::Host))?;
+        if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
+            f.write_str("/")?;
+        }
+        f.write_str(&path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart_and_put_together() {
+        for (text, host, hostname, port, path) in [
+            (
+                "https://user:pass@example.com:80/path?query=val#fragment",
+                "example.com:80",
+                "example.com",
+                "80",
+                "/path",
+            ),
+            ("/absolute-path", "", "", "", "/absolute-path"),
+            ("https://[::1]:80/", "[::1]:80", "::1", "80", "/"),
+            ("https://[fe80::1%25en0]/", "[fe80::1%en0]", "fe80::1%en0", "", "/"),
+            (
+                "https://example.com/path with spaces/",
+                "example.com",
+                "example.com",
+                "",
+                "/path%20with%20spaces/",
+            ),
+            ("https://example.com/a%2Fb", "example.com", "example.com", "", "/a%2Fb"),
+            ("https://example.com", "example.com", "example.com", "", ""),
+            ("mailto:a@b.c", "", "", "", ""),
+            ("file:///etc", "", "", "", "/etc"),
+            ("postgres://a:1,b:2/x", "a:1,b:2", "a:1,b", "2", "/x"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            let got = (url.host(), url.hostname(), url.port(), url.escaped_path());
+            assert_eq!(got, (host.into(), hostname.into(), port.into(), path.into()), "{text}");
+            assert_eq!(Url::parse(&url.to_string()).unwrap().to_string(), url.to_string(), "{text}");
+        }
+        assert_eq!(Url::parse("HTTP://a/b c?d#e f").unwrap().to_string(), "http://a/b%20c?d#e%20f");
+    }
+
+    #[test]
+    fn what_is_none_is_told() {
+        for (text, want) in [
+            ("", "empty url"),
+            ("../relative-path", "invalid URI for request"),
+            (":foo", "missing protocol scheme"),
+            ("https://a:b:c/", "invalid port \":b:c\" after host"),
+            ("https://a:b/", "invalid port \":b\" after host"),
+            ("http://a b/", "invalid character \" \" in host name"),
+            ("http://%41/", "invalid URL escape \"%41\""),
+            ("/%zz", "invalid URL escape \"%zz\""),
+            ("/%", "invalid URL escape \"%\""),
+            ("http://[::1", "missing ']' in host"),
+            ("http://[1.2.3.4]/", "invalid IP-literal"),
+            ("http://x[::1]/", "invalid IP-literal"),
+            (
+                "http://[::g]/",
+                "invalid host: ParseAddr(\"::g\"): each colon-separated field must have at least one digit (at \"g\")",
+            ),
+            ("http://u ser@a/", "net/url: invalid userinfo"),
+            ("/a\u{7f}", "net/url: invalid control character in URL"),
+        ] {
+            assert_eq!(check(text), Err(format!("parse {}: {want}", quote(text))), "{text}");
+        }
+    }
+
+    #[test]
+    fn queries_are_matrices() {
+        let of = |text: &str| Url::parse(text).unwrap().parameters();
+        let query = of("/?k1=a&k2=b&k2=c+d&&e%20f=%C3%A9&bad=%zz&semi;colon=1&flag");
+        let want = [("k1", vec!["a"]), ("k2", vec!["b", "c d"]), ("e f", vec!["é"]), ("flag", vec![""])];
+        assert_eq!(query.len(), want.len());
+        assert!(want.iter().all(|(key, values)| query[*key] == *values));
+        assert!(of("/path?").is_empty());
+    }
+}

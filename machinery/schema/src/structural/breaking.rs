@@ -1,0 +1,157 @@
+//! What a new schema breaks of what an older one allowed: values that no longer fit, fields that are lost, lists that
+//! merge otherwise. For people who are about to change a definition.
+//!
+//! A change that only widens is nothing. Objects are not looked at: whether any is hit, their judge tells.
+
+mod checks;
+
+use std::sync::Arc;
+
+use portico_machinery::field::Path;
+
+use super::model::{Additional, JsonType, Node};
+use super::{Structural, printed};
+
+/// The most changes that are told; what follows is hardly read.
+pub const MOST_BREAKING: usize = 1_000;
+
+/// One change that breaks something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breaking {
+    /// Where in the object.
+    pub path: Path,
+    /// What changes, and what that means for who relied on it.
+    pub text: String,
+}
+
+impl Structural {
+    /// What this schema breaks of an older one, in the order of the schema; at most [`MOST_BREAKING`].
+    #[must_use]
+    pub fn breaks(&self, older: &Self) -> Vec<Breaking> {
+        let mut walk = Walk { found: Vec::new() };
+        walk.node(&Path::root(), older.root(), self.root());
+        walk.found
+    }
+}
+
+struct Walk {
+    found: Vec<Breaking>,
+}
+
+impl Walk {
+    fn say(&mut self, path: &Path, text: impl Into<String>) {
+        if self.found.len() < MOST_BREAKING {
+            self.found.push(Breaking { path: path.clone(), text: text.into() });
+        }
+    }
+
+    fn node(&mut self, path: &Path, old: &Arc<Node>, new: &Arc<Node>) {
+        // Equal sub-schemas of one tree are shared, those of two trees are not.
+        if old == new || self.found.len() >= MOST_BREAKING {
+            return;
+        }
+        if !fits(old, new) {
+            let text = format!("changes from {} to {}: stored values no longer fit", kind(old), kind(new));
+            // Nothing below can be compared any more.
+            return self.say(path, text);
+        }
+        self.own(path, old, new);
+        let none = Default::default();
+        checks::compare(
+            old.checks.as_deref().unwrap_or(&none),
+            new.checks.as_deref().unwrap_or(&none),
+            new,
+            &mut |text| self.say(path, text),
+        );
+        self.rules(path, old, new);
+        self.fields(path, old, new);
+        if let (Some(old), Some(new)) = (&old.items, &new.items) {
+            self.node(&Path::new(format!("{path}[]")), old, new);
+        }
+    }
+
+    fn own(&mut self, path: &Path, old: &Node, new: &Node) {
+        if old.nullable && !new.nullable {
+            self.say(path, "is no longer nullable: a stored null goes or becomes the default");
+        }
+        if old.preserve_unknown && !new.preserve_unknown {
+            self.say(path, "no longer keeps unknown fields: they are pruned");
+        }
+        if new.embedded && !old.embedded {
+            self.say(path, "becomes an embedded resource: apiVersion and kind are required");
+        }
+        if (old.list_type, &old.list_keys) != (new.list_type, &new.list_keys) {
+            self.say(
+                path,
+                "is another type of list: apply merges it otherwise, and its elements may have to be unique",
+            );
+        }
+        if old.map_type != new.map_type {
+            self.say(path, "is another type of map: apply merges it otherwise");
+        }
+        if old.default != new.default {
+            let text =
+                |default: &Option<_>| default.as_ref().map_or_else(|| "none".to_owned(), printed::value);
+            let (before, after) = (text(&old.default), text(&new.default));
+            self.say(
+                path,
+                format!(
+                    "changes its default from {before} to {after}: what says nothing means something else"
+                ),
+            );
+        }
+    }
+
+    fn rules(&mut self, path: &Path, old: &Node, new: &Node) {
+        for rule in &new.rules {
+            if !old.rules.iter().any(|before| before.rule == rule.rule) {
+                self.say(path, format!("has a new rule: {}", rule.rule));
+            }
+        }
+    }
+
+    fn fields(&mut self, path: &Path, old: &Node, new: &Node) {
+        for (name, before) in &old.properties {
+            match new.field(name) {
+                Some(after) => self.node(&path.child(name), before, after),
+                None if new.preserve_unknown || matches!(new.additional, Additional::Any) => {}
+                None => self.say(&path.child(name), "is gone: its values are pruned"),
+            }
+        }
+        match (&old.additional, &new.additional) {
+            (Additional::Schema(before), Additional::Schema(after)) => {
+                self.node(&Path::new(format!("{path}[*]")), before, after);
+            }
+            (Additional::Schema(_) | Additional::Any, Additional::Absent | Additional::No)
+                if !new.preserve_unknown =>
+            {
+                self.say(path, "no longer takes fields of any name");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What values are, in words.
+fn kind(node: &Node) -> &'static str {
+    match node.ty {
+        _ if node.int_or_string => "integer or string",
+        Some(ty) => ty.as_str(),
+        None => "anything",
+    }
+}
+
+/// Whether every value of the one type is one of the other.
+fn fits(old: &Node, new: &Node) -> bool {
+    match (old.ty, new.ty) {
+        _ if old.int_or_string == new.int_or_string && old.ty == new.ty => true,
+        (old, None) if new.int_or_string => matches!(old, Some(JsonType::Integer | JsonType::String)),
+        (_, None) => true,
+        (Some(JsonType::Integer), Some(JsonType::Number)) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "breaking_tests.rs"]
+mod tests;
