@@ -66,7 +66,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-facade-catalog", &["portico-machinery", "portico-kit"]),
     ("portico-auth", &["portico-machinery", "portico-cel", "portico-kit"]),
     ("portico-kinds", &["portico-schema", "portico-machinery"]),
-    ("portico-schema", &["portico-machinery"]),
+    ("portico-schema", &["portico-machinery", "portico-cel"]),
     ("portico-cel", &["portico-machinery"]),
     ("portico-proto", &["portico-machinery"]),
     ("portico-machinery", &[]),

@@ -1,19 +1,14 @@
 //! Patterns of strings: regular expressions in RE2 syntax, made when first needed and shared by those who say the same.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use regex::{Regex, RegexBuilder};
+use portico_cel::re2;
+use regex::Regex;
 
-/// The most bytes that a compiled pattern may take, each of its parts.
-const MAX_COMPILED_BYTES: usize = 1024 * 1024;
-
-/// The most bytes that matching may keep to go faster.
-const MAX_CACHE_BYTES: usize = 256 * 1024;
-
-/// A pattern.
+/// A pattern. What it takes once it is made is bounded, as [`re2`] bounds it.
 pub struct Pattern {
     text: Box<str>,
-    regex: OnceLock<Result<Regex, Box<str>>>,
+    regex: OnceLock<Result<Arc<Regex>, Box<str>>>,
 }
 
 impl Pattern {
@@ -34,17 +29,9 @@ impl Pattern {
     /// # Errors
     /// Why it is no pattern, or one that is too large.
     pub fn is_match(&self, text: &str) -> Result<bool, &str> {
-        let regex = self.regex.get_or_init(|| compile(&self.text));
+        let regex = self.regex.get_or_init(|| re2::compile(&self.text).map_err(Into::into));
         regex.as_ref().map(|regex| regex.is_match(text)).map_err(|error| &**error)
     }
-}
-
-fn compile(text: &str) -> Result<Regex, Box<str>> {
-    RegexBuilder::new(text)
-        .size_limit(MAX_COMPILED_BYTES)
-        .dfa_size_limit(MAX_CACHE_BYTES)
-        .build()
-        .map_err(|error| error.to_string().into())
 }
 
 impl PartialEq for Pattern {
@@ -56,5 +43,20 @@ impl PartialEq for Pattern {
 impl std::fmt::Debug for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Pattern").field(&self.text).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_searched_for_and_mean_what_re2_means() {
+        for (pattern, text, found) in
+            [("b+", "abc", true), ("^b", "abc", false), (r"^\d$", "\u{663}", false), ("[a&&b]", "&", true)]
+        {
+            assert_eq!(Pattern::new(pattern).is_match(text), Ok(found), "{pattern}");
+        }
+        assert!(Pattern::new("(?=a)").is_match("a").is_err());
     }
 }
