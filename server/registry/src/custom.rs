@@ -3,6 +3,7 @@
 //! A definition becomes the same description that built-in kinds have, so that all verbs and forms are theirs, too. What
 //! is theirs alone stands here: finding them, versions that differ from what is stored, judging along a schema, paths.
 
+mod check;
 mod convert;
 mod definitions;
 mod facts;
@@ -15,6 +16,7 @@ mod select;
 mod serving;
 mod webhook;
 
+pub use check::{Checked, Finding, FindingKind, MOST_OBJECTS};
 pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
     ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,

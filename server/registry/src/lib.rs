@@ -54,8 +54,8 @@ pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connections::{Connected, Registered};
 pub use custom::{
-    ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
-    Subresources, Version, Webhook,
+    Checked, ClientConfig, Conversion, Facts, Finding, FindingKind, MOST_OBJECTS, Names, PrinterColumn,
+    ScalePaths, SelectableField, ServiceReference, Subresources, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};

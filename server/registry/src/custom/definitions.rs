@@ -124,6 +124,11 @@ impl Definitions {
         }
     }
 
+    /// What a definition would serve that nobody has written.
+    pub(super) fn rehearse(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
+        Serving::new(facts, record, &self.shapes)
+    }
+
     /// Drops what is compiled and was not asked for since the last call.
     pub(crate) fn drop_idle(&self) {
         for definition in self.known.write().by_name.values_mut() {

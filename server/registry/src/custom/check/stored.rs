@@ -1,0 +1,74 @@
+//! What is stored, judged by a definition that is not installed yet.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_store::{Record, Resource};
+
+use super::{Checked, Finding, FindingKind, MOST_OBJECTS, Rehearsed};
+use crate::Result;
+use crate::custom::facts::Facts;
+use crate::custom::judge::Judging;
+use crate::failure;
+use crate::registry::{Inner, Part};
+use crate::served::Served;
+use crate::stored;
+
+/// After so many objects others get their turn.
+const TURN: usize = 64;
+
+impl Inner {
+    /// Judges all objects of the installed definition in the version that the new one would store.
+    pub(super) async fn check_stored(
+        &self,
+        old: &Facts,
+        new: &Rehearsed,
+        checked: &mut Checked,
+    ) -> Result<()> {
+        let Some(served) = new.serving.storage().filter(|_| old.resource() == new.facts.resource()) else {
+            return Ok(());
+        };
+        let resource = Resource::from(old.resource());
+        let snapshot = self.store.snapshot(&resource).await.map_err(|e| failure::of_read(e, 0))?;
+        for (at, record) in snapshot.iter().enumerate() {
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            let found = judge(served, record);
+            checked.objects += 1;
+            checked.hit += u64::from(!found.is_empty());
+            if checked.hit <= MOST_OBJECTS {
+                checked.findings.extend(found);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(served: &Arc<Served>, record: &Record) -> Vec<Finding> {
+    let mut object = stored::decode(record);
+    object.set(&["apiVersion"], &served.api_version);
+    let place = match object.namespace() {
+        "" => object.name().to_owned(),
+        namespace => format!("{namespace}/{}", object.name()),
+    };
+    let found = |kind, field: &str, text| Finding {
+        object: place.clone(),
+        version: served.info.gvk.version.clone(),
+        ..Finding::of(kind, field, text)
+    };
+    let mut findings: Vec<Finding> =
+        lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
+    served.info.schema.settle(&mut object);
+    let errors = Judging { served, part: Part::Main, old: None }.errors(&object);
+    findings.extend(errors.iter().map(|error| {
+        let cause = error.cause();
+        found(FindingKind::Invalid, &cause.field, cause.message)
+    }));
+    findings
+}
+
+/// The fields that the schema does not know, as a strict reading names them.
+fn lost(served: &Served, object: &Object) -> Vec<String> {
+    served.info.schema.retype(object, &served.info.gvk).map(|decoded| decoded.strict).unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! What a definition breaks of an installed one: its versions, what they serve, and their schemas.
+
+use portico_schema::structural::Structural;
+
+use super::{Finding, FindingKind, Rehearsed};
+use crate::custom::facts::{Facts, Version};
+use crate::served::Served;
+
+/// In the order of the installed definition's versions.
+pub(super) fn compare(old: &Rehearsed, new: &Rehearsed) -> Vec<Finding> {
+    let mut findings = stored_versions(&old.facts, &new.facts);
+    for before in old.facts.versions().iter().filter(|version| version.served) {
+        let after = new.facts.versions().iter().find(|version| version.name == before.name);
+        let said = |text: &str| found(&before.name, "", text.to_owned());
+        match after {
+            None => findings.push(said("the version is gone: clients that speak it get 404")),
+            Some(after) if !after.served => {
+                findings.push(said("the version is no longer served: clients that speak it get 404"));
+            }
+            Some(after) => {
+                findings.extend(surface(before, after));
+                let pair = (old.serving.version(&before.name), new.serving.version(&after.name));
+                if let (Some(old), Some(new)) = pair {
+                    findings.extend(schemas(&before.name, old, new));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn found(version: &str, field: &str, text: String) -> Finding {
+    Finding { version: version.to_owned(), ..Finding::of(FindingKind::Breaking, field, text) }
+}
+
+fn stored_versions(old: &Facts, new: &Facts) -> Vec<Finding> {
+    let (Some(before), Some(after)) = (old.storage(), new.storage()) else { return Vec::new() };
+    if before.name == after.name {
+        return Vec::new();
+    }
+    let text = format!(
+        "objects are stored in {} from now on: those in {} stay so until they are written again (see StorageVersionMigration)",
+        after.name, before.name
+    );
+    vec![found(&after.name, "", text)]
+}
+
+/// Subresources, columns and selectable fields that are gone.
+fn surface(before: &Version, after: &Version) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |text: String| findings.push(found(&before.name, "", text));
+    if before.subresources.status.is_some() && after.subresources.status.is_none() {
+        say("/status is gone: whoever writes it gets 404, and writes of the object change the status"
+            .to_owned());
+    }
+    if before.subresources.status.is_none() && after.subresources.status.is_some() {
+        say("/status is new: writes of the object no longer change the status".to_owned());
+    }
+    match (&before.subresources.scale, &after.subresources.scale) {
+        (Some(_), None) => say("/scale is gone: autoscalers and kubectl scale get 404".to_owned()),
+        (Some(old), Some(new)) if old != new => say("/scale reads other fields".to_owned()),
+        _ => {}
+    }
+    for field in &before.selectable_fields {
+        if !after.selectable_fields.iter().any(|kept| kept.json_path == field.json_path) {
+            say(format!("{} cannot be selected by any more: such lists get 400", field.json_path));
+        }
+    }
+    for column in &before.additional_printer_columns {
+        if !after.additional_printer_columns.iter().any(|kept| kept.name == column.name) {
+            say(format!("the column {} is gone from tables", column.name));
+        }
+    }
+    findings
+}
+
+fn schemas(version: &str, old: &Served, new: &Served) -> Vec<Finding> {
+    let schema = |served: &Served| served.info.schema.custom().map(|custom| custom.schema().clone());
+    let (Some(old), Some(new)) = (schema(old), schema(new)) else { return Vec::new() };
+    let breaks = Structural::breaks(&new, &old);
+    breaks.into_iter().map(|broken| found(version, broken.path.as_str(), broken.text)).collect()
+}
