@@ -195,7 +195,7 @@ fn judged(served: &Served, object: &Object) -> Errors {
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);
     errors.extend(served.stored_info().schema.validate(object));
-    served.strategy.validate(object, &mut errors);
+    served.strategy.judge(served.stored_info(), object, None, &mut errors);
     errors
 }
 

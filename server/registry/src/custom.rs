@@ -22,7 +22,7 @@ pub use facts::{
     ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
     Subresources, Version, Webhook,
 };
-pub(crate) use judge::{Judging, warnings};
+pub(crate) use judge::{Judging, embedded_metadata, warnings};
 pub(crate) use kind::Shapes;
 pub(crate) use route::{find, leads};
 pub(crate) use select::field_values;

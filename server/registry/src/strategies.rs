@@ -36,6 +36,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use portico_auth::Authorizer;
+use portico_kinds::KindInfo;
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInfo, field};
 
@@ -116,6 +117,14 @@ pub(crate) trait Strategy: Send + Sync {
     /// Judges a change: what the kind forbids to change, then [`Strategy::validate`].
     fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
         self.validate(new, errors);
+    }
+
+    /// Judges a new object or a change, for a kind whose rules look into the types of its own description.
+    fn judge(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+        match old {
+            None => self.validate(new, errors),
+            Some(old) => self.validate_update(new, old, errors),
+        }
     }
 
     /// Prepares a write of the status: all but metadata and status is the old object's already.

@@ -291,7 +291,7 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors
             let schema = &served.stored_info().schema;
             errors.extend(schema.validate(new));
             errors.extend(schema.validate_update(new, old));
-            served.strategy.validate_update(new, old, &mut errors);
+            served.strategy.judge(served.stored_info(), new, Some(old), &mut errors);
         }
         Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
         Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),

@@ -5,6 +5,7 @@
 
 mod at;
 mod completeness;
+mod defaults;
 mod field_path;
 mod formats;
 mod internal;
@@ -19,6 +20,7 @@ mod root;
 mod rules;
 mod traits;
 
+pub use defaults::Metadata;
 pub use field_path::{Found, resolve};
 pub use formats::unrecognized;
 pub use internal::{rule_as_held, schema_as_held};
@@ -34,6 +36,7 @@ use serde_json::Value;
 
 use at::At;
 use props::Props;
+use traits::Survey;
 
 /// How many errors of one schema are kept: enough to tell the first thousand of them in order.
 const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
@@ -55,30 +58,42 @@ pub struct Terms {
     pub status: bool,
 }
 
-/// Judges a schema; the cursor knows where upstream sees it.
+/// Judges a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
+/// judged; then each node.
 #[must_use]
-pub fn validate(schema: &Cursor<'_>, terms: &Terms) -> Vec<Error> {
+pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> Vec<Error> {
     let Some(value) = schema.value() else { return Vec::new() };
     let path = schema.path();
     let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
     root::validate(value, &props, &at, terms.status, &mut errors);
-    let conversion = traits::convertible(value);
-    if terms.structural && conversion.is_ok() {
-        errors.0.extend(structural(value, &at));
+    let survey = Survey::of(value);
+    if terms.structural && survey.refused.is_none() {
+        let structural = structural(value, &at);
+        if structural.is_empty() && survey.defaults {
+            defaults::judge(value, &at, terms.pruned_defaults, metadata, &mut errors);
+        }
+        errors.0.extend(structural);
     }
     nodes::validate(value, &at, terms, &mut errors);
-    if let (true, true, Err(why)) = (terms.structural, errors.0.is_empty(), conversion) {
+    if let (true, true, Some(why)) = (terms.structural, errors.0.is_empty(), survey.refused) {
         // Nearly all of it has been said in better words already.
         errors.push(Error::invalid(&path, "", why));
     }
     errors.0
 }
 
+/// Whether a schema that was let through before has defaults that hold what it does not know.
+#[must_use]
+pub fn has_unpruned_defaults(schema: &Cursor<'_>, metadata: Metadata<'_>) -> bool {
+    let value = schema.value().filter(|value| Survey::of(value).defaults);
+    value.is_some_and(|value| is_structural(schema) && defaults::has_unpruned(value, metadata))
+}
+
 /// Whether a schema that was let through before is structural.
 #[must_use]
 pub fn is_structural(schema: &Cursor<'_>) -> bool {
     let Some(value) = schema.value() else { return true };
-    traits::convertible(value).is_ok() && structural(value, &At::root("")).is_empty()
+    Survey::of(value).refused.is_none() && structural(value, &At::root("")).is_empty()
 }
 
 /// The structural rules, sorted by text as upstream sorts them.

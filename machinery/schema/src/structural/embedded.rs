@@ -11,23 +11,55 @@ use super::printed;
 /// What is wrong with `apiVersion` and `kind` of the embedded resources of an object.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
     let mut errors = Vec::new();
-    each(object, root, &Path::root(), &mut |path, map| {
-        api_version(map.get("apiVersion"), &path.child("apiVersion"), &mut errors);
-        kind(map.get("kind"), &path.child("kind"), &mut errors);
-    });
+    each(object, root, &Path::root(), &mut |path, map| type_meta(path, map, &mut errors));
     errors
+}
+
+/// As [`validate`] of any value at a path; it may be an object itself, whatever its schema says.
+pub(super) fn validate_value(value: &Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
+    whole(value, node, is_object, path, &mut |path, map| type_meta(path, map, &mut errors));
+    errors
+}
+
+/// As [`metadata`] of any value at a path.
+pub(super) fn metadata_of_value(
+    value: &Value,
+    node: &Node,
+    is_object: bool,
+    path: &Path,
+    visit: &mut dyn FnMut(&Path, &Object),
+) {
+    whole(value, node, is_object, path, &mut |path, map| alone(path, map, visit));
+}
+
+fn whole(value: &Value, node: &Node, is_object: bool, path: &Path, visit: Visit<'_>) {
+    match value {
+        Value::Object(map) if is_object => {
+            visit(path, map);
+            each(map, node, path, visit);
+        }
+        value => inside(value, node, path, visit),
+    }
+}
+
+fn type_meta(path: &Path, map: &Map<String, Value>, errors: &mut Vec<Error>) {
+    api_version(map.get("apiVersion"), &path.child("apiVersion"), errors);
+    kind(map.get("kind"), &path.child("kind"), errors);
+}
+
+fn alone(path: &Path, map: &Map<String, Value>, visit: &mut dyn FnMut(&Path, &Object)) {
+    if let Some(metadata) = map.get("metadata") {
+        let mut alone = Object::default();
+        alone.put(&["metadata"], Carried(metadata.clone()));
+        visit(path, &alone);
+    }
 }
 
 /// The metadata of the embedded resources of an object: each as an object that holds nothing else, with the path of the
 /// resource. The rules of ObjectMeta are the caller's.
 pub(super) fn metadata(object: &Map<String, Value>, root: &Node, visit: &mut dyn FnMut(&Path, &Object)) {
-    each(object, root, &Path::root(), &mut |path, map| {
-        if let Some(metadata) = map.get("metadata") {
-            let mut alone = Object::default();
-            alone.put(&["metadata"], Carried(metadata.clone()));
-            visit(path, &alone);
-        }
-    });
+    each(object, root, &Path::root(), &mut |path, map| alone(path, map, visit));
 }
 
 fn api_version(value: Option<&Value>, path: &Path, errors: &mut Vec<Error>) {

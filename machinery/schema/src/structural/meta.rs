@@ -100,6 +100,26 @@ impl<'t> Embedded<'t> {
         Ok(())
     }
 
+    /// Walks any value at a path; it may be an object itself, whatever its schema says.
+    ///
+    /// # Errors
+    /// The first misfit, when misfits are refused.
+    pub(super) fn whole(
+        &mut self,
+        value: &mut Value,
+        node: &Node,
+        is_object: bool,
+        path: &Path,
+    ) -> Result<(), Error> {
+        match value {
+            Value::Object(map) if is_object => {
+                self.resource(map, path)?;
+                self.fields(map, node, path)
+            }
+            value => self.value(value, node, path),
+        }
+    }
+
     fn value(&mut self, value: &mut Value, node: &Node, path: &Path) -> Result<(), Error> {
         match (value, &node.items) {
             (Value::Object(map), _) => {

@@ -32,6 +32,17 @@ pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> 
     walk.found
 }
 
+/// Prunes any value along the schema of its place; whether anything went. An object keeps its `apiVersion`, `kind` and
+/// `metadata`.
+pub(super) fn value(value: &mut Value, node: &Node, is_object: bool) -> bool {
+    let mut walk = Walk { path: String::new(), named: false, bytes: 0, found: Pruned::default() };
+    match value {
+        Value::Object(map) if is_object => walk.map(map, node, true, false),
+        value => walk.value(value, Some(node), false),
+    }
+    walk.found.any
+}
+
 struct Walk {
     path: String,
     named: bool,

@@ -31,6 +31,11 @@ pub(super) fn field(name: &str, value: &Value, node: &Node, pair: Option<&Pair<'
     whole(View::of(value), node, name, pair)
 }
 
+/// What is wrong with any value by itself.
+pub(super) fn value(value: &Value, node: &Node) -> Vec<Error> {
+    whole(View::of(value), node, "", None)
+}
+
 fn whole(view: View<'_>, node: &Node, prefix: &str, pair: Option<&Pair<'_>>) -> Vec<Error> {
     let mut walk = Walk { prefix, path: String::new() };
     walk.node(view, node, pair, Room::whole()).into_errors()

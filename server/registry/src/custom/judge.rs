@@ -80,21 +80,22 @@ impl Judging<'_> {
 /// Resources inside of it: their type, and metadata by the rules of any object's.
 fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
     errors.extend(schema.validate_embedded(new));
-    schema.each_embedded_metadata(new, |path, resource| {
-        let mut resource = resource.clone();
-        if resource.name().is_empty() {
-            resource.set(&["metadata", "name"], "unnamed");
-        }
-        let mut found = Vec::new();
-        let rules = MetaRules::of_embedded(!resource.namespace().is_empty());
-        validation::validate_create(&resource, rules, &mut found);
-        errors.extend(
-            found.into_iter().map(|error| field::Error {
-                path: field::Path::new(format!("{path}.{}", error.path)),
-                ..error
-            }),
-        );
-    });
+    schema.each_embedded_metadata(new, |path, resource| errors.extend(embedded_metadata(path, resource)));
+}
+
+/// What is wrong with the metadata of a resource inside of another object, at that resource's path; it may have no name.
+pub(crate) fn embedded_metadata(path: &field::Path, resource: &Object) -> Errors {
+    let mut resource = resource.clone();
+    if resource.name().is_empty() {
+        resource.set(&["metadata", "name"], "unnamed");
+    }
+    let mut errors = Vec::new();
+    let rules = MetaRules::of_embedded(!resource.namespace().is_empty());
+    validation::validate_create(&resource, rules, &mut errors);
+    for error in errors.iter_mut().filter(|_| !path.as_str().is_empty()) {
+        error.path = field::Path::new(format!("{path}.{}", error.path));
+    }
+    errors
 }
 
 /// Finalizers kept by the server itself.

@@ -6,6 +6,7 @@ mod access;
 mod apiservices;
 mod custom_resources;
 mod defaults_of_others;
+mod definitions;
 mod deletions;
 mod evictions;
 mod harness;

@@ -1,10 +1,13 @@
 //! What `x-kubernetes-validations` must look like before anybody reads the expressions (3.1).
 
+use std::cell::LazyCell;
+
 use serde_json::Value;
 
 use super::at::At;
 use super::props::Props;
-use super::{Errors, field_path, traits};
+use super::traits::Survey;
+use super::{Errors, field_path};
 
 /// Reasons that a rule may give.
 const REASONS: [&str; 4] =
@@ -14,12 +17,15 @@ const NOT_BLANK: &str = "must be non-empty if specified";
 
 pub(super) fn validate(schema: &Value, props: &Props<'_>, at: &At<'_>, errors: &mut Errors) {
     let here = at.field("x-kubernetes-validations");
+    // Of a schema that has no structural form no path is known to be wrong.
+    let formed = LazyCell::new(|| Survey::of(schema).refused.is_none());
+    let leads = |path: &str| !*formed || field_path::follow(schema, path, true).is_ok();
     for (index, rule) in props.rules.iter().enumerate() {
-        self::rule(schema, rule, &here.index(index), errors);
+        self::rule(rule, &leads, &here.index(index), errors);
     }
 }
 
-fn rule(schema: &Value, rule: &Value, at: &At<'_>, errors: &mut Errors) {
+fn rule(rule: &Value, leads: &dyn Fn(&str) -> bool, at: &At<'_>, errors: &mut Errors) {
     let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
     words(text("rule"), text("message"), at, errors);
     let expression = text("messageExpression");
@@ -32,7 +38,7 @@ fn rule(schema: &Value, rule: &Value, at: &At<'_>, errors: &mut Errors) {
     {
         at.field("reason").not_supported(reason, &REASONS, errors);
     }
-    field(schema, text("fieldPath"), &at.field("fieldPath"), errors);
+    field(text("fieldPath"), leads, &at.field("fieldPath"), errors);
 }
 
 fn words(rule: &str, message: &str, at: &At<'_>, errors: &mut Errors) {
@@ -48,7 +54,7 @@ fn words(rule: &str, message: &str, at: &At<'_>, errors: &mut Errors) {
     }
 }
 
-fn field(schema: &Value, path: &str, at: &At<'_>, errors: &mut Errors) {
+fn field(path: &str, leads: &dyn Fn(&str) -> bool, at: &At<'_>, errors: &mut Errors) {
     if path.is_empty() {
         return;
     }
@@ -58,8 +64,7 @@ fn field(schema: &Value, path: &str, at: &At<'_>, errors: &mut Errors) {
     if has_breaks(path) {
         at.invalid(path, NO_BREAKS, errors);
     }
-    // Of a schema that has no structural form nothing is known.
-    if traits::convertible(schema).is_ok() && field_path::follow(schema, path, true).is_err() {
+    if !leads(path) {
         at.invalid(path, "must be a valid path", errors);
     }
 }

@@ -87,16 +87,24 @@ pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
     rare.for_each(|(_, schema)| visit(schema, see));
 }
 
-/// Whether upstream can make its structural form of a schema at all.
-///
-/// # Errors
-/// Why not.
-pub(super) fn convertible(schema: &Value) -> Result<(), &'static str> {
-    let mut refused = None;
-    visit(schema, &mut |props| {
-        refused = refused.or_else(|| unsupported(props));
-    });
-    refused.map_or(Ok(()), Err)
+/// What decides how a schema is judged.
+pub(super) struct Survey {
+    /// Why upstream cannot make its structural form at all.
+    pub(super) refused: Option<&'static str>,
+    /// Whether there is a default.
+    pub(super) defaults: bool,
+}
+
+impl Survey {
+    /// Looks at every node once.
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut survey = Self { refused: None, defaults: false };
+        visit(schema, &mut |props| {
+            survey.refused = survey.refused.or_else(|| unsupported(props));
+            survey.defaults |= props.default.is_some();
+        });
+        survey
+    }
 }
 
 fn unsupported(props: &Props<'_>) -> Option<&'static str> {

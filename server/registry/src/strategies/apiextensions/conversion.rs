@@ -12,7 +12,7 @@ const WEBHOOK: &str = "Webhook";
 const ONLY_WEBHOOK: &str = "should not be set when strategy is not set to Webhook";
 
 /// Judges the conversion of a definition that prunes or does not.
-pub(super) fn validate(spec: &Cursor<'_>, demands: &Demands, errors: &mut Errors) {
+pub(super) fn validate(spec: &Cursor<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     let conversion = spec.field("conversion");
     let strategy = conversion.field("strategy");
     if conversion.is_present() && strategy.str() != NONE && spec.field("preserveUnknownFields").bool() {
@@ -39,7 +39,7 @@ pub(super) fn validate(spec: &Cursor<'_>, demands: &Demands, errors: &mut Errors
     }
 }
 
-fn client(client: &Cursor<'_>, demands: &Demands, errors: &mut Errors) {
+fn client(client: &Cursor<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     if !client.is_present() {
         errors.push(client.required("required when strategy is set to Webhook"));
         return;

@@ -1,10 +1,14 @@
 //! CustomResourceDefinition: defaults, generation, stored versions, and a DELETE that says what will follow.
 
+use portico_kinds::KindInfo;
 use portico_machinery::{Object, time};
+use portico_schema::Schema;
+use portico_schema::structural::definition::Metadata;
 
 use super::ratchet::Demands;
 use super::{schemas, stored_versions, validate};
 use crate::condition::{self, Condition};
+use crate::custom::embedded_metadata;
 use crate::strategies::{Errors, Moment, OwnDelete, Strategy};
 
 /// What lets instances go before their definition goes.
@@ -41,16 +45,18 @@ impl Strategy for CustomResourceDefinition {
         stored_versions::record(new);
     }
 
-    fn validate(&self, new: &Object, errors: &mut Errors) {
-        validate::created(new, errors);
-    }
-
     fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: Moment) {
         stored_versions::record(new);
     }
 
-    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
-        validate::changed(new, old, Demands::on_change(new, old), errors);
+    fn judge(&self, kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+        let object_meta = kind.schema.of_field("metadata");
+        let Some(types) = object_meta.as_ref().and_then(Schema::typed) else { return };
+        let metadata = Metadata { types, rules: &embedded_metadata };
+        match old {
+            None => validate::created(new, Demands::on_create(metadata), errors),
+            Some(old) => validate::changed(new, old, Demands::on_change(new, old, metadata), errors),
+        }
     }
 
     fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {

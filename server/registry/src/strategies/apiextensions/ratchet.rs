@@ -2,7 +2,7 @@
 //! where upstream would else lock people out (1.5).
 
 use portico_machinery::{Cursor, Object};
-use portico_schema::structural::definition::{self, Terms, Traits};
+use portico_schema::structural::definition::{self, Metadata, Terms, Traits};
 
 use super::layout::{Layout, Part};
 use super::selectable;
@@ -13,7 +13,7 @@ use crate::validation::webhook;
 const CLIENT: [&str; 4] = ["spec", "conversion", "webhook", "clientConfig"];
 
 /// The demands on one write.
-pub(super) struct Demands {
+pub(super) struct Demands<'a> {
     /// Every version has a schema, not only those that are served.
     pub(super) schemas: bool,
     /// One of the review versions is known to upstream.
@@ -26,11 +26,13 @@ pub(super) struct Demands {
     pub(super) crowded: Vec<String>,
     /// Demands on schemas.
     pub(super) terms: Terms,
+    /// What is known of the metadata that defaults may hold.
+    pub(super) metadata: Metadata<'a>,
 }
 
-impl Demands {
+impl<'a> Demands<'a> {
     /// On a new definition. A bad CA bundle is told later, by a condition.
-    pub(super) fn on_create() -> Self {
+    pub(super) fn on_create(metadata: Metadata<'a>) -> Self {
         let terms = Terms {
             structural: true,
             known_types: true,
@@ -46,11 +48,12 @@ impl Demands {
             ca_bundle: false,
             crowded: Vec::new(),
             terms,
+            metadata,
         }
     }
 
     /// On a change.
-    pub(super) fn on_change(new: &Object, old: &Object) -> Self {
+    pub(super) fn on_change(new: &Object, old: &Object, metadata: Metadata<'a>) -> Self {
         let layout = Layout::of(old);
         let schemas = layout.schemas();
         let had = traits(&schemas);
@@ -62,7 +65,9 @@ impl Demands {
         let terms = Terms {
             structural: schemas.iter().all(definition::is_structural),
             known_types: !had.unknown_types,
-            pruned_defaults: true,
+            pruned_defaults: !schemas
+                .iter()
+                .any(|schema| definition::has_unpruned_defaults(schema, metadata)),
             atomic_sets: !had.loose_sets,
             settled_keys: !had.loose_keys,
             status: false,
@@ -74,6 +79,7 @@ impl Demands {
             ca_bundle: established && is_ca_bundle(bundle.str()),
             crowded: crowded(&Layout::of(new), &layout),
             terms,
+            metadata,
         }
     }
 

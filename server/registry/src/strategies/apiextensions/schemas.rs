@@ -10,7 +10,7 @@ use super::ratchet::Demands;
 use crate::strategies::Errors;
 
 /// Every version has one; where an old definition lacked some, only what is served and pruned needs one.
-pub(super) fn required(layout: &Layout<'_>, demands: &Demands, errors: &mut Errors) {
+pub(super) fn required(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     let prunes = !layout.spec.field("preserveUnknownFields").bool();
     for version in &layout.versions {
         let container = version.field("schema");
@@ -27,10 +27,10 @@ pub(super) fn required(layout: &Layout<'_>, demands: &Demands, errors: &mut Erro
 }
 
 /// Judges the schema of a version, or of all, where upstream holds it.
-pub(super) fn validate(schema: &Cursor<'_>, status: bool, demands: &Demands, errors: &mut Errors) {
+pub(super) fn validate(schema: &Cursor<'_>, status: bool, demands: &Demands<'_>, errors: &mut Errors) {
     let schema = schema.field("openAPIV3Schema");
     if schema.is_present() {
-        errors.extend(definition::validate(&schema, &Terms { status, ..demands.terms }));
+        errors.extend(definition::validate(&schema, &Terms { status, ..demands.terms }, demands.metadata));
     }
 }
 

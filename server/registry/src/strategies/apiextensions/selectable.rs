@@ -17,7 +17,7 @@ const TYPES: [&str; 3] = ["string", "boolean", "integer"];
 pub(super) fn of_version(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
-    demands: &Demands,
+    demands: &Demands<'_>,
     version: &Cursor<'_>,
     errors: &mut Errors,
 ) {
@@ -30,7 +30,7 @@ pub(super) fn of_version(
 pub(super) fn of_all(
     fields: &Cursor<'_>,
     schema: Option<&Cursor<'_>>,
-    demands: &Demands,
+    demands: &Demands<'_>,
     errors: &mut Errors,
 ) {
     let without = "may only be set when validations.schema is included";

@@ -13,18 +13,18 @@ use crate::validation::checks;
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 
 /// Judges a new definition; its metadata has been judged.
-pub(super) fn created(new: &Object, errors: &mut Errors) {
+pub(super) fn created(new: &Object, demands: Demands<'_>, errors: &mut Errors) {
     name(new, errors);
     let layout = Layout::of(new);
-    let demands = spec(&layout, Demands::on_create(), errors);
-    drop(demands);
+    spec(&layout, demands, errors);
     rest(new, None, &layout, errors);
 }
 
 /// Judges a changed definition.
-pub(super) fn changed(new: &Object, old: &Object, demands: Demands, errors: &mut Errors) {
+pub(super) fn changed(new: &Object, old: &Object, demands: Demands<'_>, errors: &mut Errors) {
     let (layout, before) = (Layout::of(new), old.at(&["spec"]));
-    let demands = spec(&layout, demands, errors);
+    let settled_names = demands.settled_names;
+    spec(&layout, demands, errors);
     let mut settled = |path: &[&'static str]| {
         let at =
             |spec: &Cursor<'_>| path.iter().fold(spec.clone(), |at, field| at.field(field)).str().to_owned();
@@ -34,7 +34,7 @@ pub(super) fn changed(new: &Object, old: &Object, demands: Demands, errors: &mut
             errors.push(Error::invalid(&path, now, checks::IMMUTABLE));
         }
     };
-    if demands.settled_names {
+    if settled_names {
         settled(&["scope"]);
         settled(&["names", "kind"]);
     }
@@ -68,8 +68,8 @@ fn name(new: &Object, errors: &mut Errors) {
     }
 }
 
-/// Judges the spec; the demands come back with what it brought about.
-fn spec(layout: &Layout<'_>, demands: Demands, errors: &mut Errors) -> Demands {
+/// Judges the spec.
+fn spec(layout: &Layout<'_>, demands: Demands<'_>, errors: &mut Errors) {
     group(&layout.spec.field("group"), errors);
     checks::required_one_of(&layout.spec.field("scope"), &SCOPES, errors);
     schemas::required(layout, &demands, errors);
@@ -86,11 +86,10 @@ fn spec(layout: &Layout<'_>, demands: Demands, errors: &mut Errors) -> Demands {
     names::validate(&wanted, errors);
     common(layout, &demands, errors);
     conversion::validate(&layout.spec, &demands, errors);
-    demands
 }
 
 /// What all versions have alike.
-fn common(layout: &Layout<'_>, demands: &Demands, errors: &mut Errors) {
+fn common(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     let schema = layout.common(Part::Schema);
     if let Some(schema) = &schema {
         schemas::validate(schema, layout.any_has_status(), demands, errors);

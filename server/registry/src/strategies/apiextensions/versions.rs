@@ -14,7 +14,7 @@ use crate::strategies::Errors;
 const WARNING_MAX: usize = 256;
 
 /// Judges each version.
-pub(super) fn each(layout: &Layout<'_>, demands: &Demands, errors: &mut Errors) {
+pub(super) fn each(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     for version in &layout.versions {
         names::label(&version.field("name"), errors);
         deprecation(version, errors);

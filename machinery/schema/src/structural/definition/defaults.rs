@@ -1,0 +1,212 @@
+//! Defaults must be what their own schema accepts, and hold nothing that it does not know (2.7).
+//!
+//! A default inside the metadata of an object is judged as part of one: alone it means nothing.
+
+use portico_machinery::Object;
+use portico_machinery::field::{Error, Path};
+use serde_json::{Map, Value};
+
+use super::Errors;
+use super::at::At;
+use crate::schema::Typed;
+use crate::structural::meta::{Embedded, Misfits};
+use crate::structural::model::{Additional, Node};
+use crate::structural::{Structural, embedded, printed, prune, validate};
+
+/// The metadata of objects that a schema may hold: their types, and the rules that the schema's user has for them.
+#[derive(Clone, Copy)]
+pub struct Metadata<'a> {
+    /// ObjectMeta.
+    pub types: &'a Typed,
+    /// What is wrong with the metadata of the object at a path, which holds nothing else.
+    pub rules: &'a dyn Fn(&Path, &Object) -> Vec<Error>,
+}
+
+/// What an object around a default says of itself.
+const TYPE_META: [(&str, &str); 2] = [("kind", "Validation"), ("apiVersion", "validation/v1")];
+
+/// Judges all defaults but those below `additionalProperties`, where upstream looks for none.
+pub(super) fn judge(schema: &Value, at: &At<'_>, pruned: bool, metadata: Metadata<'_>, errors: &mut Errors) {
+    let Ok(compiled) = Structural::compile(schema) else { return };
+    let root = compiled.root();
+    let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, errors };
+    walk.node(root, at, Around { root, is_root: true, in_meta: false, steps: &Steps::Root });
+}
+
+/// What is around a node: the object that it is in, and the way from there.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// The nearest embedded resource, or the root.
+    root: &'a Node,
+    /// Whether that is the node itself, at the root.
+    is_root: bool,
+    /// Below `apiVersion`, `kind` or `metadata` of that object.
+    in_meta: bool,
+    steps: &'a Steps<'a>,
+}
+
+enum Steps<'a> {
+    Root,
+    Field(&'a Steps<'a>, &'a str),
+    Item(&'a Steps<'a>),
+}
+
+impl Steps<'_> {
+    /// A value that holds nothing but this one, at the end of the way.
+    fn around(&self, value: Value) -> Value {
+        match self {
+            Self::Root => value,
+            Self::Field(above, name) => {
+                above.around(Value::Object(Map::from_iter([((*name).to_owned(), value)])))
+            }
+            Self::Item(above) => above.around(Value::Array(vec![value])),
+        }
+    }
+
+    /// What stands at the end of the way.
+    fn inside<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Root => Some(value),
+            Self::Field(above, name) => above.inside(value)?.get(name),
+            Self::Item(above) => above.inside(value)?.get(0),
+        }
+    }
+}
+
+struct Walk<'w> {
+    pruned: bool,
+    types: &'w Typed,
+    rules: &'w dyn Fn(&Path, &Object) -> Vec<Error>,
+    errors: &'w mut Errors,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Node, at: &At<'_>, around: Around<'_>) {
+        if !has_defaults(node) {
+            return;
+        }
+        let is_object = around.is_root || node.embedded;
+        let around = if is_object {
+            Around { root: node, in_meta: false, steps: &Steps::Root, ..around }
+        } else {
+            around
+        };
+        if let Some(default) = &node.default {
+            let path = at.field("default").path();
+            let found = if around.in_meta {
+                self.in_metadata(default, &path, node, around)
+            } else {
+                self.alone(default, &path, node, is_object)
+            };
+            found.into_iter().for_each(|error| self.errors.push(error));
+        }
+        if let Some(items) = &node.items {
+            let steps = Steps::Item(around.steps);
+            self.node(items, &at.field("items"), Around { is_root: false, steps: &steps, ..around });
+        }
+        let here = at.field("properties");
+        for (name, below) in &node.properties {
+            let in_meta = around.in_meta || (is_object && prune::is_meta(name));
+            let steps = Steps::Field(around.steps, name);
+            let around = Around { is_root: false, in_meta, steps: &steps, ..around };
+            self.node(below, &here.key(name), around);
+        }
+    }
+
+    fn alone(&self, default: &Value, path: &Path, node: &Node, is_object: bool) -> Vec<Error> {
+        let mut errors = Vec::new();
+        if self.pruned && prune::value(&mut default.clone(), node, is_object) {
+            let shown = printed::value(default);
+            errors.push(Error::invalid_printed(path, &shown, "must not have unknown fields"));
+        }
+        let mut value = default.clone();
+        let mut found = self.metadata(&mut value, node, is_object, path);
+        if found.is_empty() {
+            found = along(&value, node, path);
+        }
+        errors.append(&mut found);
+        errors
+    }
+
+    /// A default inside metadata, as part of an object that has nothing else.
+    fn in_metadata(&self, default: &Value, path: &Path, node: &Node, around: Around<'_>) -> Vec<Error> {
+        let mut object = around.steps.around(default.clone());
+        for (name, value) in TYPE_META {
+            if let Some(map) = object.as_object_mut().filter(|map| !map.contains_key(name)) {
+                map.insert(name.to_owned(), value.into());
+            }
+        }
+        let found = self.metadata(&mut object, around.root, true, &Path::root());
+        let why = match found.as_slice() {
+            [] => return along(default, node, path),
+            [one] => one.to_string(),
+            many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        };
+        let text = format!("must result in valid metadata: {why}");
+        vec![Error::invalid_printed(path, &printed::value(default), &text)]
+    }
+
+    /// Brings the metadata of all objects in a value to its types and judges it.
+    fn metadata(&self, value: &mut Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
+        if let Err(error) = Embedded::new(self.types, Misfits::Refuse).whole(value, node, is_object, path) {
+            return vec![error];
+        }
+        let mut errors = embedded::validate_value(value, node, is_object, path);
+        embedded::metadata_of_value(value, node, is_object, path, &mut |path, alone| {
+            errors.extend((self.rules)(path, alone));
+        });
+        errors
+    }
+}
+
+/// Whether there is a default here or below.
+fn has_defaults(node: &Node) -> bool {
+    node.default.is_some() || node.marks.defaults
+}
+
+/// What is wrong with a default along its schema. Messages name the place inside of the default.
+fn along(default: &Value, node: &Node, path: &Path) -> Vec<Error> {
+    let mut errors = validate::value(default, node);
+    for error in &mut errors {
+        error.path = match error.path.as_str() {
+            "" | "<nil>" => path.clone(),
+            below => path.child(below),
+        };
+    }
+    errors
+}
+
+/// Whether a schema that was let through before has a default that pruning changes: then others may, too.
+pub(super) fn has_unpruned(schema: &Value, metadata: Metadata<'_>) -> bool {
+    let Ok(compiled) = Structural::compile(schema) else { return false };
+    let root = compiled.root();
+    unpruned(root, root, metadata.types, &Steps::Root)
+}
+
+fn unpruned(node: &Node, root: &Node, types: &Typed, steps: &Steps<'_>) -> bool {
+    if !has_defaults(node) {
+        return false;
+    }
+    let changes = |default: &Value| {
+        let mut object = steps.around(default.clone());
+        // Nothing is refused: what does not fit goes.
+        let _ = Embedded::new(types, Misfits::Drop).whole(&mut object, root, true, &Path::root());
+        prune::value(&mut object, root, true);
+        steps.inside(&object) != Some(default)
+    };
+    if node.default.as_ref().is_some_and(changes) {
+        return true;
+    }
+    let of = |below: &Node, steps: Steps<'_>| unpruned(below, root, types, &steps);
+    let any_key = match &node.additional {
+        Additional::Schema(below) => of(below, Steps::Field(steps, "*")),
+        _ => false,
+    };
+    any_key
+        || node.items.as_ref().is_some_and(|items| of(items, Steps::Item(steps)))
+        || node.properties.iter().any(|(name, below)| of(below, Steps::Field(steps, name)))
+}
+
+#[cfg(test)]
+#[path = "defaults_tests.rs"]
+pub(super) mod tests;
