@@ -19,6 +19,7 @@ pub mod pool;
 pub mod protobuf;
 pub mod quantity;
 pub mod rbac;
+pub mod re2;
 pub mod request_info;
 pub mod resolve;
 pub mod route;

@@ -1,0 +1,231 @@
+//! Regular expressions in RE2's syntax, as Go's `regexp` reads them: patterns of schemas and of expressions.
+//!
+//! A text is parsed by RE2's rules, with Go's sentences about what is none, and written anew in the words of the
+//! engine: what only the engine knows is refused or means itself. Matching takes time in proportion to the text.
+
+mod class;
+mod escape;
+mod flags;
+mod parse;
+
+use regex::{Regex, RegexBuilder};
+
+/// The most bytes that a compiled expression may take; larger ones are refused.
+pub const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
+/// The most bytes that matching may keep to go faster.
+pub const MAX_CACHE_BYTES: usize = 512 * 1024;
+/// The deepest nesting of groups. Upstream allows 1,000, which the engine would walk on its stack.
+pub const DEEPEST: usize = 250;
+
+/// Why a text is no regular expression, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {code}: `{expression}`")]
+pub struct Error {
+    /// What is wrong.
+    pub code: Code,
+    /// The part that is, or all of it.
+    pub expression: String,
+}
+
+/// What may be wrong with a regular expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Code {
+    /// `[z-a]`, `[[:x:]]`, `\p{x}`.
+    #[error("invalid character class range")]
+    CharacterRange,
+    /// `\8`
+    #[error("invalid escape sequence")]
+    Escape,
+    /// `(?P<a`
+    #[error("invalid named capture")]
+    NamedCapture,
+    /// `(?=a)`
+    #[error("invalid or unsupported Perl syntax")]
+    Perl,
+    /// `a**`
+    #[error("invalid nested repetition operator")]
+    NestedRepetition,
+    /// `a{1001}`
+    #[error("invalid repeat count")]
+    RepeatCount,
+    /// `[a`
+    #[error("missing closing ]")]
+    MissingBracket,
+    /// `(a`
+    #[error("missing closing )")]
+    MissingParenthesis,
+    /// `*`
+    #[error("missing argument to repetition operator")]
+    MissingArgument,
+    /// `\`
+    #[error("trailing backslash at end of expression")]
+    TrailingBackslash,
+    /// `)`
+    #[error("unexpected )")]
+    UnexpectedParenthesis,
+    /// More groups in groups than [`DEEPEST`].
+    #[error("expression nests too deeply")]
+    Depth,
+    /// Larger than [`MAX_COMPILED_BYTES`].
+    #[error("expression too large")]
+    Size,
+}
+
+impl Error {
+    fn new(code: Code, expression: &str) -> Self {
+        Self { code, expression: expression.to_owned() }
+    }
+}
+
+/// The expression that a text is.
+///
+/// # Errors
+/// Why it is none.
+pub fn compile(text: &str) -> Result<Regex, Error> {
+    RegexBuilder::new(&translate(text)?)
+        .size_limit(MAX_COMPILED_BYTES)
+        .dfa_size_limit(MAX_CACHE_BYTES)
+        .build()
+        // Whatever else the engine refuses is beyond what it can take.
+        .map_err(|_| Error::new(Code::Size, text))
+}
+
+/// The same expression in the engine's words.
+///
+/// # Errors
+/// Why it is none. Its size is not looked at.
+pub fn translate(text: &str) -> Result<String, Error> {
+    parse::Parser::new(text).parse()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_mean_what_they_mean_to_re2() {
+        for (expression, text, matches) in [
+            (r"^[a-z]+$", "abc", true),
+            (r"^\d+$", "٣", false),
+            (r"^\w$", "é", false),
+            (r"^\W$", "é", true),
+            (r"^\s$", "\u{b}", false),
+            (r"[[]", "[", true),
+            (r"[]a]", "]", true),
+            (r"[^]a]", "]", false),
+            (r"[a&&b]", "&", true),
+            (r"[a-c--b]", "-", true),
+            (r"[~~]", "~", true),
+            (r"[[:alpha:]]+", "1", false),
+            (r"[[:^alpha:]]+", "1", true),
+            (r"[\D]", "1", false),
+            (r"^[\d\s]+$", "1 2", true),
+            (r"^[^\d]$", "1", false),
+            (r"^\Qa.b\E$", "axb", false),
+            (r"^\Q*", "*", true),
+            (r"\bfoo\b", "a foo b", true),
+            (r"\bfoo\b", "éfoo", true),
+            (r"(?i)ABC", "abc", true),
+            (r"(?i:A)b", "aB", false),
+            (r"(?i)a(?-i)b", "AB", false),
+            (r"(?m)^b$", "a\nb\nc", true),
+            (r"^b$", "a\nb\nc", false),
+            (r"a.b", "a\nb", false),
+            (r"(?s)a.b", "a\nb", true),
+            (r"(?P<1st>a)(?<n>b)", "ab", true),
+            (r"a{,2}", "a{,2}", true),
+            (r"a{2", "a{2", true),
+            (r"x#y z", "x#y z", true),
+            (r"\x41\x{1F600}\101", "A\u{1f600}A", true),
+            (r"\a\f\t\v\_\-", "\u{7}\u{c}\t\u{b}_-", true),
+            (r"\p{Greek}\pL\P{^Lu}\p{Any}", "αaAx", true),
+            (r"^\p{lu}$", "A", true),
+            (r"[\pN-]", "-", true),
+            (r"(|a)*", "", true),
+            (r"^*$", "", true),
+            (r"\x{D800}|a", "a", true),
+            (r"a\z", "a", true),
+        ] {
+            assert_eq!(compile(expression).unwrap().is_match(text), matches, "{expression} on {text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_told() {
+        for (expression, want) in [
+            ("[", "missing closing ]: `[`"),
+            ("x[a", "missing closing ]: `[a`"),
+            ("[]", "missing closing ]: `[]`"),
+            ("[a-", "missing closing ]: `[a-`"),
+            ("(a", "missing closing ): `(a`"),
+            ("x(a|b", "missing closing ): `x(a|b`"),
+            ("a)b", "unexpected ): `a)b`"),
+            ("*", "missing argument to repetition operator: `*`"),
+            ("a|*b", "missing argument to repetition operator: `*`"),
+            ("(+?)", "missing argument to repetition operator: `+?`"),
+            ("{1}", "missing argument to repetition operator: `{1}`"),
+            ("a**", "invalid nested repetition operator: `**`"),
+            ("a+?*b", "invalid nested repetition operator: `+?*`"),
+            ("a{2}{3}", "invalid nested repetition operator: `{2}{3}`"),
+            ("a{1001}", "invalid repeat count: `{1001}`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("a{1,99999999999}", "invalid repeat count: `{1,99999999999}`"),
+            ("(a{100}){11}", "invalid repeat count: `{11}`"),
+            ("((a{10}b){10}|c){11}", "invalid repeat count: `{11}`"),
+            ("[z-a]", "invalid character class range: `z-a`"),
+            ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+            (r"\p{Foo}", r"invalid character class range: `\p{Foo}`"),
+            (r"\p{Alphabetic}", r"invalid character class range: `\p{Alphabetic}`"),
+            (r"\pX", r"invalid character class range: `\pX`"),
+            (r"[\p{Greek", r"invalid character class range: `\p{Greek`"),
+            (r"\8", r"invalid escape sequence: `\8`"),
+            (r"\1", r"invalid escape sequence: `\1`"),
+            (r"\y", r"invalid escape sequence: `\y`"),
+            (r"\C", r"invalid escape sequence: `\C`"),
+            (r"\Z", r"invalid escape sequence: `\Z`"),
+            (r"\é", r"invalid escape sequence: `\é`"),
+            (r"[\b]", r"invalid escape sequence: `\b`"),
+            (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+            (r"\xg0", r"invalid escape sequence: `\xg0`"),
+            (r"\", "trailing backslash at end of expression: ``"),
+            (r"[\", "trailing backslash at end of expression: ``"),
+            ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+            ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+            ("(?x)a", "invalid or unsupported Perl syntax: `(?x`"),
+            ("(?i-)a", "invalid or unsupported Perl syntax: `(?i-)`"),
+            ("(?i", "invalid or unsupported Perl syntax: `(?i`"),
+            ("(?", "invalid or unsupported Perl syntax: `(?`"),
+            ("(?<=a)", "invalid named capture: `(?<=a)`"),
+            ("(?P<n", "invalid named capture: `(?P<n`"),
+            ("(?P<a b>x)", "invalid named capture: `(?P<a b>`"),
+            ("(?P=n)", "invalid or unsupported Perl syntax: `(?P`"),
+        ] {
+            let said = translate(expression).unwrap_err().to_string();
+            assert_eq!(said, format!("error parsing regexp: {want}"), "{expression}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        for bomb in [r"\pL{1000}", r"((\pL|\pN|\pS){30}){30}"] {
+            assert_eq!(compile(bomb).unwrap_err().code, Code::Size, "{bomb}");
+        }
+        let deep = format!("{}a{}", "(".repeat(1000), ")".repeat(1000));
+        assert_eq!(translate(&deep).unwrap_err().code, Code::Depth);
+        for fine in [r"^[^/]{1,1000}$", r"^\S{1,512}$", r"([a-z0-9]([-a-z0-9]*[a-z0-9])?\.){1,60}"] {
+            assert!(compile(fine).is_ok(), "{fine}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_translated_is_understood(text in "[\\\\\\[\\]{}()^$.a-c0-9?*+&~:PpQE|é<>-]{0,24}") {
+            if let Ok(translated) = translate(&text) {
+                // Only its size may be too much.
+                if let Err(error) = Regex::new(&translated) {
+                    proptest::prop_assert!(matches!(error, regex::Error::CompiledTooBig(_)), "{text}: {translated}: {error}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Classes of characters: `[a-z]`, `[[:alpha:]]`, `\p{Greek}`.
+
+use std::fmt::Write as _;
+
+use super::escape::perl_class;
+use super::parse::Parser;
+use super::{Code, Error};
+
+/// POSIX' names of classes.
+const POSIX: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+    "upper", "word", "xdigit",
+];
+/// What matches nothing.
+const NOTHING: &str = r"[^\x00-\x{10FFFF}]";
+
+impl Parser<'_> {
+    /// A class in brackets.
+    pub(super) fn class(&mut self) -> Result<(), Error> {
+        let whole = self.rest();
+        self.skip(1);
+        let negated = self.peek() == Some('^');
+        if negated {
+            self.skip(1);
+        }
+        let mut class = String::from(if negated { "[^" } else { "[" });
+        let mut first = true;
+        // A bracket that comes first means itself.
+        while first || self.peek() != Some(']') {
+            first = false;
+            self.class_item(&mut class, whole)?;
+        }
+        self.skip(1);
+        class.push(']');
+        self.out.push_str(&class);
+        Ok(())
+    }
+
+    fn class_item(&mut self, class: &mut String, whole: &str) -> Result<(), Error> {
+        if let Some(name) = self.posix()? {
+            class.push_str(name);
+            return Ok(());
+        }
+        if self.rest().starts_with(r"\p") || self.rest().starts_with(r"\P") {
+            class.push_str(&self.unicode_class()?);
+            return Ok(());
+        }
+        let escaped = self.rest().strip_prefix('\\').and_then(|rest| rest.chars().next());
+        if let Some((perl, others)) = escaped.and_then(perl_class) {
+            self.skip(2);
+            let not = if others { "^" } else { "" };
+            write!(class, "[{not}{perl}]").unwrap_or_default();
+            return Ok(());
+        }
+        let start = self.at();
+        let low = self.class_character(whole)?;
+        let mut high = low;
+        let mut behind = self.rest().chars();
+        if behind.next() == Some('-') && behind.next().is_some_and(|next| next != ']') {
+            self.skip(1);
+            high = self.class_character(whole)?;
+            if high < low {
+                return Err(Error::new(Code::CharacterRange, self.since(start)));
+            }
+        }
+        push_range(class, low, high);
+        Ok(())
+    }
+
+    fn class_character(&mut self, whole: &str) -> Result<u32, Error> {
+        if self.peek() == Some('\\') {
+            return self.escaped_character();
+        }
+        self.take().map(u32::from).ok_or_else(|| Error::new(Code::MissingBracket, whole))
+    }
+
+    /// `[:alpha:]`, which the engine knows as well.
+    fn posix(&mut self) -> Result<Option<&str>, Error> {
+        let rest = self.rest();
+        let Some(behind) = rest.strip_prefix("[:") else { return Ok(None) };
+        let Some(end) = behind.find(":]") else { return Ok(None) };
+        let name = &rest[..end + 4];
+        let bare = behind[..end].strip_prefix('^').unwrap_or(&behind[..end]);
+        if !POSIX.contains(&bare) {
+            return Err(Error::new(Code::CharacterRange, name));
+        }
+        self.skip(name.len());
+        Ok(Some(name))
+    }
+
+    /// `\pL`, `\p{Greek}`, `\P{^Lu}`: categories and scripts of Unicode, in the engine's words.
+    pub(super) fn unicode_class(&mut self) -> Result<String, Error> {
+        let rest = self.rest();
+        let mut negated = rest.starts_with(r"\P");
+        let refused = |part: &str| Error::new(Code::CharacterRange, part);
+        let name = match rest[2..].chars().next() {
+            None => return Err(refused(rest)),
+            Some('{') => {
+                let end = rest.find('}').ok_or_else(|| refused(rest))?;
+                self.skip(end + 1);
+                &rest[3..end]
+            }
+            Some(letter) => {
+                self.skip(2 + letter.len_utf8());
+                &rest[2..2 + letter.len_utf8()]
+            }
+        };
+        let sequence = &rest[..rest.len() - self.rest().len()];
+        let bare = name.strip_prefix('^').unwrap_or(name);
+        negated ^= bare.len() < name.len();
+        let property = property(bare).ok_or_else(|| refused(sequence))?;
+        Ok(format!("\\{}{{{property}}}", if negated { 'P' } else { 'p' }))
+    }
+}
+
+/// How the engine calls a category or a script; None for what is neither.
+fn property(name: &str) -> Option<String> {
+    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' '));
+    if name.is_empty() || !letters {
+        return None;
+    }
+    if matches!(name.to_ascii_lowercase().as_str(), "any" | "assigned" | "ascii") {
+        return Some(name.to_owned());
+    }
+    let known = |property: &String| regex::Regex::new(&format!(r"\p{{{property}}}")).is_ok();
+    [format!("gc={name}"), format!("sc={name}")].into_iter().find(known)
+}
+
+/// A range of codes; those of half pairs are no characters.
+fn push_range(class: &mut String, low: u32, high: u32) {
+    let low = if (0xd800..0xe000).contains(&low) { 0xe000 } else { low };
+    let high = if (0xd800..0xe000).contains(&high) { 0xd7ff } else { high };
+    if low > high {
+        class.push_str(NOTHING);
+        return;
+    }
+    write!(class, r"\x{{{low:X}}}").unwrap_or_default();
+    if high > low {
+        write!(class, r"-\x{{{high:X}}}").unwrap_or_default();
+    }
+}
