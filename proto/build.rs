@@ -4,8 +4,9 @@ use std::{env, fs, io, path::PathBuf};
 
 use prost::Message;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "portico/admin/v1/admin.proto",
+    "portico/apiextensions/v1/apiextensions.proto",
     "portico/apiregistration/v1/apiregistration.proto",
     "portico/catalog/v1/catalog.proto",
     "portico/config/v1/config.proto",

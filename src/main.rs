@@ -1,5 +1,6 @@
-//! The `portico` command: control service and facade in one process, or either alone.
+//! The `portico` command: control service and facade in one process, or either alone; and verbs of its client.
 
+mod crds;
 mod run;
 mod settings;
 
@@ -17,6 +18,9 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == "crds") {
+        return crds::main(std::env::args_os().skip(1));
+    }
     match settings::parse(std::env::args_os().collect()) {
         Ok(Parsed::Print(text)) => say(&text),
         Ok(Parsed::Run(Role::Version, _)) => say(&run::version()),

@@ -41,7 +41,12 @@ const ENV_PREFIX: &str = "PORTICO_";
 
 /// The Kubernetes API without a Kubernetes cluster.
 #[derive(Parser)]
-#[command(name = "portico", disable_version_flag = true, args_conflicts_with_subcommands = false)]
+#[command(
+    name = "portico",
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = false,
+    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Role>,

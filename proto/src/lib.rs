@@ -24,6 +24,10 @@ package!(
     admin, "portico.admin.v1"
 );
 package!(
+    /// `portico.apiextensions.v1`: definitions before they are written.
+    apiextensions, "portico.apiextensions.v1"
+);
+package!(
     /// `portico.apiregistration.v1`: APIServices with typed messages.
     apiregistration, "portico.apiregistration.v1"
 );

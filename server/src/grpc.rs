@@ -4,6 +4,7 @@ pub(crate) mod admin;
 pub(crate) mod api_services;
 pub(crate) mod catalog;
 pub(crate) mod config;
+pub(crate) mod definitions;
 pub(crate) mod objects;
 pub(crate) mod routes;
 

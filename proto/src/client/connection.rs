@@ -10,6 +10,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 
 use crate::MAX_MESSAGE_BYTES;
 use crate::admin::admin_client::AdminClient;
+use crate::apiextensions::definitions_client::DefinitionsClient;
 use crate::apiregistration::api_services_client::ApiServicesClient;
 use crate::catalog::catalog_client::CatalogClient;
 use crate::config::config_client::ConfigClient;
@@ -217,6 +218,10 @@ impl Client {
     service!(
         /// What may be reached, and why not.
         routes, RoutesClient, true
+    );
+    service!(
+        /// Definitions before they are written.
+        definitions, DefinitionsClient, true
     );
     service!(
         /// Operating the control service.

@@ -7,6 +7,7 @@ use portico_kit::drain;
 use portico_kit::listener::TlsListener;
 use portico_kit::tasks::TaskSet;
 use portico_proto::admin::admin_server::AdminServer;
+use portico_proto::apiextensions::definitions_server::DefinitionsServer;
 use portico_proto::apiregistration::api_services_server::ApiServicesServer;
 use portico_proto::catalog::catalog_server::CatalogServer;
 use portico_proto::config::config_server::ConfigServer;
@@ -29,6 +30,7 @@ use crate::grpc::admin::AdminService;
 use crate::grpc::api_services::ApiServicesService;
 use crate::grpc::catalog::CatalogService;
 use crate::grpc::config::ConfigService;
+use crate::grpc::definitions::DefinitionsService;
 use crate::grpc::objects::ObjectsService;
 use crate::grpc::routes::{Explainer, RoutesService};
 use crate::listen;
@@ -79,6 +81,7 @@ impl Services {
         };
         let hold = Hold(rooms.storage_versions.clone());
         let api_services = ApiServicesService::new(self.registry.clone(), explainer.clone(), hold.clone());
+        let definitions = DefinitionsService { registry: self.registry.clone() };
         let mut builder = Routes::builder();
         builder
             .add_service(limited!(
@@ -90,6 +93,7 @@ impl Services {
             .add_service(limited!(CatalogServer, CatalogService { documents: rooms.documents() }))
             .add_service(limited!(RoutesServer, RoutesService { explainer }))
             .add_service(limited!(AdminServer, admin))
+            .add_service(limited!(DefinitionsServer, definitions))
             .add_service(health(rooms, tasks))
             .add_service(reflection().build_v1()?)
             .add_service(reflection().build_v1alpha()?);

@@ -24,6 +24,7 @@ pub(crate) const TABLE: &[(&str, Access)] = &[
     ("/portico.catalog.v1.Catalog/", Access::Facade),
     ("/portico.routes.v1.Routes/", Access::Path),
     ("/portico.admin.v1.Admin/", Access::Path),
+    ("/portico.apiextensions.v1.Definitions/", Access::Path),
 ];
 
 /// What the method at this path asks.

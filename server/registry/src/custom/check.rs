@@ -65,15 +65,24 @@ pub struct Checked {
     pub hit: u64,
 }
 
+const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
+
 /// The most stored objects that are named.
 pub const MOST_OBJECTS: u64 = 100;
 
 impl Registry {
-    /// Checks the definition in this body (JSON, or YAML).
+    /// Checks the definition in this body, JSON or YAML.
     ///
     /// # Errors
-    /// 400 for a body that holds no definition; failures of the store.
-    pub async fn check_definition(&self, context: &Context, body: &[u8], format: Format) -> Result<Checked> {
+    /// 415 for another media type, 400 for a body that holds no definition; failures of the store.
+    pub async fn check_definition(
+        &self,
+        context: &Context,
+        body: &[u8],
+        media_type: &str,
+    ) -> Result<Checked> {
+        let format = Format::of_media_type(media_type).filter(|format| *format != Format::Protobuf);
+        let format = format.ok_or_else(|| Box::new(Status::unsupported_media_type(&MEDIA_TYPES)))?;
         let inner = self.inner();
         let served = inner.served(&GroupResource::new(GROUP, RESOURCE))?;
         let info = &served.info;

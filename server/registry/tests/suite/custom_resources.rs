@@ -1,6 +1,6 @@
 //! Custom resources through the registry's door: kinds that arrive at run time.
 
-use crate::harness::{Door, MERGE, next};
+use crate::harness::{Door, JSON, MERGE, next};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
@@ -123,13 +123,13 @@ async fn a_changed_schema_is_seen_at_once_and_ends_watches() {
 #[tokio::test]
 async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stored() {
     use portico_registry::{Context, FindingKind};
-    use portico_schema::Format;
     let door = defined(&version("v1", true, PROPERTIES)).await;
     door.post(TABS, &tab("v1", r#""cronSpec":"x","replicas":3"#)).await;
-    let narrower = r#""cronSpec":{"type":"string","maxLength":0},"image":{"type":"string","default":"nginx"}"#;
+    let narrower =
+        r#""cronSpec":{"type":"string","maxLength":0},"image":{"type":"string","default":"nginx"}"#;
     let body = definition(&version("v1", true, narrower));
     let context = Context::system("suite");
-    let checked = door.registry.check_definition(&context, body.as_bytes(), Format::Json).await.unwrap();
+    let checked = door.registry.check_definition(&context, body.as_bytes(), JSON).await.unwrap();
     assert!(checked.installed && (checked.objects, checked.hit) == (1, 1), "{checked:?}");
     let said = |kind| -> Vec<String> {
         let of_kind = checked.findings.iter().filter(|finding| finding.kind == kind);
@@ -141,9 +141,12 @@ async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stor
         [" spec.cronSpec: has a lower maxLength, 0", " spec.replicas: is gone: its values are pruned"]
     );
     assert_eq!(said(FindingKind::Lost), [r#"default/t : unknown field "spec.replicas""#]);
-    assert_eq!(said(FindingKind::Invalid), ["default/t spec.cronSpec: Too long: may not be more than 0 bytes"]);
+    assert_eq!(
+        said(FindingKind::Invalid),
+        ["default/t spec.cronSpec: Too long: may not be more than 0 bytes"]
+    );
     let untyped = definition(&version("v1", true, r#""odd":{}"#));
-    let checked = door.registry.check_definition(&context, untyped.as_bytes(), Format::Json).await.unwrap();
+    let checked = door.registry.check_definition(&context, untyped.as_bytes(), JSON).await.unwrap();
     assert!(checked.findings.iter().any(|finding| finding.kind == FindingKind::Error), "{checked:?}");
     let now = door.get(&format!("{TABS}/t")).await;
     assert_eq!(now.at("spec.replicas"), "3");

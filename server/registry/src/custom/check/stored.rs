@@ -14,6 +14,8 @@ use crate::registry::{Inner, Part};
 use crate::served::Served;
 use crate::stored;
 
+/// The most that is told of one object.
+const MOST_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;
 
@@ -65,6 +67,7 @@ fn judge(served: &Arc<Served>, record: &Record) -> Vec<Finding> {
         let cause = error.cause();
         found(FindingKind::Invalid, &cause.field, cause.message)
     }));
+    findings.truncate(MOST_FINDINGS);
     findings
 }
 

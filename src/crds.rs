@@ -1,0 +1,107 @@
+//! `portico crds check`: what definitions would do if they were applied. Asks the control service; writes nothing.
+
+mod documents;
+mod print;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use portico_proto::apiextensions::finding::Kind;
+use portico_proto::apiextensions::{CheckRequest, CheckResponse};
+use portico_proto::client::{Client, Connection};
+
+use documents::Document;
+
+/// How long the control service may take for one definition: it judges all stored objects.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// Something was found that breaks.
+const FOUND: u8 = 1;
+/// It could not be looked at.
+const FAILED: u8 = 2;
+
+/// Client verbs about CustomResourceDefinitions.
+#[derive(Debug, Parser)]
+#[command(name = "portico crds", about, disable_version_flag = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Tell what definitions would do if they were applied: refusals, what they break for clients, which stored objects
+    /// would be invalid or lose fields. Nothing is written. Exit code 0: nothing breaks; 1: something does; 2: not checked.
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// Files of definitions, YAML (several documents each) or JSON; - reads what is piped in. Other kinds are passed over.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How findings are printed.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// The kubeconfig of an administrator of the control service.
+    #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
+    kubeconfig: PathBuf,
+    /// Its context.
+    #[arg(long, default_value = "control")]
+    context: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// Why nothing could be checked; one line for people.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the verb in these arguments, of which the first are `portico crds`.
+pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Nowhere is left to say that nothing can be said.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
+        }
+    };
+    let Verb::Check(check) = cli.verb;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(run(&check)));
+    match outcome {
+        Ok(all) if all.iter().any(breaks) => ExitCode::from(FOUND),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(failure) => crate::complain(&format!("crds check: {failure}"), FAILED),
+    }
+}
+
+async fn run(check: &Check) -> Result<Vec<CheckResponse>, Failure> {
+    let documents = documents::read(&check.files)?;
+    let connection = Connection::from_kubeconfig(&check.kubeconfig, Some(&check.context))?;
+    let client = Client::connect(&connection.with_deadline(DEADLINE))?;
+    let mut all = Vec::new();
+    for Document { from, definition, media_type } in documents {
+        let request = CheckRequest { definition, media_type: media_type.to_owned() };
+        let answer = client.definitions().check(request).await;
+        let checked = answer.map_err(|status| format!("{from}: {}", status.message()))?.into_inner();
+        if check.output == Output::Text {
+            print::text(&checked)?;
+        }
+        all.push(checked);
+    }
+    if check.output == Output::Json {
+        print::json(&all)?;
+    }
+    Ok(all)
+}
+
+/// Whether anything but warnings was found.
+fn breaks(checked: &CheckResponse) -> bool {
+    checked.findings.iter().any(|finding| finding.kind() != Kind::Warning)
+}
