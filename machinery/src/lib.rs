@@ -34,7 +34,7 @@ mod weak_map;
 pub use attributes::Attributes;
 pub use front_proxy::FrontProxy;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
-pub use object::{Cursor, MOST_PRINTED_BYTES, Node, Object};
+pub use object::{Cursor, JsonPath, MOST_PRINTED_BYTES, Node, Object};
 pub use quantity::Quantity;
 pub use request_info::RequestInfo;
 pub use status::{Reason, Status};

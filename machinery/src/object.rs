@@ -5,10 +5,12 @@
 
 mod cursor;
 mod edit;
+pub mod json_path;
 mod metadata;
 mod printed;
 
 pub use cursor::Cursor;
+pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
 pub use printed::MOST_PRINTED_BYTES;
 

@@ -30,6 +30,8 @@ pub enum Cell {
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// A number that may have a fraction.
+    Number(f64),
     /// A truth value.
     Bool(bool),
     /// The age of something created then; rendered as a duration at the time of the request.
@@ -55,6 +57,7 @@ impl Cell {
             Self::Null => serde_json::to_vec(&()),
             Self::Text(text) => serde_json::to_vec(text),
             Self::Integer(n) => serde_json::to_vec(n),
+            Self::Number(n) => return out.extend_from_slice(number(*n).as_bytes()),
             Self::Bool(b) => serde_json::to_vec(b),
             Self::Ago { text, at } => {
                 serde_json::to_vec(&format!("{text} ({} ago)", time::age(Some(at), now)))
@@ -64,4 +67,13 @@ impl Cell {
         // Scalars always encode.
         out.extend_from_slice(&json.unwrap_or_default());
     }
+}
+
+/// A number without the fraction `.0`, as upstream writes it.
+fn number(n: f64) -> String {
+    let mut json = serde_json::to_string(&n).unwrap_or_default();
+    if json.ends_with(".0") {
+        json.truncate(json.len() - 2);
+    }
+    json
 }

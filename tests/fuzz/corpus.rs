@@ -14,6 +14,23 @@ pub const PATHS: &[&str] = &[
     "GET /%2e%2e/%00",
 ];
 
+pub const JSON_PATHS: &[&str] = &[
+    ".metadata.name",
+    r".metadata.labels['a\.b']",
+    ".spec.ports[0].port",
+    ".spec.ports[-1:].name",
+    ".spec.ports[::2]",
+    ".spec.ports[0,1]['name','port']",
+    r#".spec.ports[?(@.name=="http")].port"#,
+    ".spec.ports[?(@.port>=80)].port",
+    ".spec.ports[*].protocol",
+    "..port",
+    "..[?(@.port)].*",
+    r#""a\tb\u0041\377""#,
+    "-1.5",
+    ".kind} and {.metadata",
+];
+
 pub const SELECTORS: &[&str] = &[
     "a=b",
     "a==b,c!=d",

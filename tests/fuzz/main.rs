@@ -70,6 +70,7 @@ targets! {
     paths on PATHS,
     label_selectors on SELECTORS,
     field_selectors on SELECTORS,
+    json_paths on JSON_PATHS,
     accept_headers on ACCEPT,
     authorization_headers on AUTHORIZATION,
     token_files on TOKEN_FILES,

@@ -13,7 +13,7 @@ use portico_kit::{duration, egress};
 use portico_machinery::accept::{Encoding, Form, MediaType, Offer, negotiate, parse_accept};
 use portico_machinery::request_info::first_value;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
-use portico_machinery::{GroupVersionKind, Object, RequestInfo};
+use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
 use portico_proto::client::Connection;
 use portico_proto::identity::Forwarded;
 use portico_schema::managed::Managed;
@@ -54,6 +54,17 @@ pub fn field_selectors() -> impl Fn(&[u8]) {
     }
 }
 
+/// What is found can be shown in every way that a column may have.
+pub fn json_paths() -> impl Fn(&[u8]) {
+    let object = service();
+    move |input| {
+        let Ok(path) = JsonPath::parse(&text(input)) else { return };
+        let Some(found) = path.first(&object) else { return };
+        assert!(found.number().is_none() || !found.printed().is_empty());
+        let _ = (found.text(), found.integer(), found.truth());
+    }
+}
+
 pub fn accept_headers() -> impl Fn(&[u8]) {
     |input| {
         let header = text(input);
@@ -61,7 +72,7 @@ pub fn accept_headers() -> impl Fn(&[u8]) {
             assert!((0.0..=1.0).contains(&media.q), "{media:?}");
         }
         let _ = MediaType::parse(&header);
-        let _ = negotiate(&header, Offer { encodings: &Encoding::ALL, forms: &[Form::Table] });
+        let _ = negotiate(&header, Offer { encodings: &Encoding::ALL, forms: &[Form::Table], sealed: true });
     }
 }
 

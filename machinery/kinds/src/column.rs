@@ -1,8 +1,9 @@
 //! Columns of the Table form, and cells as far as data can say them.
 
+use portico_machinery::object::json_path::Found;
 use portico_machinery::selector::{labels_cell, selector_cell};
 use portico_machinery::table::{Cell, Column};
-use portico_machinery::{Cursor, Object};
+use portico_machinery::{Cursor, JsonPath, Object, time};
 
 /// A column and where its cells come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,11 +56,69 @@ pub enum CellRule {
         /// Field names.
         path: Vec<String>,
     },
+    /// What a path finds first, as the column of a definition shows it; null where it finds nothing or something of
+    /// another type.
+    JsonPath {
+        /// Where to look.
+        path: JsonPath,
+        /// How it shows.
+        shown: Shown,
+    },
     /// A function of this name, which the registry supplies.
     Function {
         /// Its name.
         name: String,
     },
+}
+
+/// How a column of a definition shows what it finds: its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Anything, printed.
+    Text,
+    /// Numbers without their fraction.
+    Integer,
+    /// Numbers.
+    Number,
+    /// Truth values.
+    Truth,
+    /// How long ago the time in a text was.
+    Date,
+}
+
+impl Shown {
+    /// By the name of a type; nothing for others than definitions may have.
+    #[must_use]
+    pub fn of_type(name: &str) -> Option<Self> {
+        match name {
+            "string" => Some(Self::Text),
+            "integer" => Some(Self::Integer),
+            "number" => Some(Self::Number),
+            "boolean" => Some(Self::Truth),
+            "date" => Some(Self::Date),
+            _ => None,
+        }
+    }
+
+    fn cell(self, found: Found<'_>) -> Cell {
+        let cell = match self {
+            Self::Text => Some(Cell::Text(found.printed())),
+            Self::Integer => found.integer().map(Cell::Integer),
+            Self::Number => found.number().map(Cell::Number),
+            Self::Truth => found.truth().map(Cell::Bool),
+            Self::Date => found.text().map(date),
+        };
+        cell.unwrap_or(Cell::Null)
+    }
+}
+
+/// The age of a time: upstream's zero time has none, and what is no time is said to be invalid.
+fn date(text: &str) -> Cell {
+    match text {
+        "" | "null" | "0001-01-01T00:00:00Z" => Cell::Age(None),
+        text if time::is_rfc3339(text) => Cell::Age(Some(text.to_owned())),
+        _ => Cell::text("<invalid>"),
+    }
 }
 
 impl CellRule {
@@ -80,6 +139,9 @@ impl CellRule {
             }
             Self::Labels { path } => Some(Cell::text(labels_cell(&at(object, path)))),
             Self::Selector { path } => Some(Cell::text(selector_cell(&at(object, path)))),
+            Self::JsonPath { path, shown } => {
+                Some(path.first(object).map_or(Cell::Null, |found| shown.cell(found)))
+            }
             Self::Function { .. } => None,
         }
     }
@@ -97,5 +159,57 @@ fn plain(cursor: &Cursor<'_>, absent: &str) -> Cell {
         (Some(number), _) => Cell::Integer(number),
         (None, Some(truth)) => Cell::Bool(truth),
         (None, None) => Cell::text(absent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(path: &str, kind: &str) -> Cell {
+        let json = br#"{"a":"red","n":3,"f":2.9,"e":3000000000.0,"t":true,"null":null,"when":"2001-01-01T00:00:00Z","zero":"0001-01-01T00:00:00Z"}"#;
+        let object = Object::from_json(json).unwrap();
+        let rule =
+            CellRule::JsonPath { path: JsonPath::parse(path).unwrap(), shown: Shown::of_type(kind).unwrap() };
+        rule.cell(&object).unwrap()
+    }
+
+    #[test]
+    fn columns_of_definitions_show_what_has_their_type() {
+        let rows = [
+            (".a", "string", Cell::text("red")),
+            (".n", "string", Cell::text("3")),
+            (".t", "string", Cell::text("true")),
+            (".null", "string", Cell::text("<no value>")),
+            (".none", "string", Cell::Null),
+            (".n", "integer", Cell::Integer(3)),
+            (".f", "integer", Cell::Integer(2)),
+            (".e", "integer", Cell::Integer(3_000_000_000)),
+            (".a", "integer", Cell::Null),
+            (".null", "integer", Cell::Null),
+            ("7", "integer", Cell::Null),
+            (".n", "number", Cell::Number(3.0)),
+            (".f", "number", Cell::Number(2.9)),
+            (".t", "number", Cell::Null),
+            (".t", "boolean", Cell::Bool(true)),
+            (".a", "boolean", Cell::Null),
+            (".when", "date", Cell::Age(Some("2001-01-01T00:00:00Z".to_owned()))),
+            (".zero", "date", Cell::Age(None)),
+            (".a", "date", Cell::text("<invalid>")),
+            (".n", "date", Cell::Null),
+        ];
+        for (path, kind, want) in rows {
+            assert_eq!(cell(path, kind), want, "{path} as {kind}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_without_an_empty_fraction() {
+        let written = |n: f64| {
+            let mut out = Vec::new();
+            Cell::Number(n).render(portico_machinery::time::parse("2026-01-01T00:00:00Z").unwrap(), &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!([2.0, 1.5, -0.25].map(written), ["2", "1.5", "-0.25"]);
     }
 }

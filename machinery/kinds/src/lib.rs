@@ -15,7 +15,7 @@ mod ownership;
 mod registry;
 mod runtime_config;
 
-pub use column::{CellRule, ColumnRule};
+pub use column::{CellRule, ColumnRule, Shown};
 pub use group::GroupVersionInfo;
 pub use kind::{
     Deletion, Generation, KindInfo, NameRule, Orphaning, QueryParameter, StatusRule, Subresource,

@@ -1,0 +1,130 @@
+//! What a path finds, and how it shows.
+
+use serde_json::{Map, Value};
+
+use super::parse::Literal;
+
+/// A value in an object, or one that the path itself holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found<'a>(pub(super) Kind<'a>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(&'a str),
+    List(&'a [Value]),
+    Map(&'a Map<String, Value>),
+    /// A byte of a text, or a whole number of the path: another type than the numbers of objects.
+    Other(i64),
+}
+
+impl<'a> From<&'a Value> for Found<'a> {
+    fn from(value: &'a Value) -> Self {
+        Self(match value {
+            Value::Null => Kind::Null,
+            Value::Bool(truth) => Kind::Bool(*truth),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(int), _) => Kind::Int(int),
+                (None, float) => Kind::Float(float.unwrap_or_default()),
+            },
+            Value::String(text) => Kind::Text(text),
+            Value::Array(list) => Kind::List(list),
+            Value::Object(map) => Kind::Map(map),
+        })
+    }
+}
+
+impl<'a> From<&'a Literal> for Found<'a> {
+    fn from(literal: &'a Literal) -> Self {
+        Self(match literal {
+            Literal::Text(text) => Kind::Text(text),
+            Literal::Int(int) => Kind::Other(*int),
+            Literal::Float(float) => Kind::Float(*float),
+            Literal::Bool(truth) => Kind::Bool(*truth),
+        })
+    }
+}
+
+impl Found<'_> {
+    /// As text: texts as they are, maps and lists as compact JSON, null as `<no value>`.
+    #[must_use]
+    pub fn printed(&self) -> String {
+        match self.0 {
+            Kind::Null => "<no value>".to_owned(),
+            Kind::Bool(truth) => truth.to_string(),
+            Kind::Int(int) | Kind::Other(int) => int.to_string(),
+            Kind::Float(float) => general(float),
+            Kind::Text(text) => text.to_owned(),
+            // Maps with string keys always encode.
+            Kind::List(list) => escaped(&serde_json::to_string(list).unwrap_or_default()),
+            Kind::Map(map) => escaped(&serde_json::to_string(map).unwrap_or_default()),
+        }
+    }
+
+    /// The text, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self.0 {
+            Kind::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number without its fraction, if it is one.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "what is too large becomes the largest")]
+    pub fn integer(&self) -> Option<i64> {
+        match self.0 {
+            Kind::Int(int) => Some(int),
+            Kind::Float(float) => Some(float as i64),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "as upstream shows large numbers")]
+    pub fn number(&self) -> Option<f64> {
+        match self.0 {
+            Kind::Int(int) => Some(int as f64),
+            Kind::Float(float) => Some(float),
+            _ => None,
+        }
+    }
+
+    /// The truth value, if it is one.
+    #[must_use]
+    pub fn truth(&self) -> Option<bool> {
+        match self.0 {
+            Kind::Bool(truth) => Some(truth),
+            _ => None,
+        }
+    }
+}
+
+/// As Go prints a float when it is told nothing more: `1.5`, `1e+06`, `1e-05`.
+fn general(float: f64) -> String {
+    let scientific = format!("{float:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>().unwrap_or(0) {
+        -4..=5 => float.to_string(),
+        exponent => {
+            format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs())
+        }
+    }
+}
+
+/// JSON as Go writes it: what would mean something in HTML is escaped. Such characters stand in strings only.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}

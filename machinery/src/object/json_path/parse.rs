@@ -1,0 +1,322 @@
+//! Reading a path, with the grammar and the oddities of upstream's reader.
+
+use super::InvalidJsonPath as Invalid;
+use super::quoted;
+
+type Result<T> = std::result::Result<T, Invalid>;
+
+/// One after the other.
+pub(super) type Steps = Box<[Step]>;
+
+/// What leads from values to other values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// `.name`
+    Field(Box<str>),
+    /// `.*`
+    Wildcard,
+    /// `..`
+    Recursive,
+    /// `[0]`, `[1:3]`, `[::2]`, `[*]`
+    Slice(Slice),
+    /// `[0,2]`
+    Union(Box<[Steps]>),
+    /// `[?(@.a=="b")]`
+    Filter(Box<Filter>),
+    /// A text, number or truth value, whatever was there.
+    Literal(Literal),
+    /// `range`, `end` and all other words: nothing in a column.
+    Word,
+}
+
+/// Which elements of a list; negative ones count from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// From the first when not given.
+    pub(super) start: Option<i64>,
+    /// Before this one; to the last when not given.
+    pub(super) end: Option<i64>,
+    /// Whether only the start was given: the end is one behind it.
+    pub(super) single: bool,
+    /// Every so many.
+    pub(super) step: Option<i64>,
+}
+
+/// Which elements of a list stay.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Filter {
+    pub(super) left: Steps,
+    /// Without, those in which the left finds something stay.
+    pub(super) test: Option<(Operator, Steps)>,
+}
+
+/// How two values are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// One that nobody knows: it fails when it is used.
+    Unknown,
+}
+
+/// A value that stands in the path itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Literal {
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+}
+
+/// How deeply filters and unions may nest.
+const DEEPEST: usize = 32;
+
+/// The lists of steps in a template that has this text in its first braces. There is at least one.
+pub(super) fn braced(text: &str) -> Result<Vec<Steps>> {
+    nested(text, 0)
+}
+
+fn nested(text: &str, depth: usize) -> Result<Vec<Steps>> {
+    if depth > DEEPEST {
+        return Err(Invalid::Nested);
+    }
+    let template = format!("{{{text}}}");
+    let mut parser = Parser { rest: &template, depth };
+    let mut lists = Vec::new();
+    while let Some(at) = parser.rest.find('{') {
+        parser.rest = &parser.rest[at + 1..];
+        lists.push(parser.steps()?);
+    }
+    Ok(lists)
+}
+
+struct Parser<'t> {
+    rest: &'t str,
+    depth: usize,
+}
+
+impl<'t> Parser<'t> {
+    /// Up to the closing brace.
+    fn steps(&mut self) -> Result<Steps> {
+        let mut steps = Vec::new();
+        loop {
+            if self.skip("}") {
+                return Ok(steps.into());
+            }
+            if self.skip("[?(") {
+                steps.push(self.filter()?);
+                continue;
+            }
+            if self.skip("..") {
+                self.recursive(&mut steps)?;
+                continue;
+            }
+            let before = self.rest;
+            match self.next() {
+                None | Some('\n' | '\r') => return Err(Invalid::Unclosed("an action")),
+                Some(' ' | '@' | '$') => {}
+                Some('[') => self.brackets(&mut steps)?,
+                Some(quote @ ('"' | '\'')) => steps.push(self.quoted(before, quote)?),
+                Some('.') => steps.push(self.field()),
+                Some(sign) if matches!(sign, '+' | '-') || sign.is_numeric() => {
+                    steps.push(self.number(before)?);
+                }
+                Some(letter) if is_alphanumeric(letter) => steps.push(self.word(before)),
+                Some(other) => return Err(Invalid::Unexpected(other)),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+
+    fn skip(&mut self, text: &str) -> bool {
+        let behind = self.rest.strip_prefix(text);
+        self.rest = behind.unwrap_or(self.rest);
+        behind.is_some()
+    }
+
+    /// Takes what lies before the first character that ends it.
+    fn until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
+        let (taken, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    fn recursive(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+        if steps.last() == Some(&Step::Recursive) {
+            return Err(Invalid::TwiceRecursive);
+        }
+        steps.push(Step::Recursive);
+        if self.rest.starts_with(is_alphanumeric) {
+            steps.push(self.field());
+        }
+        Ok(())
+    }
+
+    /// A name, in which a backslash takes the meaning of what follows.
+    fn field(&mut self) -> Step {
+        let mut escaped = false;
+        let end = self.rest.find(|c| {
+            let ends = !escaped && is_terminator(c);
+            escaped = !escaped && c == '\\';
+            ends
+        });
+        let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        match name {
+            "*" => Step::Wildcard,
+            name => Step::Field(name.replace('\\', "").into()),
+        }
+    }
+
+    fn number(&mut self, from: &'t str) -> Result<Step> {
+        self.until(|c| c != '.' && !c.is_numeric());
+        let text = &from[..from.len() - self.rest.len()];
+        let int = text.parse().map(Literal::Int);
+        let number = int.or_else(|_| text.parse().map(Literal::Float));
+        number.map(Step::Literal).map_err(|_| Invalid::Number(text.to_owned()))
+    }
+
+    fn word(&mut self, from: &'t str) -> Step {
+        self.until(is_terminator);
+        match &from[..from.len() - self.rest.len()] {
+            "true" => Step::Literal(Literal::Bool(true)),
+            "false" => Step::Literal(Literal::Bool(false)),
+            _ => Step::Word,
+        }
+    }
+
+    /// A quoted text, from its first quote on; the closing one has no backslash before it.
+    fn quoted(&mut self, from: &'t str, quote: char) -> Result<Step> {
+        let mut before = quote;
+        loop {
+            match self.next() {
+                None | Some('\n') => return Err(Invalid::Unclosed("a quoted text")),
+                Some(c) if c == quote && before != '\\' => break,
+                Some(c) => before = c,
+            }
+        }
+        let text = &from[..from.len() - self.rest.len()];
+        let unquoted = quoted::unquote(&text[1..text.len() - 1], quote);
+        let text = unquoted.ok_or_else(|| Invalid::Quoted(text.to_owned()))?;
+        Ok(Step::Literal(Literal::Text(text)))
+    }
+
+    /// What stands in brackets: an index, a slice, a quoted name, or several of them.
+    fn brackets(&mut self, steps: &mut Vec<Step>) -> Result<()> {
+        let text = self.until(|c| c == ']' || c == '\n');
+        if !self.skip("]") {
+            return Err(Invalid::Unclosed("a bracket"));
+        }
+        if text.contains(',') {
+            let members =
+                text.split(',').map(|member| self.first_list(&format!("[{}]", member.trim_matches(' '))));
+            steps.push(Step::Union(members.collect::<Result<_>>()?));
+            return Ok(());
+        }
+        let name = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+        if let Some(name) = name.filter(|name| !name.contains('\'')) {
+            steps.extend(self.first_list(&format!(".{name}"))?);
+            return Ok(());
+        }
+        let slice = Slice::parse(if text == "*" { ":" } else { text });
+        steps.push(Step::Slice(slice.ok_or_else(|| Invalid::Index(text.to_owned()))?));
+        Ok(())
+    }
+
+    /// A path inside this one, as a template of its own.
+    fn first_list(&self, text: &str) -> Result<Steps> {
+        Ok(nested(text, self.depth + 1)?.into_iter().next().unwrap_or_default())
+    }
+
+    /// Behind `[?(`: up to a parenthesis that is in no quotes, and a bracket.
+    fn filter(&mut self) -> Result<Step> {
+        let (from, mut before) = (self.rest, '\0');
+        let (mut pair, mut closed) = (None, false);
+        loop {
+            let next = self.next();
+            match next {
+                None | Some('\n') => return Err(Invalid::Unclosed("a filter")),
+                Some(quote @ ('"' | '\'')) => match pair {
+                    None => pair = Some(quote),
+                    Some(pair) => closed |= pair == quote && before != '\\',
+                },
+                Some(')') if pair.is_some() == closed => break,
+                Some(_) => {}
+            }
+            before = next.unwrap_or_default();
+        }
+        let text = &from[..from.len() - self.rest.len() - 1];
+        if !self.skip("]") {
+            return Err(Invalid::Unclosed("a filter's bracket"));
+        }
+        let filter = match compared(text) {
+            None => Filter { left: self.first_list(text)?, test: None },
+            Some((left, operator, right)) => {
+                let left = self.first_list(left)?;
+                Filter { left, test: Some((Operator::of(operator), self.first_list(right)?)) }
+            }
+        };
+        Ok(Step::Filter(Box::new(filter)))
+    }
+}
+
+/// The sides of a comparison and what stands between them; nothing when one is missing.
+fn compared(text: &str) -> Option<(&str, &str, &str)> {
+    let is_operator = |c: char| "!<>=".contains(c);
+    let start = text.find(is_operator).filter(|start| *start > 0)?;
+    let (left, rest) = text.split_at(start);
+    let end = rest.find(|c| !is_operator(c)).unwrap_or(rest.len() - 1);
+    let (operator, right) = rest.split_at(end);
+    (!operator.is_empty()).then_some((left, operator, right))
+}
+
+impl Slice {
+    fn parse(text: &str) -> Option<Self> {
+        let is_index =
+            |part: &str| part.strip_prefix('-').unwrap_or(part).bytes().all(|b| b.is_ascii_digit());
+        let parts: Vec<&str> = text.split(':').collect();
+        if parts.len() > 3 || !parts.iter().all(|part| is_index(part)) {
+            return None;
+        }
+        let number = |at: usize| match parts.get(at).copied().unwrap_or_default() {
+            "" => Some(None),
+            part => part.parse::<i64>().ok().map(Some),
+        };
+        let (start, end, step) = (number(0)?, number(1)?, number(2)?);
+        let single = parts.len() == 1;
+        let end = if single { Some(start.unwrap_or(0).checked_add(1)?) } else { end };
+        Some(Self { start, end, single, step })
+    }
+}
+
+impl Operator {
+    fn of(text: &str) -> Self {
+        match text {
+            "==" => Self::Equal,
+            "!=" => Self::NotEqual,
+            "<" => Self::Less,
+            "<=" => Self::LessOrEqual,
+            ">" => Self::Greater,
+            ">=" => Self::GreaterOrEqual,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+fn is_alphanumeric(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+fn is_terminator(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
+}
