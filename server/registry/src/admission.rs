@@ -1,4 +1,4 @@
-//! The namespace lifecycle: nothing is created in a namespace that is missing or on its way out.
+//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is.
 //!
 //! And the kinds' own plugins, asked once a write is valid.
 
@@ -38,6 +38,16 @@ impl Inner {
             .admit(write)
             .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
         self.judge(served, write).await
+    }
+
+    /// 403 for a custom resource whose definition is on its way out.
+    pub(crate) fn admit_of_definition(&self, served: &Served, object: &Object) -> Result<()> {
+        let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
+        if !definition.is_some_and(|definition| definition.facts.is_terminating()) {
+            return Ok(());
+        }
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(Box::new(Status::forbidden(&served.resource, object.name(), why)))
     }
 
     /// 404 when the object's namespace does not exist, 403 when it is terminating.

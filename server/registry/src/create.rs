@@ -45,6 +45,7 @@ impl Inner {
     ) -> Result<Written> {
         let moment = self.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
+        self.admit_of_definition(served, &object)?;
         self.admit_into_namespace(served, &object).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);

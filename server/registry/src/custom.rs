@@ -4,6 +4,7 @@
 //! is theirs alone stands here: finding them, versions that differ from what is stored, judging along a schema, paths.
 
 mod check;
+mod columns;
 mod convert;
 mod definitions;
 mod facts;
@@ -25,6 +26,7 @@ pub use facts::{
 pub(crate) use judge::{Judging, embedded_metadata, warnings};
 pub(crate) use kind::Shapes;
 pub(crate) use route::{find, leads};
+pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
 
@@ -49,4 +51,15 @@ pub(crate) struct Custom {
     scale: Option<ScalePaths>,
     /// Given when something else is served in its place.
     pub(crate) over: Signal,
+}
+
+impl Custom {
+    /// Each version as `apiVersion`, and where it says how many there should be, if it has a scale.
+    pub(crate) fn scales(&self) -> impl Iterator<Item = (String, Option<&str>)> {
+        let version = |version: &facts::Version| format!("{}/{}", self.facts.group(), version.name);
+        self.facts.versions().iter().map(move |v| {
+            let paths = v.subresources.scale.as_ref();
+            (version(v), paths.map(|paths| paths.spec_replicas_path.as_str()))
+        })
+    }
 }

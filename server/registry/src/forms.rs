@@ -72,11 +72,14 @@ impl Renderer<'_> {
     /// What comes before the first element of a list.
     pub(crate) fn list_head(&self, page: &Page) -> Vec<u8> {
         match self.form {
-            Form::Table | Form::TableV1Beta1 => self.table_head(&list::metadata(page), true),
+            Form::Table | Form::TableV1Beta1 => self.table_head(&list::metadata(page, false), true),
             Form::Metadata | Form::MetadataList => {
-                list::head("PartialObjectMetadataList", "meta.k8s.io/v1", page)
+                list::head("PartialObjectMetadataList", "meta.k8s.io/v1", page, false)
             }
-            Form::Object => list::head(&self.served.info.list_kind, &self.served.api_version, page),
+            Form::Object => {
+                let bare = self.served.custom.is_some();
+                list::head(&self.served.info.list_kind, &self.served.api_version, page, bare)
+            }
         }
     }
 

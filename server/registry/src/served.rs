@@ -39,12 +39,14 @@ pub(crate) struct Served {
     pub(crate) views: Vec<Viewed>,
     /// What a custom resource is besides.
     pub(crate) custom: Option<Custom>,
+    /// Whether objects can be written as protobuf: those of custom resources and what is shown of them cannot.
+    pub(crate) sealed: bool,
 }
 
 impl Served {
     /// The kind of a view. Its objects are never stored.
-    pub(crate) fn of_view(info: KindInfo) -> Self {
-        Self::described(Arc::new(info), None, strategies::plain())
+    pub(crate) fn of_view(info: KindInfo, sealed: bool) -> Self {
+        Self { sealed, ..Self::described(Arc::new(info), None, strategies::plain()) }
     }
 
     fn new(info: Arc<KindInfo>, kinds: &Kinds) -> Self {
@@ -58,7 +60,7 @@ impl Served {
     pub(crate) fn of_custom(info: KindInfo, scale: Option<&ScalePaths>, custom: Custom) -> Self {
         let views = scale.and_then(|paths| Viewed::scale(&info, paths)).into_iter().collect();
         let described = Self::described(Arc::new(info), None, strategies::plain());
-        Self { views, head: Vec::new(), custom: Some(custom), ..described }
+        Self { views, head: Vec::new(), custom: Some(custom), sealed: false, ..described }
     }
 
     fn described(
@@ -82,6 +84,7 @@ impl Served {
             head,
             views: Vec::new(),
             custom: None,
+            sealed: true,
         }
     }
 

@@ -18,6 +18,6 @@ pub(crate) mod webhook;
 pub(crate) use conditions::validate_conditions;
 pub(crate) use label_selector::label_selector;
 pub(crate) use metadata::{
-    MetaRules, validate_annotations, validate_create, validate_labels, validate_standard_finalizers,
-    validate_update,
+    MetaRules, validate_annotations, validate_any_update, validate_create, validate_labels,
+    validate_own_update, validate_standard_finalizers, validate_update,
 };

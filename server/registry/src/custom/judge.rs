@@ -23,11 +23,16 @@ pub(crate) struct Judging<'a> {
 impl Judging<'_> {
     /// What is wrong with an object. One of another kind is judged no further.
     pub(crate) fn errors(self, new: &Object) -> Errors {
-        let mut errors = self.type_meta(new);
-        if errors.is_empty() {
+        let mut errors = Vec::new();
+        if let Some(old) = self.old {
+            validation::validate_any_update(new, old, self.served.info.namespaced, &mut errors);
+        }
+        let mistaken = self.type_meta(new);
+        if mistaken.is_empty() {
             self.metadata(new, &mut errors);
             self.content(new, &mut errors);
         }
+        errors.extend(mistaken);
         errors
     }
 
@@ -43,10 +48,9 @@ impl Judging<'_> {
     }
 
     fn metadata(self, new: &Object, errors: &mut Errors) {
-        let rules = MetaRules::of(&self.served.info);
         match self.old {
-            Some(old) => validation::validate_update(new, old, rules, errors),
-            None => validation::validate_create(new, rules, errors),
+            Some(old) => validation::validate_own_update(new, old, errors),
+            None => validation::validate_create(new, MetaRules::of(&self.served.info), errors),
         }
     }
 

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use portico_kinds::{
-    CellRule, ColumnRule, Deletion, Generation, KindInfo, NameRule, Ownership, StatusRule, Subresource,
-};
+use portico_kinds::{Deletion, Generation, KindInfo, NameRule, Ownership, StatusRule, Subresource};
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::GroupVersionKind;
-use portico_machinery::table::Column;
 use portico_machinery::version_order::preferred_first;
 use portico_schema::{Schema, Typed};
 
+use super::columns;
 use super::facts::{Facts, Version};
 
 /// Verbs of a custom resource, as discovery lists them.
@@ -19,8 +17,21 @@ const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list",
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Metadata that a write of the status leaves as it is: all but who owns which fields.
-const KEPT_BY_STATUS: [&str; 6] =
-    ["name", "generateName", "labels", "annotations", "ownerReferences", "finalizers"];
+const KEPT_BY_STATUS: [&str; 13] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+];
 
 /// A version of a definition as a kind; `scale` has the types of `autoscaling/v1` `Scale`.
 pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option<&Schema>) -> KindInfo {
@@ -40,7 +51,7 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option
         namespaced: facts.is_namespaced(),
         verbs: words(&VERBS),
         subresources: subresources(&gvk, version, &schema, scale),
-        columns: columns(),
+        columns: columns::of(&version.additional_printer_columns),
         selectable: selectable(facts, version),
         storage: facts.resource(),
         storage_version: facts.storage().map_or_else(String::new, |v| v.name.clone()),
@@ -126,27 +137,6 @@ fn deprecation(facts: &Facts, version: &Version, gvk: &GroupVersionKind) -> Stri
     let best = better.min_by(|a, b| preferred_first(&a.name, &b.name));
     let hint = best.map(|v| format!("; use {}/{} {}", gvk.group, v.name, gvk.kind)).unwrap_or_default();
     format!("{}/{} {} is deprecated{hint}", gvk.group, gvk.version, gvk.kind)
-}
-
-/// The columns of a version's tables (4.13).
-fn columns() -> Vec<ColumnRule> {
-    let path = |path: &[&str]| path.iter().map(|&field| field.to_owned()).collect();
-    let column = |name: &str, kind: &str, format: &str, description: &str| Column {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        format: format.to_owned(),
-        description: description.to_owned(),
-        priority: 0,
-    };
-    let name = ColumnRule {
-        column: column("Name", "string", "name", "The name, unique among the objects of its kind."),
-        cell: CellRule::Path { path: path(&["metadata", "name"]), absent: String::new() },
-    };
-    let age = ColumnRule {
-        column: column("Age", "date", "", "When the object was created."),
-        cell: CellRule::Age { path: path(&["metadata", "creationTimestamp"]) },
-    };
-    vec![name, age]
 }
 
 /// Shared by all versions of all definitions: the types of what they have in common with built-in kinds.

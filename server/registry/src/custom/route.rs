@@ -11,6 +11,9 @@ use crate::door::{Action, Route};
 use crate::registry::Part;
 use crate::served::Served;
 
+/// A method without a verb of its own that reads all the same: upstream's handlers look at what request info makes of it.
+const HEAD: &str = "HEAD";
+
 /// The way of a call whose path leads to a custom resource.
 pub(crate) fn find<'a>(served: &Arc<Served>, call: &'a Call) -> Result<Route<'a>> {
     let target = &call.target;
@@ -46,8 +49,8 @@ fn part<'a>(served: &Served, target: &'a Target) -> Result<Part<'a>> {
 fn action(call: &Call, part: Part<'_>) -> Option<Action> {
     let named = !call.target.name.is_empty();
     let action = match call.verb.as_str() {
-        "get" | "head" if named => Action::Get,
-        "list" | "get" | "head" if part == Part::Main => Action::List,
+        "get" | HEAD if named => Action::Get,
+        "list" | "get" | HEAD if part == Part::Main => Action::List,
         "watch" if part == Part::Main => Action::Watch,
         "create" if part == Part::Main => Action::Create,
         "update" => Action::Update,

@@ -1,4 +1,4 @@
-//! What a definition's scale paths demand of an object (4.9).
+//! What a definition's scale paths demand of an object (4.9), and what stands at them.
 
 use portico_machinery::{Cursor, Object, field};
 
@@ -31,6 +31,37 @@ fn number(path: &str, object: &Object, errors: &mut Errors) {
     errors.push(field::Error::invalid(&path.into(), at, &complaint));
 }
 
+/// What a scale shows of an object.
+pub(crate) struct Shown {
+    /// How many there should be; nothing when the object does not say.
+    pub(crate) wanted: Option<i32>,
+    /// How many there are.
+    pub(crate) there: i32,
+    /// Which they are, as the text of a label selector; empty when the definition or the object does not say.
+    pub(crate) selector: String,
+}
+
+impl Shown {
+    /// Reads it off an object, or says in upstream's words what is of another type: another version without a scale may
+    /// have written that.
+    pub(crate) fn of(paths: &ScalePaths, object: &Object) -> Result<Self, String> {
+        let wanted = int(&paths.spec_replicas_path, object)?;
+        let there = int(&paths.status_replicas_path, object)?.unwrap_or(0);
+        let selector = match paths.label_selector_path.as_deref().filter(|path| !path.is_empty()) {
+            Some(path) => found(path, object, "string", |value| value.opt_str().is_some())?,
+            None => None,
+        };
+        Ok(Self { wanted, there, selector: selector.map_or_else(String::new, |text| text.str().to_owned()) })
+    }
+}
+
+/// Cut to 32 bits, as upstream does it.
+#[expect(clippy::cast_possible_truncation, reason = "only a version without a scale lets larger numbers in")]
+fn int(path: &str, object: &Object) -> Result<Option<i32>, String> {
+    let found = found(path, object, "int64", |value| value.i64().is_some())?;
+    Ok(found.and_then(|value| value.i64()).map(|number| number as i32))
+}
+
 /// What stands at a dotted path, if anything does; upstream's words when it is of another type.
 fn found<'o>(
     path: &'o str,
@@ -58,7 +89,9 @@ fn misfit(path: &str, at: &Cursor<'_>, expected: &str) -> String {
         () if at.is_number() => "float64",
         () if at.opt_bool().is_some() => "bool",
         () if at.is_map() => "map[string]interface {}",
+        () if !at.is_present() => "<nil>",
         () => "[]interface {}",
     };
-    format!("{path} accessor error: {} is of the type {found}, expected {expected}", at.printed())
+    let printed = at.opt_str().map_or_else(|| at.printed(), str::to_owned);
+    format!("{path} accessor error: {printed} is of the type {found}, expected {expected}")
 }

@@ -79,7 +79,7 @@ fn choose(call: &Call, offer: Offer<'_>, listed: &[&str]) -> Result<Wanted> {
 
 /// What there is of a kind, in these forms besides the plain one.
 fn offer<'a>(served: &Served, forms: &'a [Form]) -> Offer<'a> {
-    Offer { encodings: &Encoding::ALL, forms, sealed: served.custom.is_none() }
+    Offer { encodings: &Encoding::ALL, forms, sealed: served.sealed }
 }
 
 /// For one object.

@@ -17,12 +17,13 @@ use crate::served::Served;
 /// About how many bytes one piece has.
 const PIECE: usize = 64 * 1024;
 
-pub(super) fn metadata(page: &Page) -> Vec<u8> {
+/// The metadata of a list; `bare` lists, those of custom resources, tell an empty token, too.
+pub(super) fn metadata(page: &Page, bare: bool) -> Vec<u8> {
     if page.revision == 0 {
         return b"{}".to_vec();
     }
     let mut out = format!("{{\"resourceVersion\":\"{}\"", page.revision);
-    if !page.continue_token.is_empty() {
+    if bare || !page.continue_token.is_empty() {
         // The token's alphabet needs no escapes.
         out.push_str(",\"continue\":\"");
         out.push_str(&page.continue_token);
@@ -35,10 +36,10 @@ pub(super) fn metadata(page: &Page) -> Vec<u8> {
     out.into_bytes()
 }
 
-pub(super) fn head(kind: &str, api_version: &str, page: &Page) -> Vec<u8> {
+pub(super) fn head(kind: &str, api_version: &str, page: &Page, bare: bool) -> Vec<u8> {
     let mut out =
         format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":").into_bytes();
-    out.extend_from_slice(&metadata(page));
+    out.extend_from_slice(&metadata(page, bare));
     out.extend_from_slice(b",\"items\":[");
     out
 }

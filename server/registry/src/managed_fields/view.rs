@@ -7,9 +7,12 @@ use portico_schema::managed::{Managed, Manager, Operation};
 
 use crate::views::Of;
 
-/// One field under two names: where and in which version the parent has it, and where and in which the view.
+/// One field under several names: where each version of the parent has it, and where the view.
 pub(crate) struct Shared<'a> {
+    /// The version of the parent that is written, and the field in it.
     parent: (&'a str, Set),
+    /// Its other versions; nothing for one that has no such view.
+    others: Vec<(String, Option<Set>)>,
     view: (&'a str, Set),
 }
 
@@ -17,9 +20,10 @@ impl<'a> Shared<'a> {
     /// The field that a view shares with its parent.
     pub(crate) fn of(of: Of<'a>) -> Self {
         let (in_parent, in_view) = of.viewed.field();
-        let set = |path: &str| Set::of_fields([path.trim_start_matches('.')]);
+        let others = of.parent.custom.iter().flat_map(|custom| custom.scales());
         Self {
             parent: (&of.parent.api_version, set(in_parent)),
+            others: others.map(|(version, path)| (version, path.map(set))).collect(),
             view: (&of.viewed.served.api_version, set(in_view)),
         }
     }
@@ -38,15 +42,17 @@ impl<'a> Shared<'a> {
         shown.write(view);
     }
 
-    /// Gives a parent the entries of its written view: who no longer owns the field there loses it here, too.
+    /// Gives a parent the entries of its written view: who no longer owns the field there loses it here, too. Entries of
+    /// versions that are not there any more go.
     pub(crate) fn write(&self, view: &Object, parent: &mut Object) {
         let mut entries = Managed::read(parent).unwrap_or_default();
         let mut shown = Managed::read(view).unwrap_or_default().owners;
-        entries.owners.retain(|_, owned| *owned.version == *self.parent.0);
+        entries.owners.retain(|_, owned| self.field(&owned.version).is_some());
         for (manager, owned) in &mut entries.owners {
+            let Some(Some(field)) = self.field(&owned.version) else { continue };
             let keeps = shown.remove(&in_version(manager, self.view.0)).is_some();
             if !keeps {
-                owned.set = owned.set.difference(&self.parent.1);
+                owned.set = owned.set.difference(field);
             }
         }
         entries.owners.retain(|_, owned| !owned.set.is_empty());
@@ -58,9 +64,22 @@ impl<'a> Shared<'a> {
         entries.write(parent);
     }
 
-    fn owns(&self, owned: &Owned) -> bool {
-        *owned.version == *self.parent.0 && !owned.set.intersection(&self.parent.1).is_empty()
+    /// The field in a version of the parent, if that has it; nothing for a version that is not there.
+    fn field(&self, version: &str) -> Option<Option<&Set>> {
+        if version == self.parent.0 {
+            return Some(Some(&self.parent.1));
+        }
+        self.others.iter().find(|(other, _)| other == version).map(|(_, field)| field.as_ref())
     }
+
+    fn owns(&self, owned: &Owned) -> bool {
+        let field = self.field(&owned.version).flatten();
+        field.is_some_and(|field| !owned.set.intersection(field).is_empty())
+    }
+}
+
+fn set(path: &str) -> Set {
+    Set::of_fields([path.trim_start_matches('.')])
 }
 
 fn owned_in((version, set): &(&str, Set), applied: bool) -> Owned {

@@ -181,6 +181,30 @@ pub(crate) fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: boo
 
 /// Judges the metadata of a changed object against the old one.
 pub(crate) fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mut Errors) {
+    validate_changes(new, old, errors);
+    let meta = new.metadata();
+    validate_namespace(&meta.field("namespace"), rules.namespaced, errors);
+    validate_maps_and_lists(&meta, rules, errors);
+}
+
+/// As upstream judges the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
+/// be said up to three times.
+pub(crate) fn validate_any_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
+    validate_create(new, MetaRules::of_embedded(namespaced), errors);
+    validate_own_update(new, old, errors);
+}
+
+/// What custom resources themselves say of changed metadata.
+pub(crate) fn validate_own_update(new: &Object, old: &Object, errors: &mut Errors) {
+    validate_changes(new, old, errors);
+    let meta = new.metadata();
+    validate_labels(&meta.field("labels"), errors);
+    validate_annotations(&meta.field("annotations"), errors);
+    validate_owners(&meta.field("ownerReferences"), errors);
+}
+
+/// What may not change.
+fn validate_changes(new: &Object, old: &Object, errors: &mut Errors) {
     let (new_meta, old_meta) = (new.metadata(), old.metadata());
     if old.deletion_timestamp().is_some() {
         validate_no_new_finalizers(new, old, errors);
@@ -194,8 +218,6 @@ pub(crate) fn validate_update(new: &Object, old: &Object, rules: MetaRules, erro
             errors.push(field::Error::invalid_printed(&new.path(), &printed, IMMUTABLE));
         }
     }
-    validate_namespace(&new_meta.field("namespace"), rules.namespaced, errors);
-    validate_maps_and_lists(&new_meta, rules, errors);
 }
 
 fn validate_no_new_finalizers(new: &Object, old: &Object, errors: &mut Errors) {

@@ -7,8 +7,8 @@ use portico_machinery::selector::LabelSelector;
 use portico_machinery::table::Column;
 use portico_machinery::{Cursor, Object};
 
-use super::View;
-use crate::custom::ScalePaths;
+use super::{Gap, View};
+use crate::custom::{ScalePaths, Scaled};
 use crate::strategies::Errors;
 use crate::validation::checks::not_negative;
 
@@ -18,8 +18,6 @@ pub(crate) enum Selector {
     Labels,
     /// By a map of labels.
     Map,
-    /// By the text of a label selector.
-    Text,
 }
 
 /// A scale: dotted paths into the parent, written as custom resources write them.
@@ -28,13 +26,20 @@ pub(crate) struct Scale {
     there: Cow<'static, str>,
     /// Nothing when the parent does not tell.
     selector: Option<(Cow<'static, str>, Selector)>,
+    /// Of custom resources, which need not have what a scale shows.
+    custom: Option<ScalePaths>,
 }
+
+/// What nobody can ask for: it stands where a custom resource does not say how many there should be, while a change of its
+/// scale is under way.
+const UNSAID: i64 = i32::MIN as i64;
 
 /// Of kinds that make pods from a template.
 pub(super) const WORKLOAD: Scale = Scale {
     wanted: Cow::Borrowed(".spec.replicas"),
     there: Cow::Borrowed(".status.replicas"),
     selector: Some((Cow::Borrowed(".spec.selector"), Selector::Labels)),
+    custom: None,
 };
 
 /// Of replication controllers, whose selector is older.
@@ -42,6 +47,7 @@ pub(super) const REPLICATION_CONTROLLER: Scale = Scale {
     wanted: Cow::Borrowed(".spec.replicas"),
     there: Cow::Borrowed(".status.replicas"),
     selector: Some((Cow::Borrowed(".spec.selector"), Selector::Map)),
+    custom: None,
 };
 
 fn fields(path: &str) -> Vec<&str> {
@@ -51,23 +57,55 @@ fn fields(path: &str) -> Vec<&str> {
 impl Scale {
     /// As a definition tells.
     pub(super) fn of_paths(paths: &ScalePaths) -> Self {
-        let selector = paths.label_selector_path.clone().filter(|path| !path.is_empty());
         Self {
             wanted: paths.spec_replicas_path.clone().into(),
             there: paths.status_replicas_path.clone().into(),
-            selector: selector.map(|path| (path.into(), Selector::Text)),
+            selector: None,
+            custom: Some(paths.clone()),
         }
+    }
+
+    fn show_custom(shown: &Scaled, view: &mut Object) {
+        view.set(&["spec", "replicas"], shown.wanted.unwrap_or(0));
+        view.set(&["status", "replicas"], shown.there);
+        view.set(&["status", "selector"], &shown.selector);
     }
 }
 
 impl View for Scale {
     fn show(&self, parent: &Object, view: &mut Object) {
+        if let Some(Ok(shown)) = self.custom.as_ref().map(|paths| Scaled::of(paths, parent)) {
+            return Self::show_custom(&shown, view);
+        }
         let number = |path: &str| parent.at(&fields(path)).i64().unwrap_or(0);
         view.set(&["spec", "replicas"], number(&self.wanted));
         view.set(&["status", "replicas"], number(&self.there));
         if let Some((path, form)) = &self.selector {
             view.set(&["status", "selector"], form.text(&parent.at(&fields(path))));
         }
+    }
+
+    fn gap(&self, parent: &Object) -> Option<Gap> {
+        match Scaled::of(self.custom.as_ref()?, parent) {
+            Err(text) => Some(Gap::Misfit(text)),
+            Ok(Scaled { wanted: None, .. }) => {
+                Some(Gap::Absent(format!("the spec replicas field {:?} does not exist", self.wanted)))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    fn leave_open(&self, view: &mut Object) {
+        view.set(&["spec", "replicas"], UNSAID);
+    }
+
+    fn still_open(&self, view: &Object) -> Option<String> {
+        let open = self.custom.is_some() && view.at(&["spec", "replicas"]).i64() == Some(UNSAID);
+        open.then(|| format!("the spec replicas field {:?} cannot be empty", self.wanted))
+    }
+
+    fn stands_alone(&self) -> bool {
+        self.custom.is_none()
     }
 
     fn validate(&self, view: &Object, errors: &mut Errors) {
@@ -85,6 +123,8 @@ impl View for Scale {
     fn columns(&self) -> Vec<ColumnRule> {
         let path = |path: &str| fields(path).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let name = CellRule::Path { path: path(".metadata.name"), absent: String::new() };
+        // Upstream's two makers of such tables differ.
+        let age_type = if self.custom.is_some() { "date" } else { "string" };
         let age = CellRule::Age { path: path(".metadata.creationTimestamp") };
         [
             ("Name", "string", "name", "The name of what is scaled.", name),
@@ -102,7 +142,7 @@ impl View for Scale {
                 "How many there are.",
                 CellRule::Number { path: path(".status.replicas") },
             ),
-            ("Age", "string", "", "How long ago the object was created.", age),
+            ("Age", age_type, "", "How long ago the object was created.", age),
         ]
         .map(|(name, kind, format, description, cell)| {
             let column = Column {
@@ -127,7 +167,6 @@ impl Selector {
                 selector.map_or_else(String::new, |s| s.to_string())
             }
             Self::Map => LabelSelector::of_labels(at).to_string(),
-            Self::Text => at.str().to_owned(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reading and writing views: the view is judged, then the parent is updated as if its owner had written it.
 
+use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status};
 
-use super::Viewed;
+use super::{Gap, Viewed};
 use crate::Result;
 use crate::managed_fields::{self, Shared, Tracked, manager_name};
 use crate::options::{PatchOptions, UpdateOptions};
@@ -23,7 +24,12 @@ pub(crate) struct Of<'a> {
 
 impl Inner {
     pub(crate) async fn get_view(&self, of: Of<'_>) -> Result<Stored> {
-        of.viewed.of_stored(&self.parent(of).await?)
+        let parent = self.parent(of).await?;
+        match of.viewed.view.gap(parent.object()) {
+            Some(Gap::Misfit(text)) => Err(Box::new(misfit(text))),
+            Some(Gap::Absent(text)) => Err(Box::new(Status::internal(text))),
+            None => of.viewed.of_stored(&parent),
+        }
     }
 
     pub(crate) async fn update_view(
@@ -62,7 +68,7 @@ impl Inner {
         let terms = patch_terms(options, Tracked::By(&manager));
         loop {
             let current = self.parent(of).await?;
-            let shown = of.viewed.show(current.object());
+            let shown = shown_to_writer(of, current.object())?;
             let (view, warnings) = patch::apply(&of.viewed.served, &shown, patch, options)?;
             let view = identified(of, view, &shown)?;
             if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
@@ -85,7 +91,7 @@ impl Inner {
         let terms = patch_terms(options, Tracked::Already);
         loop {
             let current = self.parent(of).await?;
-            let mut shown = of.viewed.show(current.object());
+            let mut shown = shown_to_writer(of, current.object())?;
             Shared::of(of).show(current.object(), &mut shown);
             let (mut view, warnings) =
                 self.merge_applied(served, of.place.part, &shown, &config, &manager, options)?;
@@ -112,9 +118,12 @@ impl Inner {
         terms: Terms<'_>,
     ) -> Result<Option<Written>> {
         validate(of, &view)?;
+        let mut shown = shown_to_writer(of, current.object())?;
+        if let Some(text) = of.viewed.view.still_open(&view) {
+            return Err(Box::new(Status::bad_request(text)));
+        }
         let shared = Shared::of(of);
         if let Tracked::By(manager) = terms.tracked {
-            let mut shown = of.viewed.show(current.object());
             shared.show(current.object(), &mut shown);
             let versions = self.versions(&of.viewed.served, of.place.part);
             managed_fields::track(&versions, &shown, &mut view, manager, self.moment().now);
@@ -122,9 +131,11 @@ impl Inner {
         let mut parent = current.object().clone();
         of.viewed.view.write(&view, &mut parent);
         shared.write(&view, &mut parent);
-        parent.copy_from(&view, &["metadata", "resourceVersion"]);
-        if !view.uid().is_empty() {
-            parent.copy_from(&view, &["metadata", "uid"]);
+        for field in ["resourceVersion", "uid"] {
+            // Who says nothing of them has no wish about them.
+            if !view.at(&["metadata", field]).str().is_empty() {
+                parent.copy_from(&view, &["metadata", field]);
+            }
         }
         let place = Place { part: Part::Main, ..of.place };
         let terms = Terms { tracked: Tracked::Already, ..terms };
@@ -142,7 +153,26 @@ fn patch_terms<'a>(options: &PatchOptions, tracked: Tracked<'a>) -> Terms<'a> {
     Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable, tracked }
 }
 
+/// The view that a change begins with; 500 when the parent has something else in its place.
+fn shown_to_writer(of: Of<'_>, parent: &Object) -> Result<Object> {
+    let mut shown = of.viewed.show(parent);
+    match of.viewed.view.gap(parent) {
+        Some(Gap::Misfit(text)) => return Err(Box::new(misfit(text))),
+        Some(Gap::Absent(_)) => of.viewed.view.leave_open(&mut shown),
+        None => {}
+    }
+    Ok(shown)
+}
+
+/// 500 in upstream's form: without a reason.
+fn misfit(text: String) -> Status {
+    Status::failure(Reason::Unknown, text)
+}
+
 fn validate(of: Of<'_>, view: &Object) -> Result<()> {
+    if !of.viewed.view.stands_alone() {
+        return Ok(());
+    }
     let info = &of.viewed.served.info;
     let mut errors = Vec::new();
     validation::validate_create(view, MetaRules::of(info), &mut errors);

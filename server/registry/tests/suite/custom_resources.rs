@@ -2,8 +2,8 @@
 
 use crate::harness::{Door, JSON, MERGE, next};
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
 
 /// A definition of CronTabs with these versions.
 fn definition(versions: &str) -> String {
@@ -26,7 +26,7 @@ fn version(name: &str, storage: bool, properties: &str) -> String {
 const PROPERTIES: &str = r#""cronSpec":{"type":"string"},"image":{"type":"string","default":"nginx"},"replicas":{"type":"integer"}"#;
 
 /// A door that serves custom resources, with a definition that its controllers have taken.
-async fn defined(versions: &str) -> Door {
+pub async fn defined(versions: &str) -> Door {
     let door = Door::open().await;
     let kept = door.registry.serve_custom_resources().await.unwrap();
     door.tasks().spawn_until_cancelled("definitions", kept);
@@ -45,7 +45,7 @@ async fn accept(door: &Door) {
     assert_eq!(accepted.code, 200, "{}", accepted.text);
 }
 
-fn tab(version: &str, spec: &str) -> String {
+pub fn tab(version: &str, spec: &str) -> String {
     format!(
         r#"{{"apiVersion":"stable.example.com/{version}","kind":"CronTab","metadata":{{"name":"t"}},"spec":{{{spec}}}}}"#
     )

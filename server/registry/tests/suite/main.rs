@@ -4,7 +4,9 @@
 
 mod access;
 mod apiservices;
+mod custom_lists;
 mod custom_resources;
+mod custom_subresources;
 mod defaults_of_others;
 mod definitions;
 mod deletions;

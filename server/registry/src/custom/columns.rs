@@ -1,0 +1,89 @@
+//! The columns of a version's tables (4.13).
+
+use portico_kinds::{CellRule, ColumnRule, Shown};
+use portico_machinery::JsonPath;
+use portico_machinery::table::Column;
+
+use super::PrinterColumn;
+
+/// The name, then what the version says, or the age when it says nothing. A path that cannot be read takes its column
+/// and all behind it away.
+pub(super) fn of(columns: &[PrinterColumn]) -> Vec<ColumnRule> {
+    let path = ["metadata", "name"].map(str::to_owned).into();
+    let name = ColumnRule {
+        column: Column {
+            name: "Name".to_owned(),
+            kind: "string".to_owned(),
+            format: "name".to_owned(),
+            description: "The name, unique among the objects of its kind in a namespace.".to_owned(),
+            priority: 0,
+        },
+        cell: CellRule::Path { path, absent: String::new() },
+    };
+    if columns.is_empty() {
+        return std::iter::once(name).chain(of_definition(&age())).collect();
+    }
+    std::iter::once(name).chain(columns.iter().map_while(of_definition)).collect()
+}
+
+/// What a version without columns shows.
+fn age() -> PrinterColumn {
+    PrinterColumn {
+        name: "Age".to_owned(),
+        kind: "date".to_owned(),
+        description: "When the object was created, by the clock of the server.".to_owned(),
+        json_path: ".metadata.creationTimestamp".to_owned(),
+        ..PrinterColumn::default()
+    }
+}
+
+fn of_definition(column: &PrinterColumn) -> Option<ColumnRule> {
+    let path = match JsonPath::parse(&column.json_path) {
+        Ok(path) => path,
+        Err(error) => {
+            let (column, path) = (&column.name, &column.json_path);
+            tracing::warn!(column, path, %error, "a column and all behind it are left out: its path cannot be read");
+            return None;
+        }
+    };
+    let description = match column.description.as_str() {
+        "" => format!("Custom resource definition column (in JSONPath format): {}", column.json_path),
+        given => given.to_owned(),
+    };
+    let shown = Shown::of_type(&column.kind)?;
+    let column = Column {
+        name: column.name.clone(),
+        kind: column.kind.clone(),
+        format: column.format.clone(),
+        description,
+        priority: column.priority,
+    };
+    Some(ColumnRule { column, cell: CellRule::JsonPath { path, shown } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(name: &str, path: &str) -> PrinterColumn {
+        let (name, kind, json_path) = (name.to_owned(), "string".to_owned(), path.to_owned());
+        PrinterColumn { name, kind, json_path, ..PrinterColumn::default() }
+    }
+
+    fn names(columns: &[PrinterColumn]) -> Vec<String> {
+        of(columns).into_iter().map(|rule| rule.column.name).collect()
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_read_takes_later_columns_along() {
+        assert_eq!(names(&[]), ["Name", "Age"]);
+        assert_eq!(names(&[column("A", ".a"), column("B", ".b[x]"), column("C", ".c")]), ["Name", "A"]);
+        assert_eq!(names(&[column("A", ".a[")]), ["Name"]);
+    }
+
+    #[test]
+    fn a_column_without_a_description_tells_its_path() {
+        let described = of(&[column("A", ".a")]).pop().unwrap().column.description;
+        assert!(described.ends_with(": .a"), "{described}");
+    }
+}

@@ -1,0 +1,194 @@
+//! What readers of custom resources see: tables, metadata, lists, selections.
+
+use crate::custom_resources::{TABS, defined, tab};
+use crate::harness::{Door, JSON, MERGE, METADATA, TABLE, next};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// A version of CronTabs that keeps whatever it is sent, with these further members.
+fn version(members: &str) -> String {
+    format!(
+        r#"{{"name":"v1","served":true,"storage":true,{members}"schema":{{"openAPIV3Schema":{{"type":"object","properties":{{
+        "spec":{{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{{
+        "colour":{{"type":"string"}},"size":{{"type":"integer"}},"on":{{"type":"boolean"}}}}}}}}}}}}}}"#
+    )
+}
+
+/// Three of them: `a` is red, `b` is blue and large, `c` says nothing.
+async fn with_tabs(members: &str) -> Door {
+    let door = defined(&version(members)).await;
+    let rows =
+        [("a", r#""colour":"red","size":0,"on":true"#), ("b", r#""colour":"blue","size":12"#), ("c", "")];
+    for (name, spec) in rows {
+        let made =
+            door.post(TABS, &tab("v1", spec).replace(r#""name":"t""#, &format!(r#""name":"{name}""#))).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+    }
+    door
+}
+
+const SELECTABLE: &str =
+    r#""selectableFields":[{"jsonPath":".spec.colour"},{"jsonPath":".spec.size"},{"jsonPath":".spec.on"}],"#;
+
+#[tokio::test]
+async fn a_table_has_the_columns_of_its_version() {
+    let door = with_tabs(
+        r#""additionalPrinterColumns":[
+        {"name":"Colour","type":"string","jsonPath":".spec.colour"},
+        {"name":"Size","type":"integer","format":"int32","description":"how big","priority":1,"jsonPath":".spec.size"},
+        {"name":"Broken","type":"string","jsonPath":".spec.list[x]"},
+        {"name":"Lost","type":"string","jsonPath":".kind"}],"#,
+    )
+    .await;
+    let table = door.ask("GET", TABS, TABLE, "", "").await.object();
+    let columns = table.at(&["columnDefinitions"]);
+    let names: Vec<&str> = columns.items().map(|column| column.field("name").str()).collect();
+    assert_eq!(names, ["Name", "Colour", "Size"], "a path that cannot be read takes later columns along");
+    let size = columns.items().nth(2).unwrap();
+    assert_eq!((size.field("format").str(), size.field("priority").i64()), ("int32", Some(1)));
+    assert_eq!(size.field("description").str(), "how big");
+    let cells: Vec<String> = table.at(&["rows"]).items().map(|row| row.field("cells").json()).collect();
+    assert_eq!(cells, [r#"["a","red",0]"#, r#"["b","blue",12]"#, r#"["c",null,null]"#]);
+    assert_eq!(
+        table.at(&["rows"]).items().next().unwrap().field("object").field("kind").str(),
+        "PartialObjectMetadata"
+    );
+}
+
+#[tokio::test]
+async fn a_version_without_columns_shows_ages() {
+    let door = with_tabs("").await;
+    let table = door.ask("GET", &format!("{TABS}/a?includeObject=Object"), TABLE, "", "").await;
+    assert_eq!(
+        (table.at("columnDefinitions.1.name").as_str(), table.at("rows.0.cells.0").as_str()),
+        ("Age", "a")
+    );
+    assert_eq!(table.at("rows.0.object.spec.colour"), "red");
+    let none = door.ask("GET", &format!("{TABS}/a?includeObject=None"), TABLE, "", "").await;
+    assert!(none.text.contains(r#""object":null"#), "{}", none.text);
+}
+
+#[tokio::test]
+async fn lists_tell_an_empty_token_and_the_kind_of_each_item() {
+    let door = with_tabs("").await;
+    let all = door.get(TABS).await;
+    assert!(all.text.contains(r#""continue":"""#), "{}", all.text);
+    assert_eq!((all.at("kind").as_str(), all.at("items.2.kind").as_str()), ("CronTabList", "CronTab"));
+    let page = door.get(&format!("{TABS}?limit=2")).await;
+    assert_eq!((page.names().len(), page.at("metadata.remainingItemCount").as_str()), (2, "1"));
+    let rest = door.get(&format!("{TABS}?limit=2&continue={}", page.at("metadata.continue"))).await;
+    assert_eq!(rest.names(), ["c"]);
+    let metadata = door.ask("GET", TABS, &METADATA.replace("Metadata;", "MetadataList;"), "", "").await;
+    assert_eq!((metadata.at("kind").as_str(), metadata.names().len()), ("PartialObjectMetadataList", 3));
+    assert!(!metadata.text.contains(r#""continue""#), "{}", metadata.text);
+}
+
+#[tokio::test]
+async fn selectable_fields_select_and_others_are_refused() {
+    let door = with_tabs(SELECTABLE).await;
+    let rows: [(&str, &[&str]); 8] = [
+        ("spec.colour%3Dred", &["a"]),
+        ("spec.colour!%3Dred", &["b", "c"]),
+        ("spec.colour%3D", &["c"]),
+        ("spec.size%3D12", &["b"]),
+        ("spec.size%3D0", &["a"]),
+        ("spec.on%3Dtrue", &["a"]),
+        ("spec.colour%3Dblue,metadata.name%3Db", &["b"]),
+        ("metadata.namespace%3Ddefault,metadata.name!%3Da", &["b", "c"]),
+    ];
+    for (selector, want) in rows {
+        assert_eq!(door.get(&format!("{TABS}?fieldSelector={selector}")).await.names(), want, "{selector}");
+    }
+    for verb in ["", "watch=true&"] {
+        let refused = door.get(&format!("{TABS}?{verb}fieldSelector=spec.ratio%3D2")).await;
+        assert_eq!(
+            (refused.code, refused.at("message").as_str()),
+            (400, "field label not supported: spec.ratio")
+        );
+    }
+    let deleted = door.delete(&format!("{TABS}?fieldSelector=spec.colour%3Dred")).await;
+    assert_eq!((deleted.names(), deleted.at("kind").as_str()), (vec!["a".to_owned()], "CronTabList"));
+    assert_eq!(door.get(TABS).await.names(), ["b", "c"]);
+}
+
+#[tokio::test]
+async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
+    let door = with_tabs(SELECTABLE).await;
+    let url = format!("{TABS}?watch=true&fieldSelector=spec.colour%3Dred");
+    let mut watched = door.watch(&url, JSON).await;
+    let line = |bytes: bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(line(next(&mut watched).await.line()).starts_with(r#"{"type":"ADDED""#));
+    for (colour, event) in [("blue", "DELETED"), ("red", "ADDED")] {
+        door.patch(&format!("{TABS}/a"), MERGE, &format!(r#"{{"spec":{{"colour":"{colour}"}}}}"#)).await;
+        let told = line(next(&mut watched).await.line());
+        assert!(told.starts_with(&format!(r#"{{"type":"{event}""#)), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn tables_of_a_watch_carry_columns_once() {
+    let door = with_tabs("").await;
+    let mut watched = door.watch(&format!("{TABS}?watch=true"), TABLE).await;
+    let line = |bytes: bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(line(next(&mut watched).await.line()).contains(r#""columnDefinitions":[{"#));
+    assert!(line(next(&mut watched).await.line()).contains(r#""columnDefinitions":null"#));
+}
+
+#[tokio::test]
+async fn custom_resources_have_no_protobuf_but_their_metadata_has() {
+    let door = with_tabs("").await;
+    let one = format!("{TABS}/a");
+    assert_eq!(door.answer("GET", &one, PROTOBUF, "", "").await.code, 406);
+    let fallback = door.answer("GET", &one, &format!("{PROTOBUF},{JSON}"), "", "").await;
+    assert_eq!((fallback.code, fallback.media_type()), (200, JSON));
+    let metadata = format!("{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    let metadata = door.answer("GET", &one, &metadata, "", "").await;
+    assert_eq!((metadata.code, metadata.media_type()), (200, PROTOBUF));
+    assert_eq!(door.ask("POST", TABS, JSON, PROTOBUF, "k8s\0").await.code, 415);
+    let strategic = "application/strategic-merge-patch+json";
+    assert_eq!(door.patch(&one, strategic, "{}").await.code, 415);
+}
+
+#[tokio::test]
+async fn methods_do_what_upstreams_handlers_do() {
+    let door = with_tabs(r#""subresources":{"status":{}},"#).await;
+    let one = format!("{TABS}/a");
+    let more = format!("{one}/status/more");
+    for (method, url, code) in [
+        ("HEAD", &one, 200),
+        ("HEAD", &TABS.to_owned(), 200),
+        ("HEAD", &format!("{TABS}/none"), 404),
+        ("OPTIONS", &one, 405),
+        ("GET", &more, 200),
+        ("GET", &format!("{one}/logs"), 404),
+        ("POST", &format!("{one}/status"), 405),
+        ("PUT", &TABS.to_owned(), 400),
+    ] {
+        assert_eq!(door.ask(method, url, JSON, JSON, "").await.code, code, "{method} {url}");
+    }
+    let unnamed = door.ask("PATCH", TABS, JSON, MERGE, "{}").await;
+    assert_eq!((unnamed.code, unnamed.at("message").as_str()), (400, "name must be provided"));
+    let made = door.post(&format!("{TABS}/elsewhere"), &tab("v1", "")).await;
+    assert_eq!((made.code, made.at("metadata.name").as_str()), (201, "t"));
+    let options = door.ask("OPTIONS", &one, JSON, "", "").await;
+    assert_eq!(
+        options.at("message"),
+        r#" is not supported on resources of kind "crontabs.stable.example.com""#
+    );
+}
+
+#[tokio::test]
+async fn finalizers_without_a_domain_draw_a_warning_once() {
+    let door = with_tabs("").await;
+    let one = format!("{TABS}/a");
+    let held = door.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y"]}}"#).await;
+    assert_eq!(held.warnings.len(), 1, "{:?}", held.warnings);
+    assert!(
+        held.warnings[0]
+            .starts_with(r#"metadata.finalizers: "bare": prefer a domain-qualified finalizer name"#)
+    );
+    assert_eq!(door.patch(&one, MERGE, r#"{"spec":{"size":3}}"#).await.warnings, Vec::<String>::new());
+    assert_eq!(door.delete(&one).await.at("metadata.finalizers.0"), "bare");
+    let more = door.patch(&one, MERGE, r#"{"metadata":{"finalizers":["bare","x.io/y","x.io/z"]}}"#).await;
+    assert_eq!((more.code, more.at("details.causes.0.reason").as_str()), (422, "FieldValueForbidden"));
+}

@@ -1,0 +1,181 @@
+//! The status and the scale of custom resources.
+
+use crate::custom_resources::{CRDS, TABS, defined, tab};
+use crate::harness::{Door, JSON, JSON_PATCH, MERGE, TABLE};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// CronTabs with a status and a scale, and another version without either.
+fn versions() -> String {
+    let schema = r#""schema":{"openAPIV3Schema":{"type":"object","properties":{
+        "spec":{"type":"object","properties":{"pods":{"type":"object","properties":{"wanted":{"type":"integer","maximum":50}}},"text":{"type":"string"}}},
+        "status":{"type":"object","properties":{"pods":{"type":"integer"},"chosen":{"type":"string"},"text":{"type":"string"}}}}}}"#;
+    format!(
+        r#"{{"name":"v1","served":true,"storage":true,{schema},"subresources":{{"status":{{}},
+        "scale":{{"specReplicasPath":".spec.pods.wanted","statusReplicasPath":".status.pods","labelSelectorPath":".status.chosen"}}}}}},
+        {{"name":"v2","served":true,"storage":false,"schema":{{"openAPIV3Schema":{{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}"#
+    )
+}
+
+/// One CronTab, `t`, that wants two.
+async fn with_tab() -> Door {
+    let door = defined(&versions()).await;
+    let made = door.post(TABS, &tab("v1", r#""pods":{"wanted":2},"text":"x""#)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    door
+}
+
+fn scale(rest: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{{"name":"t","namespace":"default"}}{rest}}}"#
+    )
+}
+
+#[tokio::test]
+async fn a_scale_shows_what_its_paths_say() {
+    let door = with_tab().await;
+    let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
+    let shown = door.get(&url).await;
+    assert_eq!((shown.at("kind").as_str(), shown.at("spec.replicas").as_str()), ("Scale", "2"));
+    assert_eq!(shown.at("status"), r#"{"replicas":0}"#);
+    door.patch(&format!("{one}/status"), MERGE, r#"{"status":{"pods":1,"chosen":"a=b"}}"#).await;
+    assert_eq!(door.get(&url).await.at("status"), r#"{"replicas":1,"selector":"a=b"}"#);
+    let table = door.ask("GET", &url, TABLE, "", "").await;
+    assert_eq!(table.at("rows.0.cells.1"), "2");
+    assert_eq!(door.answer("GET", &url, "application/vnd.kubernetes.protobuf", "", "").await.code, 406);
+    assert_eq!(door.get(&format!("{}/t/scale", TABS.replace("/v1/", "/v2/"))).await.code, 404);
+}
+
+#[tokio::test]
+async fn a_scale_is_written_through_the_object() {
+    let door = with_tab().await;
+    let url = format!("{TABS}/t/scale");
+    let put = door.put(&url, &scale(r#","spec":{"replicas":4}"#)).await;
+    assert_eq!((put.code, put.at("spec.replicas").as_str()), (200, "4"), "{}", put.text);
+    let object = door.get(&format!("{TABS}/t")).await;
+    assert_eq!(
+        (object.at("spec.pods.wanted").as_str(), object.at("metadata.generation").as_str()),
+        ("4", "2")
+    );
+    assert_eq!(door.put(&url, &scale(r#","spec":{}"#)).await.at("spec"), "{}");
+    assert_eq!(door.get(&format!("{TABS}/t")).await.at("spec.pods.wanted"), "0");
+    let patched = door.patch(&url, JSON_PATCH, r#"[{"op":"add","path":"/spec/replicas","value":7}]"#).await;
+    assert_eq!(patched.at("spec.replicas"), "7");
+    for (body, field) in [("-1", ".spec.pods.wanted"), ("51", "spec.pods.wanted")] {
+        let refused = door.patch(&url, MERGE, &format!(r#"{{"spec":{{"replicas":{body}}}}}"#)).await;
+        assert_eq!(
+            (refused.code, refused.at("details.causes.0.field").as_str()),
+            (422, field),
+            "{}",
+            refused.text
+        );
+        assert_eq!(refused.at("details.kind"), "CronTab");
+    }
+    let stale = scale(r#","spec":{"replicas":5}"#).replace(r#""t","#, r#""t","resourceVersion":"1","#);
+    assert_eq!(door.put(&url, &stale).await.code, 409);
+    assert_eq!(door.put(&url, &scale("").replace("autoscaling/v1", "autoscaling/v2")).await.code, 400);
+    assert_eq!(door.patch(&url, "application/strategic-merge-patch+json", "{}").await.code, 415);
+}
+
+#[tokio::test]
+async fn what_a_scale_is_about_may_be_missing() {
+    let door = defined(&versions()).await;
+    door.post(TABS, &tab("v1", "")).await;
+    let url = format!("{TABS}/t/scale");
+    let missing = door.get(&url).await;
+    assert_eq!(missing.code, 500);
+    assert!(missing.at("message").ends_with(r#"the spec replicas field ".spec.pods.wanted" does not exist"#));
+    let silent = door.patch(&url, MERGE, r#"{"status":{"replicas":3}}"#).await;
+    assert_eq!(
+        (silent.code, silent.at("message").as_str()),
+        (400, r#"the spec replicas field ".spec.pods.wanted" cannot be empty"#)
+    );
+    let said = door.patch(&url, MERGE, r#"{"spec":{"replicas":0}}"#).await;
+    assert_eq!((said.code, door.get(&url).await.code), (200, 200), "{}", said.text);
+}
+
+#[tokio::test]
+async fn another_version_may_put_something_else_in_its_place() {
+    let door = with_tab().await;
+    let v2 = format!("{}/t", TABS.replace("/v1/", "/v2/"));
+    let written = door.patch(&v2, MERGE, r#"{"spec":{"pods":{"wanted":"many"}}}"#).await;
+    assert_eq!(written.code, 200, "{}", written.text);
+    let url = format!("{TABS}/t/scale");
+    for answer in [door.get(&url).await, door.put(&url, &scale(r#","spec":{"replicas":4}"#)).await] {
+        let message = answer.at("message");
+        assert_eq!(message, ".spec.pods.wanted accessor error: many is of the type string, expected int64");
+        assert_eq!(answer.code, 500);
+    }
+}
+
+#[tokio::test]
+async fn owners_are_the_same_through_a_scale_and_through_the_object() {
+    let door = with_tab().await;
+    let (one, url) = (format!("{TABS}/t"), format!("{TABS}/t/scale"));
+    let applied = tab("v1", r#""pods":{"wanted":6}"#);
+    assert_eq!(door.patch(&format!("{one}?fieldManager=app&force=true"), APPLY, &applied).await.code, 200);
+    let owned = |text: String| text.contains(r#""manager":"app","operation":"Apply""#);
+    let applied_scale = scale(r#","spec":{"replicas":7}"#);
+    let refused = door.patch(&format!("{url}?fieldManager=hpa"), APPLY, &applied_scale).await;
+    assert_eq!((refused.code, refused.at("reason").as_str()), (409, "Conflict"), "{}", refused.text);
+    assert!(owned(door.get(&one).await.text));
+    let other = door
+        .patch(
+            &format!("{}/t?fieldManager=two", TABS.replace("/v1/", "/v2/")),
+            MERGE,
+            r#"{"spec":{"text":"y"}}"#,
+        )
+        .await;
+    assert_eq!(other.code, 200);
+    let scaled = door.patch(&format!("{url}?fieldManager=hpa"), MERGE, r#"{"spec":{"replicas":7}}"#).await;
+    assert_eq!(scaled.code, 200);
+    let object = door.get(&one).await;
+    assert!(!owned(object.text.clone()), "who lost all that it owned is gone: {}", object.text);
+    assert!(object.text.contains(r#""manager":"two""#), "what other versions own stays: {}", object.text);
+    assert!(object.text.contains(r#""subresource":"scale""#), "{}", object.text);
+}
+
+#[tokio::test]
+async fn a_write_of_the_status_takes_nothing_but_the_status() {
+    let door = with_tab().await;
+    let url = format!("{TABS}/t/status");
+    let body = r#"{"metadata":{"uid":"u","generation":9,"labels":{"a":"b"},"finalizers":["x.io/y"],"deletionTimestamp":"2001-01-01T00:00:00Z"},
+        "spec":{"text":"no"},"status":{"text":"up"}}"#;
+    let before = door.get(&format!("{TABS}/t")).await;
+    let written = door.patch(&url, MERGE, body).await;
+    assert_eq!((written.code, written.at("status.text").as_str()), (200, "up"), "{}", written.text);
+    for field in ["metadata.uid", "metadata.generation", "metadata.labels", "metadata.finalizers", "spec"] {
+        assert_eq!(written.at(field), before.at(field), "{field}");
+    }
+    let ignored =
+        door.patch(&format!("{TABS}/t"), MERGE, r#"{"status":{"text":"down"},"spec":{"text":"y"}}"#).await;
+    assert_eq!((ignored.at("status.text").as_str(), ignored.at("metadata.generation").as_str()), ("up", "2"));
+    let gone = door.patch(&url, JSON_PATCH, r#"[{"op":"remove","path":"/status"}]"#).await;
+    assert!(!gone.object().at(&["status"]).is_present(), "{}", gone.text);
+    let applied = door
+        .patch(
+            &format!("{TABS}/none/status?fieldManager=m"),
+            APPLY,
+            &tab("v1", "").replace("\"t\"", "\"none\""),
+        )
+        .await;
+    assert_eq!(applied.code, 404);
+    assert_eq!(door.put(&url, &tab("v1", "")).await.at("details.causes.0.field"), "metadata.resourceVersion");
+}
+
+#[tokio::test]
+async fn nothing_is_created_of_a_definition_on_its_way_out() {
+    let door = with_tab().await;
+    door.patch(&format!("{TABS}/t"), MERGE, r#"{"metadata":{"finalizers":["x.io/y"]}}"#).await;
+    let crd = format!("{CRDS}/crontabs.stable.example.com");
+    door.patch(&crd, MERGE, r#"{"metadata":{"finalizers":["customresourcecleanup.apiextensions.k8s.io"]}}"#)
+        .await;
+    assert_eq!(door.delete(&crd).await.code, 200);
+    let new = tab("v1", "").replace("\"t\"", "\"new\"");
+    let why = r#"crontabs.stable.example.com "new" is forbidden: create not allowed while custom resource definition is terminating"#;
+    let created = door.ask("POST", TABS, JSON, JSON, &new).await;
+    assert_eq!((created.code, created.at("message").as_str()), (403, why));
+    let applied = door.patch(&format!("{TABS}/new?fieldManager=m"), APPLY, &new).await;
+    assert_eq!((applied.code, applied.at("message").as_str()), (403, why));
+    assert_eq!(door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"text":"z"}}"#).await.code, 200);
+}
