@@ -6,6 +6,7 @@
 mod check;
 mod columns;
 mod convert;
+mod converted;
 mod definitions;
 mod facts;
 mod judge;
@@ -13,11 +14,13 @@ mod keep;
 mod kind;
 mod route;
 mod scale;
+mod schemas;
 mod select;
 mod serving;
 mod webhook;
 
 pub use check::{Checked, Finding, FindingKind, MOST_OBJECTS};
+pub(crate) use converted::Converted;
 pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
     ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
@@ -35,6 +38,8 @@ use std::sync::Arc;
 use portico_kit::lifecycle::Signal;
 use portico_schema::Schema;
 
+use schemas::Schemas;
+
 /// What a version of a custom resource is besides a kind.
 pub(crate) struct Custom {
     /// What is known of its definition, as of its last change that concerns serving.
@@ -43,8 +48,10 @@ pub(crate) struct Custom {
     pub(crate) stored_as: String,
     /// How the JSON of a stored object begins that this version shows as it is.
     head: Vec<u8>,
-    /// The schema of the version that objects are stored in: what was stored under an older one is brought up to it.
-    storage: Schema,
+    /// The schema of this version.
+    own: Schema,
+    /// The schemas of all versions: what was stored under an older one is brought up to its own.
+    schemas: Arc<Schemas>,
     /// Objects written up to this revision may have been judged by an older schema.
     since: i64,
     /// Where the parts of `/scale` stand, if it is served.

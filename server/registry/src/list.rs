@@ -38,7 +38,11 @@ impl From<Page> for Listed {
     }
 }
 
+/// How many objects are converted at a time, at least, when only some of them are wanted.
+const CONVERTED_AT_ONCE: usize = 500;
+
 /// At which state to read.
+#[derive(Clone, Copy)]
 enum At {
     /// Exactly this revision.
     Exactly(i64),
@@ -81,16 +85,40 @@ impl Inner {
             limit: (!unlimited).then_some(options.limit),
             selection,
         };
-        let mut page = match at {
+        if served.selects_converted(&request.selection) {
+            return self.list_converted(served, request, at).await;
+        }
+        let mut page = self.list_at(served, &request, at).await?;
+        page.records = self.incoming_all(served, page.records).await?;
+        Ok(page)
+    }
+
+    async fn list_at(&self, served: &Served, request: &Request<'_>, at: At) -> Result<Page> {
+        match at {
             At::Newest(least) => {
                 self.reach(least).await?;
                 let snapshot = self.snapshot(served).await?;
-                page_of(&snapshot, &request)
+                Ok(page_of(&snapshot, request))
             }
-            At::Exactly(revision) => self.list_exactly(served, &request, revision).await?,
-        };
-        page.records = self.incoming_all(served, page.records).await?;
-        Ok(page)
+            At::Exactly(revision) => self.list_exactly(served, request, revision).await,
+        }
+    }
+
+    /// Selects when everything has come into the version of the request: no more of it than is wanted.
+    async fn list_converted(&self, served: &Served, mut request: Request<'_>, at: At) -> Result<Page> {
+        let selection = std::mem::take(&mut request.selection);
+        let limit = request.limit.take();
+        let Page { mut records, revision, .. } = self.list_at(served, &request, at).await?;
+        let chunk = limit.map_or(usize::MAX, |limit| limit.max(CONVERTED_AT_ONCE));
+        let (mut shown, mut taken) = (Vec::new(), 0);
+        while taken < limit.unwrap_or(usize::MAX) && !records.is_empty() {
+            let rest = records.split_off(chunk.min(records.len()));
+            let converted = self.incoming_all(served, std::mem::replace(&mut records, rest)).await?;
+            taken += converted.iter().filter(|record| selection.takes(record)).count();
+            shown.extend(converted);
+        }
+        let request = Request { selection, limit, ..request };
+        Ok(cut(shown, records.len() as u64, &request, revision))
     }
 
     /// Waits a moment for a revision that has not been written yet, then answers 504.

@@ -15,7 +15,7 @@ use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connections::{Connected, Registered};
-use crate::custom::{Definition, Definitions, Shapes};
+use crate::custom::{Converted, Definition, Definitions, Shapes};
 use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
@@ -144,6 +144,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) forms: FormCache,
     pub(crate) recent: Recent,
+    pub(crate) converted: Converted,
     /// The types of delete options, for bodies in YAML.
     pub(crate) delete_options: Option<Schema>,
 }
@@ -199,6 +200,7 @@ impl Registry {
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
+            converted: Converted::new(),
             delete_options: kinds.meta("DeleteOptions"),
             settings,
             clock,

@@ -35,6 +35,16 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
+    /// Whether it takes by what is in the bytes.
+    pub(crate) fn looks_inside(&self) -> bool {
+        self.inside
+    }
+
+    /// Whether it takes by labels.
+    pub(crate) fn looks_at_labels(&self) -> bool {
+        !self.labels.is_empty()
+    }
+
     /// The one name that can match, if there is only one.
     pub(crate) fn only_name(&self) -> Option<&str> {
         self.fields.requires_exact_match("metadata.name")

@@ -89,9 +89,14 @@ impl Stored {
 /// The object in a record, with its resourceVersion. Stored bytes are our own canonical JSON; bytes that cannot be read
 /// are refused when the store loads them, so an empty object is never seen.
 pub(crate) fn decode(record: &Record) -> Object {
-    let mut object = Object::from_json(record.value.json()).unwrap_or_default();
+    let mut object = content(record);
     set_version(&mut object, record.revision);
     object
+}
+
+/// The object in a record as it was stored: without its resourceVersion.
+pub(crate) fn content(record: &Record) -> Object {
+    Object::from_json(record.value.json()).unwrap_or_default()
 }
 
 fn set_version(object: &mut Object, revision: i64) {

@@ -56,7 +56,8 @@ enum Woken {
 
 /// What a watch begins with.
 struct Start {
-    initial: VecDeque<Arc<Record>>,
+    /// Or why it cannot be shown: a watch tells by an event.
+    initial: Result<VecDeque<Arc<Record>>>,
     initial_end: Option<i64>,
     from: i64,
 }
@@ -73,6 +74,10 @@ impl Inner {
         served.require("watch")?;
         let selection = Selection::new(served, &options.labels, &options.fields)?;
         let start = self.start(served, namespace, &selection, options).await?;
+        let initial = match start.initial {
+            Ok(initial) => initial,
+            Err(status) => return Ok(only(error_frame(&status, wanted.encoding))),
+        };
         let scope = match namespace {
             ns if served.info.namespaced && !ns.is_empty() => Scope::namespace(&served.storage, ns),
             _ => Scope::all(&served.storage),
@@ -80,10 +85,7 @@ impl Inner {
         let subscription = match self.store.watch(scope, start.from) {
             Ok(subscription) => subscription,
             Err(error @ WatchError::Compacted { .. }) => {
-                return Ok(Box::pin(stream::iter([Arc::new(error_frame(
-                    &too_old(&error),
-                    wanted.encoding,
-                ))])));
+                return Ok(only(error_frame(&too_old(&error), wanted.encoding)));
             }
             Err(error) => return Err(Box::new(Status::unavailable(error.to_string()).with_retry_after(1))),
         };
@@ -94,7 +96,7 @@ impl Inner {
             encoding: wanted.encoding,
             include,
             selection,
-            initial: start.initial,
+            initial,
             initial_end: start.initial_end,
             subscription,
             bookmarks: options.allow_bookmarks,
@@ -124,19 +126,25 @@ impl Inner {
         let version = options.resource_version.filter(|v| *v > 0);
         let initial = options.send_initial_events.unwrap_or(version.is_none());
         if let Some(from) = version.filter(|_| !initial) {
-            return Ok(Start { initial: VecDeque::new(), initial_end: None, from });
+            return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
         self.reach(version.unwrap_or(0)).await?;
         let snapshot = self.snapshot(served).await?;
         let from = snapshot.revision();
         if !initial {
-            return Ok(Start { initial: VecDeque::new(), initial_end: None, from });
+            return Ok(Start { initial: Ok(VecDeque::new()), initial_end: None, from });
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
-        let taken = snapshot.range(namespace, None).filter(|r| selection.takes(r)).cloned().collect();
-        let taken = self.incoming_all(served, taken).await?.into();
+        let late = served.selects_converted(selection);
+        let there = snapshot.range(namespace, None).filter(|r| late || selection.takes(r)).cloned().collect();
+        let mut shown = self.incoming_all(served, there).await;
+        if let Ok(shown) = &mut shown
+            && late
+        {
+            shown.retain(|record| selection.takes(record));
+        }
         let marked = options.allow_bookmarks && options.send_initial_events == Some(true);
-        Ok(Start { initial: taken, initial_end: marked.then_some(from), from })
+        Ok(Start { initial: shown.map(VecDeque::from), initial_end: marked.then_some(from), from })
     }
 }
 
@@ -160,14 +168,16 @@ impl Watcher {
                     let revision = self.subscription.progress();
                     return Some(self.bookmark_frame(revision, false));
                 }
-                Woken::Event(Ok(event)) => match self.inner.incoming_event(&self.served, event).await {
-                    Ok(event) => {
-                        if let Some((kind, content)) = seen(&self.selection, &event) {
-                            return Some(self.event_frame(kind, content, &event));
+                Woken::Event(Ok(event)) => {
+                    match self.inner.incoming_event(&self.served, event, &self.selection).await {
+                        Ok(event) => {
+                            if let Some((kind, content)) = seen(&self.selection, &event) {
+                                return Some(self.event_frame(kind, content, &event));
+                            }
                         }
+                        Err(status) => return Some(self.fail(&status)),
                     }
-                    Err(status) => return Some(self.fail(&status)),
-                },
+                }
                 Woken::Event(Err(error)) => return self.end(&error),
             }
         }
@@ -308,6 +318,11 @@ fn seen<'e>(selection: &Selection, event: &'e Event) -> Option<(EventType, &'e A
 
 fn too_old(error: &WatchError) -> Status {
     Status::expired(error.to_string())
+}
+
+/// A watch that says one thing and ends.
+fn only(frame: Frame) -> WatchStream {
+    Box::pin(stream::iter([Arc::new(frame)]))
 }
 
 fn error_frame(status: &Status, encoding: Encoding) -> Frame {

@@ -1,42 +1,86 @@
 //! Versions: what is stored comes into the version of a request, and goes back into the one that is stored.
 //!
 //! A version works on objects of its own; the way through here is taken at the store's edge. What was written in the
-//! version asked for, along the schema in force, passes as it is: its bytes are not looked into.
+//! version asked for, along the schema in force, passes as it is: its bytes are not looked into. Anything else goes
+//! upstream's way: brought up to the schema of the version that it was stored in, defaults included; converted; pruned to
+//! the schema of the version asked for, which sets no defaults.
 
 use std::sync::Arc;
 
 use portico_kit::lifecycle::Signal;
+use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_schema::Schema;
 use portico_store::{Event, Key, Record, Value};
 
 use super::Custom;
-use super::facts::{Facts, Version};
+use super::facts::{Facts, Version, Webhook};
+use super::schemas::Schemas;
 use crate::Result;
 use crate::draft;
 use crate::registry::Inner;
+use crate::selection::Selection;
 use crate::served::Served;
 use crate::stored::{self, Stored};
 
 impl Custom {
-    /// Of a version, from what was written after revision `since`; objects are stored along `storage`.
+    /// Of a version whose schema can be used, from what was written after revision `since`.
     pub(super) fn new(
         facts: &Arc<Facts>,
         version: &Version,
         since: i64,
-        storage: Schema,
+        schemas: Arc<Schemas>,
         over: Signal,
-    ) -> Self {
+    ) -> Option<Self> {
         let group = facts.group();
         let stored_as = facts.storage().map_or_else(String::new, |v| format!("{group}/{}", v.name));
+        let own = schemas.get(&version.name)?.clone();
         let head = format!("{{\"apiVersion\":\"{group}/{}\",", version.name).into_bytes();
         let scale = version.subresources.scale.clone();
-        Self { facts: Arc::clone(facts), stored_as, head, storage, since, scale, over }
+        Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, since, scale, over })
     }
 
     /// Whether a stored object is shown as it is.
     fn shows(&self, record: &Record) -> bool {
-        record.revision > self.since && record.value.json().starts_with(&self.head)
+        let json = record.value.json();
+        json.starts_with(&self.head) && (record.revision > self.since || self.own.is_settled(json))
+    }
+
+    /// Who converts, when it is not done by changing `apiVersion`.
+    pub(super) fn webhook(&self) -> Option<&Webhook> {
+        let conversion = self.facts.conversion();
+        conversion.webhook.as_ref().filter(|_| conversion.strategy == "Webhook")
+    }
+
+    /// A stored object as the version that it was stored in has it now.
+    fn settled(&self, record: &Record) -> Result<Object> {
+        let mut object = stored::content(record);
+        let api_version = object.api_version();
+        let version = api_version.strip_prefix(self.facts.group()).and_then(|rest| rest.strip_prefix('/'));
+        let Some(schema) = version.and_then(|version| self.schemas.get(version)) else {
+            let words = "request to convert CR from an invalid group/version";
+            return Err(Box::new(Status::failure(Reason::Unknown, format!("{words}: {api_version}"))));
+        };
+        schema.settle(&mut object);
+        Ok(object)
+    }
+}
+
+impl Served {
+    /// Whether what a selection takes can depend on the version that objects are shown in: it has to be asked after the
+    /// conversion then.
+    pub(crate) fn selects_converted(&self, selection: &Selection) -> bool {
+        let Some(custom) = &self.custom else { return false };
+        // None but webhooks change labels.
+        selection.looks_inside() || custom.webhook().is_some() && selection.looks_at_labels()
+    }
+
+    /// A converted object in the place of a record.
+    fn shown(&self, record: &Record, mut object: Object) -> Result<Arc<Record>> {
+        object.set(&["apiVersion"], &self.api_version);
+        self.info.schema.coerce(&mut object);
+        self.info.schema.normalise(&mut object);
+        let value = draft::encode(self, &mut object)?;
+        Ok(Arc::new(Record { key: record.key.clone(), revision: record.revision, value }))
     }
 }
 
@@ -63,31 +107,46 @@ impl Inner {
         if late.is_empty() {
             return Ok(records);
         }
-        let objects = late.iter().map(|at| stored::decode(&records[*at])).collect();
+        let objects = late.iter().map(|at| custom.settled(&records[*at])).collect::<Result<_>>()?;
         let converted = self.convert(custom, &served.api_version, objects).await?;
-        for (at, mut object) in late.into_iter().zip(converted) {
-            custom.storage.settle(&mut object);
-            object.set(&["apiVersion"], &served.api_version);
-            served.info.schema.normalise(&mut object);
-            let record = &records[at];
-            let value = draft::encode(served, &mut object)?;
-            records[at] = Arc::new(Record { key: record.key.clone(), revision: record.revision, value });
+        for (at, object) in late.into_iter().zip(converted) {
+            records[at] = served.shown(&records[at], object)?;
         }
         Ok(records)
     }
 
-    /// An event with its objects in the version of a watch.
-    pub(crate) async fn incoming_event(&self, served: &Served, event: Arc<Event>) -> Result<Arc<Event>> {
+    /// An event with its objects in the version of a watch; the one before the event only where a selection asks for it.
+    /// What one watch has converted, the others find.
+    pub(crate) async fn incoming_event(
+        &self,
+        served: &Served,
+        event: Arc<Event>,
+        selection: &Selection,
+    ) -> Result<Arc<Event>> {
         let Some(custom) = &served.custom else { return Ok(event) };
-        if custom.shows(&event.record) && event.previous.iter().all(|record| custom.shows(record)) {
+        let before = event.previous.as_ref().filter(|_| !selection.is_everything());
+        if custom.shows(&event.record) && before.is_none_or(|record| custom.shows(record)) {
             return Ok(event);
         }
         let mut converted = Event::clone(&event);
-        converted.record = self.incoming(served, converted.record).await?;
-        if let Some(previous) = converted.previous.take() {
-            converted.previous = Some(self.incoming(served, previous).await?);
+        converted.record = self.incoming_shared(served, custom, &event.record).await?;
+        if let Some(before) = before {
+            converted.previous = Some(self.incoming_shared(served, custom, before).await?);
         }
         Ok(Arc::new(converted))
+    }
+
+    async fn incoming_shared(
+        &self,
+        served: &Served,
+        custom: &Custom,
+        record: &Arc<Record>,
+    ) -> Result<Arc<Record>> {
+        if custom.shows(record) {
+            return Ok(Arc::clone(record));
+        }
+        let make = || self.incoming(served, Arc::clone(record));
+        self.converted.get_or_make((served.id, record.revision), make).await
     }
 
     /// What was just written, in the version of the request; it was encoded from this object.
@@ -110,16 +169,21 @@ impl Inner {
         Ok(Stored::new(self.incoming(served, Arc::new(record)).await?))
     }
 
-    /// An object of a request's version as it is stored.
+    /// An object of a request's version as it is stored. The storage version's defaults are stored with it, so that
+    /// reading it in that version needs no look inside.
     pub(crate) async fn outgoing(&self, served: &Served, object: &mut Object) -> Result<Value> {
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
         let Some(custom) = custom else { return draft::encode(served, object) };
-        let mut converted = self.convert(custom, &custom.stored_as, vec![object.clone()]).await?;
+        let mut sent = object.clone();
+        sent.remove(&["metadata", "resourceVersion"]);
+        let mut converted = self.convert(custom, &custom.stored_as, vec![sent]).await?;
         let lost = || Box::new(Status::internal("a conversion lost its object"));
         let mut stored = converted.pop().ok_or_else(lost)?;
         stored.set(&["apiVersion"], &custom.stored_as);
-        custom.storage.settle(&mut stored);
-        custom.storage.normalise(&mut stored);
+        let schema = custom.facts.storage().and_then(|version| custom.schemas.get(&version.name));
+        let schema = schema.ok_or_else(|| Box::new(Status::internal("the storage version has no schema")))?;
+        schema.settle(&mut stored);
+        schema.normalise(&mut stored);
         draft::encode(served, &mut stored)
     }
 
@@ -144,11 +208,9 @@ impl Inner {
 
     /// Objects in another version, in their order.
     async fn convert(&self, custom: &Custom, wanted: &str, objects: Vec<Object>) -> Result<Vec<Object>> {
-        match &custom.facts.conversion().webhook {
-            Some(webhook) if custom.facts.conversion().strategy == "Webhook" => {
-                self.ask_to_convert(custom, webhook, wanted, objects).await
-            }
-            _ => Ok(objects),
+        match custom.webhook() {
+            Some(webhook) => self.ask_to_convert(custom, webhook, wanted, objects).await,
+            None => Ok(objects),
         }
     }
 }

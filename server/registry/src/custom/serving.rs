@@ -4,15 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use portico_kit::lifecycle::Signal;
-use portico_schema::Schema;
-use portico_schema::structural::Structural;
 use portico_store::Record;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Custom;
 use super::facts::{Facts, Version};
 use super::kind::{self, Shapes};
+use super::schemas::Schemas;
 use crate::served::Served;
 
 /// All versions of a definition, until its spec or names change.
@@ -20,6 +17,7 @@ pub(crate) struct Serving {
     facts: Arc<Facts>,
     record: Arc<Record>,
     shapes: Arc<Shapes>,
+    schemas: Arc<Schemas>,
     /// Nothing for a version whose schema cannot be used.
     versions: Box<[OnceLock<Option<Arc<Served>>>]>,
     /// Whether anybody has asked since the last look.
@@ -34,6 +32,7 @@ impl Serving {
             facts: Arc::clone(facts),
             record: Arc::clone(record),
             shapes: Arc::clone(shapes),
+            schemas: Arc::new(Schemas::new(facts, record, shapes)),
             versions: facts.versions().iter().map(|_| OnceLock::new()).collect(),
             used: AtomicBool::new(false),
             over: Signal::new("custom-resource-over"),
@@ -66,52 +65,9 @@ impl Serving {
     }
 
     fn make(&self, version: &Version) -> Option<Served> {
-        let schema = self.schema(version)?;
-        let stored = self.facts.storage()?;
-        let storage = if stored.name == version.name { schema.clone() } else { self.schema(stored)? };
-        let custom = Custom::new(&self.facts, version, self.record.revision, storage, self.over.clone());
-        let info = kind::of(&self.facts, version, schema, self.shapes.scale.as_ref());
+        let (since, schemas) = (self.record.revision, Arc::clone(&self.schemas));
+        let custom = Custom::new(&self.facts, version, since, schemas, self.over.clone())?;
+        let info = kind::of(&self.facts, version, custom.own.clone(), self.shapes.scale.as_ref());
         Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
     }
-
-    fn schema(&self, version: &Version) -> Option<Schema> {
-        let json = schema_of(self.record.value.json(), &version.name)?;
-        match Structural::from_json(json.as_bytes()) {
-            Ok(compiled) => Some(Schema::structural(compiled, self.shapes.object_meta.clone()?)),
-            // What was stored was valid when it was written.
-            Err(error) => {
-                let (name, version) = (self.facts.name(), &version.name);
-                tracing::error!(name, version, %error, "the schema of a definition cannot be used");
-                None
-            }
-        }
-    }
-}
-
-/// The bytes of a version's schema in a definition.
-fn schema_of<'a>(definition: &'a [u8], version: &str) -> Option<&'a str> {
-    #[derive(Deserialize)]
-    struct Definition<'a> {
-        #[serde(borrow)]
-        spec: Spec<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Spec<'a> {
-        #[serde(borrow)]
-        versions: Vec<Versioned<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Versioned<'a> {
-        name: String,
-        #[serde(borrow)]
-        schema: Option<Validation<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Validation<'a> {
-        #[serde(borrow, rename = "openAPIV3Schema")]
-        schema: Option<&'a RawValue>,
-    }
-    let definition: Definition<'_> = serde_json::from_slice(definition).ok()?;
-    let found = definition.spec.versions.into_iter().find(|v| v.name == version)?;
-    found.schema?.schema.map(RawValue::get)
 }
