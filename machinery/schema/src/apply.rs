@@ -54,9 +54,9 @@ impl Schema {
         }
     }
 
-    /// How an object that need not be normalised is read: custom resources print what stands in them.
-    fn reading(&self) -> Reading {
-        if self.custom().is_some() { Reading::Raw } else { Reading::Typed }
+    /// How objects are read. Custom resources print what stands in them.
+    fn reading(&self, typed: Reading) -> Reading {
+        if self.custom().is_some() { Reading::Whole } else { typed }
     }
 
     /// What differs between two typed objects of this schema; the new one need not be normalised.
@@ -64,7 +64,13 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn compare(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
-        compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), self.reading())
+        compare::objects(
+            self.types_in_use(),
+            self.shape(),
+            old.map(),
+            new.map(),
+            self.reading(Reading::Typed),
+        )
     }
 
     /// What differs between two objects as they stand there.
@@ -72,7 +78,7 @@ impl Schema {
     /// # Errors
     /// [`Misfit`].
     pub fn compare_raw(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
-        compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), Reading::Raw)
+        compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), self.reading(Reading::Raw))
     }
 
     /// Whether a configuration can be applied: no unknown fields, no element of a list without its keys or twice.

@@ -67,6 +67,9 @@ fn configurations_merge_by_what_the_schema_says() {
     }
     let left = schema.without(&merged, &comparison.added);
     assert_eq!(left.map().get("set"), Some(&json!(["a"])));
+    let with_null = object(&json!({"keep": {"n": null}}));
+    let added = schema.compare(&Object::default(), &with_null).unwrap().added.to_json();
+    assert!(added.pointer("/f:keep/f:n").is_some(), "{added}");
     assert!(schema.compare(&merged, &merged).unwrap().is_empty());
     assert!(schema.check_applied(&Object::from_map(Map::new())).is_ok());
 }

@@ -215,6 +215,18 @@ fn read_protobuf(
     Ok((Decoded { object, strict: Vec::new() }, misfit.map(|m| m.to_string())))
 }
 
+/// The type of a value as upstream's JSON errors name it.
+pub(crate) fn json_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// Any JSON, in a place of an object that is already so deep.
 pub(crate) fn any_json(text: &str, depth: usize) -> Result<Value, SyntaxError> {
     let mut reader = Reader::below(text, depth);

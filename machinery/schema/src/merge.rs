@@ -10,7 +10,7 @@ pub use error::PatchError;
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use crate::decode::Reader;
+use crate::decode::{Reader, json_name};
 use crate::schema::Typed;
 
 /// The most operations that a JSON patch may have; more is 413.
@@ -37,8 +37,10 @@ pub fn json_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> 
 /// # Errors
 /// [`PatchError`]; [`PatchError::status`] is the answer for it.
 pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let Value::Object(patch) = read(patch)? else {
-        return Err(PatchError::Malformed("invalid JSON merge patch: it is no object".to_owned()));
+    let patch = match read(patch)? {
+        Value::Object(patch) => patch,
+        Value::Null => return Err(PatchError::Malformed("Invalid JSON Patch".to_owned())),
+        other => return Err(mistyped(&other, "map[string]interface {}")),
     };
     let mut map = current.map().clone();
     merge_into(&mut map, patch);
@@ -75,6 +77,14 @@ pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Resul
     };
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
     Ok(Object::from_map(map.unwrap_or_default()))
+}
+
+/// A patch of another shape, in upstream's words.
+fn mistyped(patch: &Value, expected: &str) -> PatchError {
+    let name = json_name(patch);
+    PatchError::Malformed(format!(
+        "error decoding patch: json: cannot unmarshal {name} into Go value of type {expected}"
+    ))
 }
 
 /// The JSON of a patch.

@@ -314,3 +314,20 @@ fn a_wrong_directive_is_a_bad_request() {
         assert_eq!(error.status().code, 400, "{patch}");
     }
 }
+
+#[test]
+fn patches_of_another_shape_are_refused_in_upstreams_words() {
+    let current = object(json!({"a": 1}));
+    let text = |error: PatchError| error.status().message;
+    let of = |name: &str, ty: &str| {
+        format!("error decoding patch: json: cannot unmarshal {name} into Go value of type {ty}")
+    };
+    let rows = [("5", "number"), ("[]", "array"), ("\"x\"", "string")];
+    for (patch, name) in rows {
+        let error = merge_patch(&current, patch.as_bytes()).unwrap_err();
+        assert_eq!(text(error), of(name, "map[string]interface {}"));
+    }
+    assert_eq!(text(merge_patch(&current, b"null").unwrap_err()), "Invalid JSON Patch");
+    assert_eq!(text(json_patch(&current, b"{}").unwrap_err()), of("object", "[]handlers.jsonPatchOp"));
+    assert_eq!(json_patch(&current, b"null").unwrap(), current);
+}

@@ -13,7 +13,7 @@ use portico_machinery::{Object, field};
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{FieldType, Type, TypeId, TypeSet};
-use crate::structural::{CustomResource, Nulls, Structural};
+use crate::structural::{CustomResource, Source, Structural};
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
@@ -159,7 +159,7 @@ impl Schema {
     pub fn retype(&self, object: &Object, expected: &GroupVersionKind) -> Result<Decoded, DecodeError> {
         match &self.0 {
             Dialect::Typed(typed) => decode::object(typed, &object.to_json(), Format::Json, expected),
-            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Nulls::Go),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Source::Patch),
         }
     }
 
@@ -175,7 +175,7 @@ impl Schema {
     ) -> Result<Decoded, DecodeError> {
         match &self.0 {
             Dialect::Typed(_) => self.retype(object, expected),
-            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Nulls::Stay),
+            Dialect::Structural(custom) => custom.retype(object.clone(), expected, Source::Configuration),
         }
     }
 

@@ -150,21 +150,24 @@ pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
     let refuse = |text: String| Err(Box::new(Status::bad_request(text)));
     if object.api_version() != served.api_version || object.kind() != info.gvk.kind {
-        let (version, kind) = (object.api_version(), object.kind());
-        return refuse(format!("invalid object type: {version}, Kind={kind}"));
+        return refuse(format!("invalid object type: {}", type_of(&object)));
     }
     if object.at(&["metadata", "managedFields"]).is_present() {
         return refuse("metadata.managedFields must be nil".to_owned());
     }
     if let Err(misfit) = info.schema.check_applied(&object) {
-        let (namespace, name) = (object.namespace(), object.name());
-        let (version, kind) = (&served.api_version, &info.gvk.kind);
-        return refuse(format!(
-            "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {misfit}"
-        ));
+        let (namespace, name, ty) = (object.namespace(), object.name(), type_of(&object));
+        return refuse(format!("failed to create typed patch object ({namespace}/{name}; {ty}): {misfit}"));
     }
     let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("duplicate")).collect();
     Ok(Configuration { object, duplicates })
+}
+
+/// What an object says it is, as upstream prints it: the group may be empty.
+fn type_of(object: &Object) -> String {
+    let (version, kind) = (object.api_version(), object.kind());
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={kind}")
 }
 
 impl Configuration {

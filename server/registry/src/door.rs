@@ -278,7 +278,7 @@ impl Request<'_> {
         let view = self.view();
         let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
         let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
-        body::check_name(&decoded.object, self.place.name)?;
+        crate::patch::check_name(&decoded.object, self.place.name)?;
         let written = match view {
             Some(view) => self.inner.update_view(&self.context(), view, decoded.object, &options).await?,
             None => {

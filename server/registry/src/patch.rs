@@ -73,14 +73,21 @@ pub(crate) fn apply(
     }
 }
 
-pub(crate) fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
-    if new.name() != place.name {
-        return Err(Box::new(Status::bad_request(format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            new.name(),
-            place.name
-        ))));
+/// A written object must say the name that its path says.
+pub(crate) fn check_name(object: &Object, name: &str) -> Result<()> {
+    match object.name() {
+        same if same == name => Ok(()),
+        "" => Err(Box::new(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )))),
+        other => Err(Box::new(Status::bad_request(format!(
+            "the name of the object ({other}) does not match the name on the URL ({name})"
+        )))),
     }
+}
+
+pub(crate) fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
+    check_name(new, place.name)?;
     if served.info.namespaced && new.namespace() != place.namespace {
         return Err(Box::new(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",

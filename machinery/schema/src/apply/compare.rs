@@ -49,8 +49,10 @@ impl Comparison {
 pub(super) enum Reading {
     /// As typed objects print: zero values by each field's emit rule.
     Typed,
-    /// As they stand there.
+    /// As they stand there; an explicit null where there was nothing says nothing.
     Raw,
+    /// As they stand there, null being a value like others: custom resources.
+    Whole,
 }
 
 /// What differs at a place and below.
@@ -207,7 +209,6 @@ impl<'t> Walk<'t> {
         old: Side<'_>,
         new: Side<'_>,
     ) -> Result<()> {
-        // An explicit null where there was nothing says nothing.
         let nothing = old.is_none() && new.is_none_or(|v| v.is_null() && self.reading == Reading::Raw);
         if nothing {
             return Ok(());

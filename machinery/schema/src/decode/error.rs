@@ -38,13 +38,14 @@ pub enum DecodeError {
         /// What is wrong.
         error: String,
     },
-    /// A custom resource of another kind than the one asked for. Upstream says so when it validates, and nothing else.
-    #[error("{} {name:?} is invalid: {}", .found.group_kind(), wrong_kind(.found, .expected))]
-    Kind {
-        /// What the body says it is.
-        found: GroupVersionKind,
-        /// The kind that was asked for.
-        expected: String,
+    /// A custom resource of another kind than the one asked for, or one that a patch gave another version. Upstream says
+    /// so when it validates, and nothing else.
+    #[error("{} {name:?} is invalid: it is to be {}", .found.group_kind(), .expected.kind)]
+    Type {
+        /// What the object says it is.
+        found: Box<GroupVersionKind>,
+        /// What was asked for.
+        expected: Box<GroupVersionKind>,
         /// The object's name.
         name: String,
     },
@@ -63,8 +64,8 @@ impl DecodeError {
     #[must_use]
     pub fn status(&self) -> Status {
         match self {
-            Self::Kind { found, expected, name } => {
-                Status::invalid(&found.group_kind(), name, &[wrong_kind(found, expected)])
+            Self::Type { found, expected, name } => {
+                Status::invalid(&found.group_kind(), name, &wrong_type(found, expected))
             }
             _ => Status::bad_request(self.to_string()),
         }
@@ -78,13 +79,22 @@ impl DecodeError {
             | Self::Syntax { error, .. }
             | Self::Unrecognized { error, .. } => patch_status(patch, error),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
-            Self::Kind { .. } => self.status(),
+            Self::Type { .. } => self.status(),
         }
     }
 }
 
-fn wrong_kind(found: &GroupVersionKind, expected: &str) -> field::Error {
-    field::Error::invalid(&"kind".into(), &found.kind, &format!("must be {expected}"))
+fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<field::Error> {
+    let rows = [
+        ("kind", found.kind.clone(), expected.kind.clone()),
+        ("apiVersion", found.group_version().to_string(), expected.group_version().to_string()),
+    ];
+    let wrong = rows.into_iter().filter(|(_, found, expected)| found != expected);
+    wrong
+        .map(|(name, found, expected)| {
+            field::Error::invalid(&name.into(), found, &format!("must be {expected}"))
+        })
+        .collect()
 }
 
 pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, read};
+use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, mistyped, read};
 
 /// How many elements all operations of a patch may shift in lists and maps.
 const MAX_SHIFTED: usize = 10_000_000;
@@ -13,8 +13,10 @@ type Result<T> = std::result::Result<T, PatchError>;
 
 /// Applies a patch's bytes to a document.
 pub(super) fn apply(document: &mut Value, patch: &[u8]) -> Result<()> {
-    let Value::Array(operations) = read(patch)? else {
-        return Err(PatchError::Malformed("invalid JSON patch: it is no list of operations".to_owned()));
+    let operations = match read(patch)? {
+        Value::Array(operations) => operations,
+        Value::Null => Vec::new(),
+        other => return Err(mistyped(&other, "[]handlers.jsonPatchOp")),
     };
     if operations.len() > MAX_OPERATIONS {
         return Err(PatchError::TooManyOperations(operations.len()));

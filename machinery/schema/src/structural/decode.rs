@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::meta::{self, Embedded, Misfits};
 use super::read::{self, Body};
 use super::{CustomResource, default, nulls, prune};
-use crate::decode::{DecodeError, Decoded, Format, head, read_text};
+use crate::decode::{DecodeError, Decoded, Format, head, json_name, read_text};
 
 /// The struct that upstream reads `apiVersion` and `kind` into, as its errors print it.
 const META: &str =
@@ -17,13 +17,15 @@ const META: &str =
 /// The most bytes of a body that an error repeats.
 const MOST_REPEATED_BYTES: usize = 4 * 1024;
 
-/// What becomes of nulls that the schema does not allow.
+/// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Nulls {
-    /// They go.
-    Go,
-    /// They stay: validation refuses them.
-    Stay,
+pub(crate) enum Source {
+    /// The body of a request.
+    Body,
+    /// A patch that was applied to what is there.
+    Patch,
+    /// An applied configuration that was merged into what is there: nulls stay, for validation to refuse.
+    Configuration,
 }
 
 impl CustomResource {
@@ -37,7 +39,7 @@ impl CustomResource {
         format: Format,
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
-        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected, Nulls::Go)
+        self.understand(parse(bytes, format, &expected.kind)?, bytes, expected, Source::Body)
     }
 
     /// As [`Schema::decode_untagged`](crate::Schema::decode_untagged).
@@ -51,7 +53,7 @@ impl CustomResource {
             _ => Map::new(),
         };
         let found = GroupVersionKind::default();
-        let (map, unknown) = self.typed(map, &found, "object", Nulls::Go)?;
+        let (map, unknown) = self.typed(map, &found, "object", Source::Body)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
@@ -63,11 +65,11 @@ impl CustomResource {
         &self,
         object: Object,
         expected: &GroupVersionKind,
-        nulls: Nulls,
+        source: Source,
     ) -> Result<Decoded, DecodeError> {
         let shown = if object.kind().is_empty() { object.to_json() } else { Vec::new() };
         let body = Body { value: object.into_node().0, ..Body::default() };
-        self.understand(body, &shown, expected, nulls)
+        self.understand(body, &shown, expected, source)
     }
 
     fn understand(
@@ -75,7 +77,7 @@ impl CustomResource {
         body: Body,
         bytes: &[u8],
         expected: &GroupVersionKind,
-        nulls: Nulls,
+        source: Source,
     ) -> Result<Decoded, DecodeError> {
         let unrecognized = |error: String| DecodeError::Unrecognized {
             expected: expected.kind.clone(),
@@ -107,15 +109,16 @@ impl CustomResource {
         if let Some(error) = body.error {
             return Err(DecodeError::CannotBeHandled { found, expected: expected.kind.clone(), error });
         }
-        if found.group_version() != expected.group_version() {
+        let other_version = found.group_version() != expected.group_version();
+        if other_version && source == Source::Body {
             let expected = expected.group_version().to_string();
             return Err(DecodeError::Version { found: tag.api_version, expected });
         }
-        if found.kind != expected.kind {
-            let name = text(&map, "name");
-            return Err(DecodeError::Kind { found, expected: expected.kind.clone(), name });
+        if other_version || found.kind != expected.kind {
+            let (expected, name) = (Box::new(expected.clone()), text(&map, "name"));
+            return Err(DecodeError::Type { found: Box::new(found), expected, name });
         }
-        let (map, unknown) = self.typed(map, &found, &expected.kind, nulls)?;
+        let (map, unknown) = self.typed(map, &found, &expected.kind, source)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
@@ -125,7 +128,7 @@ impl CustomResource {
         mut map: Map<String, Value>,
         found: &GroupVersionKind,
         expected: &str,
-        nulls: Nulls,
+        source: Source,
     ) -> Result<(Map<String, Value>, Vec<String>), DecodeError> {
         let refuse = |error: String| DecodeError::CannotBeHandled {
             found: found.clone(),
@@ -143,7 +146,7 @@ impl CustomResource {
         }
         let root = self.schema().root();
         unknown.extend(prune::object(&mut map, root, true).paths);
-        if nulls == Nulls::Go {
+        if source != Source::Configuration {
             nulls::object(&mut map, root);
         }
         let mut embedded = Embedded::new(self.object_meta(), Misfits::Refuse);
@@ -202,17 +205,6 @@ impl Tag {
 fn text(map: &Map<String, Value>, name: &str) -> String {
     let metadata = map.get("metadata").and_then(|metadata| metadata.get(name));
     metadata.and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn json_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]

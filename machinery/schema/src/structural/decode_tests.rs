@@ -138,6 +138,30 @@ fn another_kind_is_told_as_validation_tells_it() {
 }
 
 #[test]
+fn a_patch_that_changes_the_type_is_told_as_validation_tells_it() {
+    let expected = GroupVersion::new("ex.io", "v1").kind("Thing");
+    let object = Object::from_json(br#"{"apiVersion":"y/v1","kind":"X","metadata":{"name":"x"}}"#).unwrap();
+    let status = schema().retype(&object, &expected).unwrap_err().patch_status(b"{}");
+    assert_eq!(
+        (status.code, status.message.as_str()),
+        (
+            422,
+            r#"X.y "x" is invalid: [kind: Invalid value: "X": must be Thing, apiVersion: Invalid value: "y/v1": must be ex.io/v1]"#
+        )
+    );
+}
+
+#[test]
+fn what_a_configuration_was_merged_into_keeps_its_nulls() {
+    let expected = GroupVersion::new("ex.io", "v1").kind("Thing");
+    let object = Object::from_json(with(r#","spec":{"a":null,"i":null,"zz":1}"#).as_bytes()).unwrap();
+    let applied = schema().retype_applied(&object, &expected).unwrap();
+    assert_eq!(applied.object.map()["spec"], json!({"a": "d", "i": null}));
+    let patched = schema().retype(&object, &expected).unwrap();
+    assert_eq!(patched.object.map()["spec"], json!({"a": "d"}));
+}
+
+#[test]
 fn yaml_is_read_and_a_patch_result_too() {
     let body = "apiVersion: ex.io/v1\nkind: Thing\nmetadata: {name: x}\nspec: {i: 4.0, zz: 1}\n";
     let expected = GroupVersion::new("ex.io", "v1").kind("Thing");

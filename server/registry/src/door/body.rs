@@ -1,7 +1,7 @@
 //! Bodies: media types, decoding, patches, delete options (rules 6.2, 6.7, 8.6, 9.1).
 
 use portico_machinery::accept::MediaType;
-use portico_machinery::{GroupVersionKind, Object, Status};
+use portico_machinery::{GroupVersionKind, Status};
 use portico_schema::{Decoded, Format, Schema};
 
 use crate::Result;
@@ -45,19 +45,6 @@ pub(super) fn decode(
         }
     }
     Ok(decoded)
-}
-
-/// A PUT must say the name that its path says.
-pub(super) fn check_name(object: &Object, name: &str) -> Result<()> {
-    match object.name() {
-        same if same == name => Ok(()),
-        "" => Err(Box::new(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )))),
-        other => Err(Box::new(Status::bad_request(format!(
-            "the name of the object ({other}) does not match the name on the URL ({name})"
-        )))),
-    }
 }
 
 /// Whether a body of this media type is a patch of any kind.
