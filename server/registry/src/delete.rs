@@ -103,6 +103,12 @@ pub(crate) fn check_preconditions(
     wanted: &Preconditions,
 ) -> Result<()> {
     let conflict = |what: &str, wanted: &str, found: &str, happened: &str| {
+        if served.strategy.deletes_by_itself() {
+            let why = format!(
+                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            );
+            return Err(Box::new(Status::conflict(&served.resource, name, &why)));
+        }
         let kind = GroupResource::new(&served.info.gvk.group, &served.info.gvk.kind);
         let why = format!(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {happened}"

@@ -192,6 +192,11 @@ pub(crate) trait Strategy: Send + Sync {
         Vec::new()
     }
 
+    /// Whether upstream's code for a DELETE of this kind is its own, which shows in the words of refusals.
+    fn deletes_by_itself(&self) -> bool {
+        false
+    }
+
     /// What a delete does before the generic rules: with the object, which has the finalizers that the caller wants and is
     /// marked with nothing else yet, and as it was.
     fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {

@@ -92,8 +92,17 @@ pub fn has_unpruned_defaults(schema: &Cursor<'_>, metadata: Metadata<'_>) -> boo
 /// Whether a schema that was let through before is structural.
 #[must_use]
 pub fn is_structural(schema: &Cursor<'_>) -> bool {
-    let Some(value) = schema.value() else { return true };
-    Survey::of(value).refused.is_none() && structural(value, &At::root("")).is_empty()
+    violations(schema).is_ok_and(|errors| errors.is_empty())
+}
+
+/// What is not structural about a schema that was let through before.
+///
+/// # Errors
+/// Why its structure cannot even be looked for.
+pub fn violations(schema: &Cursor<'_>) -> Result<Vec<Error>, &'static str> {
+    let Some(value) = schema.value() else { return Ok(Vec::new()) };
+    let refused = Survey::of(value).refused;
+    refused.map_or_else(|| Ok(structural(value, &At::root(schema.path().as_str()))), Err)
 }
 
 /// The structural rules, sorted by text as upstream sorts them.

@@ -2,7 +2,7 @@
 
 use portico_machinery::{Object, object::Cursor};
 use portico_registry::condition::{self, Condition};
-use portico_registry::definition::{self, APPROVAL_ANNOTATION};
+use portico_registry::definition::{self, APPROVAL_ANNOTATION, Structure};
 use serde::{Deserialize, Serialize};
 
 use super::{APPROVED, ESTABLISHED, FINALIZER, NAMES_ACCEPTED, NON_STRUCTURAL};
@@ -71,8 +71,8 @@ pub struct Definition {
     pub approval: Option<String>,
     /// Whether what its conversion webhook is to be trusted by can be read.
     pub has_sound_ca_bundle: bool,
-    /// What is not structural about its schemas, as one text.
-    pub violations: Option<String>,
+    /// Whether its schemas are structural.
+    pub structure: Structure,
     /// Whether it is being deleted and waits for its instances to go.
     pub is_finalizing: bool,
 }
@@ -99,9 +99,9 @@ impl Definition {
                 Some(known) => known.has_sound_ca_bundle,
                 None => has_sound_ca_bundle(&spec),
             },
-            violations: match same {
-                Some(known) => known.violations.clone(),
-                None => super::non_structural::violations(object),
+            structure: match same {
+                Some(known) => known.structure.clone(),
+                None => Structure::of(object),
             },
             is_finalizing: object.deletion_timestamp().is_some() && object.finalizers().contains(&FINALIZER),
         }

@@ -88,6 +88,10 @@ impl Strategy for Namespace {
             .then(|| Status::forbidden(resource, name, "this namespace may not be deleted"))
     }
 
+    fn deletes_by_itself(&self) -> bool {
+        true
+    }
+
     fn own_delete(&self, current: &Object, _old: &Object, moment: Moment) -> OwnDelete {
         if current.deletion_timestamp().is_none() {
             let mut marked = current.clone();

@@ -67,6 +67,10 @@ impl Strategy for CustomResourceDefinition {
         schemas::warnings(new, old)
     }
 
+    fn deletes_by_itself(&self) -> bool {
+        true
+    }
+
     /// The first DELETE marks and says what is to come; others are none of this kind's business.
     fn own_delete(&self, _wanted: &Object, old: &Object, moment: Moment) -> OwnDelete {
         if old.deletion_timestamp().is_some() {
