@@ -226,3 +226,54 @@ pub const TOKENS: &[&str] = &[
     "..",
     "abcdef.0123456789abcdef",
 ];
+
+pub const EXPRESSIONS: &[&str] = &[
+    "self.spec.replicas <= self.spec.maxReplicas",
+    "has(self.spec.a) && self.spec.list.all(x, x.name.matches('^[a-z]+$')) || oldSelf == self",
+    "self.?spec.?a.orValue('x') == 'x' ? [1, 2u, 3.0] : {'a': b'\\x00', true: null}",
+    "'%s %d %.2f %x'.format(['a', 1, 2.5, b'z']) + strings.quote(\"q\\u00e9\")",
+    "[3, 1, 2].sort().map(x, x * -1).filter(x, x > -3).sum() == -3",
+    "quantity('1.5Gi').add(quantity('1k')).isLessThan(quantity('2e9'))",
+    "cidr('10.0.0.0/8').containsIP(ip('10.1.2.3')) && isIP('::1')",
+    "url('https://u:p@[::1]:80/a%20b?c=d&c=e').getQuery()['c'][1]",
+    "semver('v1.2', true).compareTo(semver('1.2.0-rc.1+b')) > 0",
+    "format.named('dns1123Label').value().validate('A').value()[0]",
+    "timestamp('2020-01-01T00:00:00Z').getDayOfWeek('+01:00') + duration('1h2m3.5s').getSeconds()",
+    "{'a': 1}.transformMap(k, v, v > 0, v + 1).exists(k, v, v == 2)",
+    "[[1], [2, [3]]].flatten(2).sortBy(x, -x).slice(0, 2).first().optMap(y, y + 1)",
+    "lists.range(5).exists_one(i, i % 2 == 0) || !(1 in [1, 2]) && 0x1F >= 9223372036854775807",
+    "'a,b'.split(',').join('-').replace('-', '').substring(1).indexOf('b') == r'\\d'.size()",
+    "sets.contains([1], [1]) && 'abc'.findAll('[a-z]', 2).size() == 2",
+    "type(1) == int && dyn(1) != 'a' // comment",
+    "`a-b`",
+    "a.b.c[0][?1].?d",
+    "",
+];
+
+pub const REGULAR_EXPRESSIONS: &[&str] = &[
+    "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    r"(?i)a|b(?-i:c)\d+\w*?\S{2,5}",
+    r"\Qa.b\E[[:alpha:]\pL\P{Greek}-]",
+    r"(?P<name>x)(?<other>y)\x{1F600}\101\b",
+    r"[]^&&~~\-a-\x7f]",
+    "((a{2}){3}){4}",
+    "a**",
+    "[z-a]",
+    "(?=a)",
+    "(",
+];
+
+pub const QUANTITIES: &[&str] = &[
+    "1",
+    "1.5Gi",
+    "100m",
+    "1e3",
+    "-.5k",
+    "1E",
+    "9223372036854775807",
+    "1e2147483647",
+    "0.1n",
+    "+1Ei",
+    "1.00",
+    "Mi",
+];

@@ -91,6 +91,9 @@ targets! {
     egress_configurations on YAML,
     durations on DURATIONS,
     times on DURATIONS,
+    expressions on EXPRESSIONS,
+    regular_expressions on REGULAR_EXPRESSIONS,
+    quantities on QUANTITIES,
 }
 
 #[test]

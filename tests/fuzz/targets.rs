@@ -7,10 +7,12 @@ use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
 use portico_auth::jwt::{Claims, SigningKey};
 use portico_auth::{Credentials, Outcome, Union};
+use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, environment, library};
 use portico_kinds::Kinds;
 use portico_kit::tls::{CertPair, Roots};
 use portico_kit::{duration, egress};
 use portico_machinery::accept::{Encoding, Form, MediaType, Offer, negotiate, parse_accept};
+use portico_machinery::re2;
 use portico_machinery::request_info::first_value;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
@@ -312,5 +314,60 @@ pub fn times() -> impl Fn(&[u8]) {
         if let Some(time) = portico_machinery::time::parse(&text(input)) {
             let _ = portico_machinery::time::rfc3339(time);
         }
+    }
+}
+
+/// Nothing is known of any size.
+struct NoSizes;
+
+impl SizeEstimator for NoSizes {
+    fn size(&self, _: portico_cel::AstNode<'_>) -> Option<SizeEstimate> {
+        None
+    }
+}
+
+pub fn expressions() -> impl Fn(&[u8]) {
+    const BUDGET: u64 = 20_000;
+    let language = Language::of_release(environment::NEW_EXPRESSIONS);
+    let environment = Environment::new(language).with("self", Type::Dyn).with("oldSelf", Type::Dyn);
+    let object: serde_json::Value = serde_json::from_str(
+        r#"{"spec":{"replicas":2,"maxReplicas":3,"a":"x","list":[{"name":"abc"}],"n":null,"f":1.5}}"#,
+    )
+    .unwrap();
+    move |input| {
+        let Ok(program) = environment.compile(&text(input)) else { return };
+        let estimate = program.estimate(&NoSizes);
+        assert!(estimate.min <= estimate.max, "{estimate:?}");
+        let of = |object| portico_cel::value::from_json(object, portico_cel::DeclType::dynamic()).unwrap();
+        let variables = [("self", of(&object)), ("oldSelf", Value::Null)];
+        let (result, cost) = program.evaluate(&variables, BUDGET, &|| false);
+        assert!(result.is_err() || cost <= BUDGET);
+        // The same again, whatever it is.
+        let (again, same) = program.evaluate(&variables, BUDGET, &|| false);
+        assert_eq!((result.is_ok(), cost), (again.is_ok(), same));
+    }
+}
+
+pub fn regular_expressions() -> impl Fn(&[u8]) {
+    |input| {
+        let input = text(input);
+        match (re2::translate(&input), re2::compile(&input)) {
+            (Ok(_), Ok(regex)) => assert!(regex.find(&input).is_none_or(|found| found.end() <= input.len())),
+            // It may still be too large.
+            (Ok(_), Err(error)) => assert_eq!(error.code, re2::Code::Size, "{error}"),
+            (Err(_), compiled) => assert!(compiled.is_err()),
+        }
+    }
+}
+
+pub fn quantities() -> impl Fn(&[u8]) {
+    use library::quantity::Amount;
+    |input| {
+        let Ok(amount) = text(input).parse::<Amount>() else { return };
+        let one = Amount::whole(1);
+        assert_eq!(amount.cmp(&one), one.cmp(&amount).reverse());
+        assert_eq!(amount.minus(amount).sign(), 0);
+        assert!(amount.integer().is_none_or(|whole| Amount::whole(whole) == amount));
+        let _ = (amount.plus(one), amount.approximate());
     }
 }

@@ -1,4 +1,4 @@
-//! Lists, maps and objects that are written out. Their items must be of one type.
+//! Lists, maps and objects that are written out.
 
 use super::Checker;
 use super::mapping::most_general;
@@ -11,7 +11,7 @@ impl Checker<'_> {
         for item in items {
             self.check(&mut item.value);
             let ty = self.entry_type(&item.value, item.optional);
-            joined = Some(self.join(&item.value, joined, ty));
+            joined = Some(self.join(joined, ty));
         }
         // Of an empty list anything may be the items.
         Type::list(joined.unwrap_or_else(|| self.mapping.fresh()))
@@ -22,10 +22,10 @@ impl Checker<'_> {
         for entry in entries {
             self.check(&mut entry.key);
             let key = self.type_of(&entry.key);
-            keys = Some(self.join(&entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             self.check(&mut entry.value);
             let value = self.entry_type(&entry.value, entry.optional);
-            values = Some(self.join(&entry.value, values, value));
+            values = Some(self.join(values, value));
         }
         let keys = keys.unwrap_or_else(|| self.mapping.fresh());
         let values = values.unwrap_or_else(|| self.mapping.fresh());
@@ -62,12 +62,12 @@ impl Checker<'_> {
         ty
     }
 
-    fn join(&mut self, at: &Expr, previous: Option<Type>, current: Type) -> Type {
+    /// The type of all items so far. Those of different types may be anything: a validator refuses them afterwards.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.mapping.assignable(&previous, &current) {
             return most_general(&previous, &current).clone();
         }
-        self.mismatch(at.id, &previous, &current);
-        Type::Error
+        Type::Dyn
     }
 }

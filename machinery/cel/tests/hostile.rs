@@ -1,0 +1,132 @@
+//! Expressions that somebody writes to make the server work, wait or fall: each ends soon, refused or in error.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::{Environment, EvalError, Language, Type, Value};
+
+/// What one evaluation may cost.
+const BUDGET: u64 = 1_000_000;
+/// What is soon: a tenth of a second, and what builds without optimisation take on a busy machine.
+const SOON: Duration = Duration::from_millis(if cfg!(debug_assertions) { 3_000 } else { 100 });
+
+fn environment() -> Environment {
+    Environment::new(Language::of_release(NEW_EXPRESSIONS))
+        .with("ints", Type::list(Type::Int))
+        .with("text", Type::String)
+}
+
+/// What an expression ends in, which it does soon.
+fn ends(expression: &str) -> Result<Value<'static>, String> {
+    // Lists and texts that fit into a request.
+    let ints = Value::list((0..100_000).map(Value::Int).collect());
+    let variables = [("ints", ints), ("text", Value::text("a".repeat(1_000_000)))];
+    let environment = environment();
+    let began = Instant::now();
+    let ended = environment.compile(expression).map_err(|error| error.to_string()).and_then(|program| {
+        let (result, cost) = program.evaluate(&variables, BUDGET, &|| false);
+        assert!(result.is_err() || cost <= BUDGET, "{cost}");
+        result.map_err(|error| error.to_string())
+    });
+    let took = began.elapsed();
+    let shown: String = expression.chars().take(80).collect();
+    assert!(took < SOON, "{shown} takes {took:?}");
+    ended
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let deep =
+        |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(1000), close.repeat(1000));
+    for expression in [
+        deep("(", "1", ")"),
+        deep("[", "", "]"),
+        deep("{1: ", "1", "}"),
+        deep("ints.all(x, ", "true", ")"),
+        deep("ints[", "0", "]"),
+        deep("true ? ", "1", " : 2"),
+        deep("size(", "text", ")"),
+    ] {
+        assert!(ends(&expression).is_err());
+    }
+}
+
+#[test]
+fn long_expressions_end_soon() {
+    let long = |item: &str, joint: &str, times: usize| vec![item; times].join(joint);
+    for expression in [
+        long("1", " + ", 20_000),
+        long("true", " && ", 20_000),
+        long("[1]", " + ", 5_000),
+        format!("[{}]", long("1", ", ", 20_000)),
+        format!("{}true", "!".repeat(20_000)),
+        format!("text{}", ".trim()".repeat(5_000)),
+        long("x", ".", 20_000),
+    ] {
+        let _ = ends(&expression);
+    }
+}
+
+#[test]
+fn loops_end_with_their_budget() {
+    let exceeded = EvalError::Budget.to_string();
+    for expression in [
+        "ints.all(x, ints.all(y, x + y >= 0))",
+        "ints.map(x, ints.map(y, ints.filter(z, z > x)))",
+        "lists.range(999999).map(x, x)",
+        "lists.range(9223372036854775807)",
+        "ints.distinct()",
+        "sets.equivalent(ints, ints.reverse())",
+        "ints.map(x, text).join()",
+        "ints.transformMap(k, v, text + text).size()",
+    ] {
+        let said = ends(expression).unwrap_err();
+        assert!(said == exceeded || said.starts_with("text is longer"), "{expression}: {said}");
+    }
+}
+
+#[test]
+fn large_results_are_refused() {
+    for expression in [
+        "text.replace('a', text)",
+        "text.replace('', text)",
+        "[text, text, text, text, text, text, text, text].map(x, x + x + x).join(text)",
+        "'%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s%s'.format([text].map(x, [x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x])[0])",
+    ] {
+        assert!(ends(expression).is_err(), "{expression}");
+    }
+}
+
+#[test]
+fn regular_expressions_are_bounded() {
+    for expression in
+        [r"text.matches('^(a+)+$')", r"text.matches('(a|aa)+b')", r"text.find('(.*)(.*)(.*)b') == ''"]
+    {
+        let _ = ends(expression);
+    }
+    for refused in [
+        r"text.matches('((a{1,100}){1,100}){1,100}')",
+        r"text.matches('\\pL{1000}')",
+        r"text.find('((\\pL|\\pN){30}){30}') == ''",
+    ] {
+        assert!(ends(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn numbers_of_any_size_make_no_work() {
+    for expression in [
+        "quantity('1e2147483647').isGreaterThan(quantity('1e-2147483648'))",
+        "quantity('1e2147483647').add(quantity('1n')).isInteger()",
+        "'%.99999999f'.format([1e308]).size() > 0",
+        "'%.9999999e'.format([1e308]).size() > 0",
+        "semver('1.0.0-' + text) == semver('1.0.0')",
+    ] {
+        let _ = ends(expression);
+    }
+    assert!(matches!(
+        ends("quantity('1e2147483647').compareTo(quantity('1e2147483646'))"),
+        Ok(Value::Int(1))
+    ));
+}
