@@ -108,8 +108,18 @@ impl Parser<'_> {
         let sequence = &rest[..rest.len() - self.rest().len()];
         let bare = name.strip_prefix('^').unwrap_or(name);
         negated ^= bare.len() < name.len();
-        let property = property(bare).ok_or_else(|| refused(sequence))?;
+        let property = self.property(bare).ok_or_else(|| refused(sequence))?;
         Ok(format!("\\{}{{{property}}}", if negated { 'P' } else { 'p' }))
+    }
+
+    /// How the engine calls a category or a script. Finding out takes a while: once for each name.
+    fn property(&mut self, name: &str) -> Option<String> {
+        if let Some((_, property)) = self.properties.iter().find(|(known, _)| known == name) {
+            return Some(property.clone());
+        }
+        let property = property(name)?;
+        self.properties.push((name.to_owned(), property.clone()));
+        Some(property)
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Parser<'p> {
     group: Group,
     /// Where the last part ends in what is written; flags may follow.
     end: usize,
+    /// Categories and scripts that were asked for, with the engine's names of them.
+    pub(super) properties: Vec<(String, String)>,
 }
 
 /// A group that is open.
@@ -43,6 +45,7 @@ impl<'p> Parser<'p> {
             groups: Vec::new(),
             group: Group::default(),
             end: 0,
+            properties: Vec::new(),
         }
     }
 
