@@ -15,7 +15,7 @@ fn definition(versions: &str) -> String {
 }
 
 /// A version whose spec has these properties.
-fn version(name: &str, storage: bool, properties: &str) -> String {
+pub fn version(name: &str, storage: bool, properties: &str) -> String {
     format!(
         r#"{{"name":"{name}","served":true,"storage":{storage},"subresources":{{"status":{{}}}},
         "schema":{{"openAPIV3Schema":{{"type":"object","properties":{{

@@ -7,6 +7,7 @@ mod apiservices;
 mod custom_lists;
 mod custom_resources;
 mod custom_subresources;
+mod custom_values;
 mod defaults_of_others;
 mod definitions;
 mod deletions;

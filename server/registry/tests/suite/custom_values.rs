@@ -1,0 +1,81 @@
+//! What custom resources may hold, through the registry's door: their schema is applied where upstream applies it.
+
+use crate::custom_resources::{CRDS, TABS, defined, tab, version};
+use crate::harness::MERGE;
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+const LOOSE: &str =
+    r#""image":{"type":"string"},"other":{"type":"string"},"set":{"type":"array","items":{"type":"string"}}"#;
+const TIGHT: &str = r#""image":{"type":"string","maxLength":3},"other":{"type":"string"},
+    "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}"#;
+
+#[tokio::test]
+async fn writes_are_judged_along_the_schema() {
+    let properties = r#""size":{"type":"integer","maximum":3},"colour":{"type":"string","enum":["red"]},
+        "inner":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},
+        "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}"#;
+    let door = defined(&version("v1", true, properties)).await;
+    let bad = r#""size":4,"colour":"x","set":["a","a"],"inner":{"kind":"Pod","metadata":{"name":"a/b"}}"#;
+    let refused = door.post(TABS, &tab("v1", bad)).await;
+    assert_eq!(refused.code, 422);
+    let words = concat!(
+        r#"CronTab.stable.example.com "t" is invalid: ["#,
+        r#"spec.colour: Unsupported value: "x": supported values: "red", "#,
+        "spec.size: Invalid value: 4: spec.size in body should be less than or equal to 3, ",
+        "spec.inner.apiVersion: Required value, ",
+        r#"spec.inner.metadata.name: Invalid value: "a/b": may not contain '/', "#,
+        r#"spec.set[1]: Duplicate value: "a"]"#,
+    );
+    assert_eq!(refused.at("message"), words);
+    let mistyped = door.post(TABS, &tab("v1", r#""inner":{"metadata":{"labels":{"a":1}}}"#)).await;
+    assert_eq!(mistyped.code, 400, "{}", mistyped.text);
+    assert_eq!(door.post(TABS, &tab("v1", r#""size":3"#)).await.code, 201);
+}
+
+#[tokio::test]
+async fn an_update_is_forgiven_what_was_wrong_before() {
+    let door = defined(&version("v1", true, LOOSE)).await;
+    let made = door.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let definition = format!("{CRDS}/crontabs.stable.example.com");
+    let current = door.get(&definition).await;
+    let tighter = format!(
+        r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
+        current.at("metadata.resourceVersion"),
+        version("v1", true, TIGHT)
+    );
+    let changed = door.patch(&definition, MERGE, &tighter).await;
+    assert_eq!(changed.code, 200, "{}", changed.text);
+    let one = format!("{TABS}/t");
+    let other = door.patch(&one, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
+    assert_eq!(other.code, 200, "{}", other.text);
+    let worse = door.patch(&one, MERGE, r#"{"spec":{"image":"httpd"}}"#).await;
+    assert_eq!((worse.code, worse.text.contains("may not be more than 3 bytes")), (422, true));
+    let mended = door.patch(&one, MERGE, r#"{"spec":{"image":"web","set":["a"]}}"#).await;
+    assert_eq!(mended.code, 200, "{}", mended.text);
+    let again = door.patch(&one, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
+    assert_eq!((again.code, again.text.contains("spec.set[1]: Duplicate value")), (422, true));
+}
+
+#[tokio::test]
+async fn an_applied_null_is_refused_where_it_is_no_value() {
+    let properties = r#""size":{"type":"integer"},"colour":{"type":"string","nullable":true}"#;
+    let door = defined(&version("v1", true, properties)).await;
+    let one = format!("{TABS}/t?fieldManager=m");
+    let refused = door.patch(&one, APPLY, &tab("v1", r#""size":null"#)).await;
+    let words = r#"spec.size in body must be of type integer: \"null\""#;
+    assert_eq!((refused.code, refused.text.contains(words)), (422, true), "{}", refused.text);
+    let applied = door.patch(&one, APPLY, &tab("v1", r#""colour":null"#)).await;
+    assert_eq!(applied.code, 201, "{}", applied.text);
+    assert!(applied.text.contains(r#""f:spec":{"f:colour":{}}"#), "{}", applied.text);
+}
+
+#[tokio::test]
+async fn a_patch_cannot_make_it_another_kind() {
+    let door = defined(&version("v1", true, LOOSE)).await;
+    door.post(TABS, &tab("v1", "")).await;
+    let refused = door.patch(&format!("{TABS}/t"), MERGE, r#"{"kind":"Other"}"#).await;
+    let words = r#"Other.stable.example.com "t" is invalid: kind: Invalid value: "Other": must be CronTab"#;
+    assert_eq!((refused.code, refused.at("message").as_str()), (422, words));
+}
