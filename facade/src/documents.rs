@@ -16,7 +16,7 @@ use portico_machinery::digest;
 use crate::configuration::Configuration;
 
 /// A document that is fetched again whenever it is asked for, because the control service is in this process, is kept
-/// nevertheless when it is not larger: those of discovery are, those of OpenAPI are not.
+/// nevertheless when it is not larger. Those of OpenAPI are larger.
 const SMALL: usize = 16 * 1024;
 
 /// Fetches one document by its hash.
@@ -87,6 +87,20 @@ impl Documents {
         self.insert(hash, bytes.clone()).map_err(|e| e.to_string())?;
         Ok(bytes)
     }
+
+    /// Fetches a document that is not here, and keeps it whatever its size; whether it is here then.
+    async fn bring(&self, hash: &str) -> bool {
+        match self.find(hash).await {
+            Ok(bytes) => {
+                self.by_hash.write().insert(hash.to_owned(), bytes);
+                true
+            }
+            Err(error) => {
+                tracing::debug!(error, hash, "a document is not here yet");
+                false
+            }
+        }
+    }
 }
 
 impl DocumentSource for Documents {
@@ -100,8 +114,8 @@ impl DocumentSource for Documents {
 /// Changes within this time are looked at together; failures are tried again after it, too.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// After each change: fetches CA bundles that routes wait for, forgets documents that nobody names, and, where all
-/// are kept, fetches what is missing.
+/// After each change: fetches CA bundles that routes wait for, forgets documents that nobody names, and fetches what is
+/// missing: all documents where all are kept, else those that every client begins with.
 pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>) {
     let mut changed = configuration.subscribe();
     while changed.changed().await.is_ok() {
@@ -110,9 +124,8 @@ pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>
         tokio::time::sleep(PAUSE).await;
         let wanted = configuration.catalog.documents();
         documents.retain(&wanted);
-        if documents.keep_all {
-            complete &= fetch_missing(&wanted, &configuration, &documents).await;
-        }
+        let first = if documents.keep_all { wanted } else { configuration.catalog.discovery_documents() };
+        complete &= fetch_missing(&first, &configuration, &documents).await;
         if !complete {
             changed.mark_changed();
         }
@@ -140,15 +153,12 @@ async fn fetch_missing(
 ) -> bool {
     let (mut complete, mut came) = (true, false);
     for hash in wanted.iter().filter(|hash| documents.held(hash).is_none()) {
-        match documents.get(hash).await {
-            Ok(_) => came = true,
-            Err(error) => {
-                tracing::debug!(%error, "a document is not here yet");
-                complete = false;
-            }
-        }
+        let here = documents.bring(hash).await;
+        came |= here;
+        complete &= here;
     }
-    if came {
+    // What is not kept for times without a control service is not written down.
+    if came && documents.keep_all {
         configuration.documents_came();
     }
     complete

@@ -99,6 +99,14 @@ impl Catalog {
         state.served.values().flat_map(|served| served.documents()).map(str::to_owned).collect()
     }
 
+    /// The hashes of what aggregated discovery is put together of: what clients ask for first.
+    #[must_use]
+    pub fn discovery_documents(&self) -> std::collections::BTreeSet<String> {
+        let state = self.state.lock();
+        let hashes = state.served.values().map(|served| served.discovery.clone());
+        hashes.filter(|hash| !hash.is_empty()).collect()
+    }
+
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         if let Some(snapshot) = self.current.load_full() {
             return snapshot;
