@@ -74,7 +74,29 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
         (FieldType::Map(of), Value::Object(map)) => Value::Object(sorted(types, of, map)),
         (FieldType::Time, Value::String(text)) => Value::String(times::seconds(&text).unwrap_or(text)),
         (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
+        (FieldType::Any, mut value) => {
+            value.sort_all_objects();
+            whole_numbers(&mut value);
+            value
+        }
         (_, value) => value,
+    }
+}
+
+/// Numbers without a fraction are written without one, as upstream writes what it has read as any JSON.
+fn whole_numbers(value: &mut Value) {
+    /// Up to here each whole number is one of the type.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) => {
+            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
+            if let Some(whole) = float.filter(|float| float.abs() <= EXACT) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        _ => {}
     }
 }
 

@@ -9,6 +9,8 @@ use portico_kit::pki;
 use portico_machinery::Object;
 use portico_schema::structural::definition::violations;
 
+use crate::validation::url;
+
 /// Where a protected group's definition says who approved it.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 
@@ -62,10 +64,8 @@ impl Approval {
     }
 }
 
-/// The library alone is too kind: it reads `https:/x` as a URL with a host.
 fn is_absolute_url(text: &str) -> bool {
-    let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
-    authority.is_some_and(|authority| !authority.is_empty()) && url::Url::parse(text).is_ok()
+    url::parse(text).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
 }
 
 /// Whether a webhook's `caBundle` (base64, as it stands in the object) holds a certificate; an empty one trusts the
@@ -162,6 +162,7 @@ mod tests {
             ("https:/github.com", Approval::Invalid),
             ("https://", Approval::Invalid),
             ("://host", Approval::Invalid),
+            (" https://host", Approval::Invalid),
         ];
         for (annotation, approval) in rows {
             assert_eq!(Approval::of(annotation), approval, "{annotation:?}");

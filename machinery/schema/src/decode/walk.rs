@@ -122,8 +122,8 @@ impl<'a, 's> Walk<'a, 's> {
         }
     }
 
-    /// A value that may have several shapes. Upstream's types of this sort read themselves: errors inside know nothing of
-    /// what is around them, and nobody hears of unknown fields.
+    /// A value that may have several shapes. Upstream's types of this sort read themselves: nobody hears of unknown fields
+    /// inside.
     fn shaped(&mut self, ty: &'s FieldType, start: Start) -> Result<Option<Value>> {
         let Some(shape) = self.types.shape(ty, |shape| takes(shape, start)) else {
             self.reader.any()?;
@@ -132,11 +132,9 @@ impl<'a, 's> Walk<'a, 's> {
             }
             return Ok(None);
         };
-        let (strict, owner, fields) =
-            (self.strict.len(), std::mem::take(&mut self.owner), std::mem::take(&mut self.fields));
+        let strict = self.strict.len();
         let value = self.value(shape);
         self.strict.truncate(strict);
-        (self.owner, self.fields) = (owner, fields);
         value
     }
 

@@ -66,6 +66,21 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<(), String> {
     if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
 }
 
+/// Why a bundle that holds no authority's certificate holds none, as upstream's transport says it.
+pub(crate) fn why_no_authority(pem: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(pem);
+    let mut rest = &*text;
+    while !rest.is_empty() {
+        let Some((block, after)) = next(rest) else { return "unable to parse bytes as PEM block" };
+        let certificate = block.label == "CERTIFICATE" && !block.has_headers;
+        if certificate && X509Certificate::from_der(&block.der).is_err() {
+            return "failed to parse certificate: x509: malformed certificate";
+        }
+        rest = after.strip_prefix('\n').unwrap_or(after);
+    }
+    "no valid certificate authority data seen"
+}
+
 /// The next whole block and what follows it; text around blocks, and blocks that are broken, count for nothing.
 fn next(mut text: &str) -> Option<(Block, &str)> {
     loop {
@@ -138,6 +153,21 @@ mod tests {
             assert_eq!(certificates(pem.as_bytes()).unwrap_err(), why, "{pem}");
         }
         assert!(certificates(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").is_err());
+    }
+
+    #[test]
+    fn a_bundle_without_authorities_says_what_it_holds() {
+        for (pem, why) in [
+            ("foo", "unable to parse bytes as PEM block"),
+            ("-----BEGIN X-----\nQUI=\n-----END X-----\n", "no valid certificate authority data seen"),
+            ("-----BEGIN X-----\nQUI=\n-----END X-----\nfoo", "unable to parse bytes as PEM block"),
+            (
+                "-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n",
+                "failed to parse certificate: x509: malformed certificate",
+            ),
+        ] {
+            assert_eq!(why_no_authority(pem.as_bytes()), why, "{pem}");
+        }
     }
 
     #[test]

@@ -56,6 +56,14 @@ fn without_fragment(text: &str) -> Result<Url<'_>, String> {
         None => (None, authority),
     };
     check_host(url.host)?;
+    if !url
+        .user
+        .unwrap_or_default()
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c))
+    {
+        return Err("net/url: invalid userinfo".to_owned());
+    }
     escapes(path)?;
     Ok(url)
 }
@@ -90,8 +98,15 @@ fn check_host(host: &str) -> Result<(), String> {
         |c: &char| c.is_ascii() && !(c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"%".contains(*c));
     match host.chars().find(strange) {
         Some(c) => Err(format!("invalid character {:?} in host name", c.to_string())),
-        None => escapes(host),
+        None => escapes(host).and_then(|()| only_foreign(host)),
     }
+}
+
+/// What is ASCII must not be escaped in a host.
+fn only_foreign(host: &str) -> Result<(), String> {
+    let escaped = host.match_indices('%').map(|(at, _)| &host[at..at + 3]);
+    let mut plain = escaped.filter(|escape| escape.as_bytes()[1] < b'8' && *escape != "%25");
+    plain.next().map_or(Ok(()), |escape| Err(format!("invalid URL escape {escape:?}")))
 }
 
 /// Each `%` begins two hexadecimal digits.
@@ -135,6 +150,8 @@ mod tests {
             ("https://a b/", r#"parse "https://a b/": invalid character " " in host name"#),
             ("https://a/%zz", r#"parse "https://a/%zz": invalid URL escape "%zz""#),
             ("https://[::1/", r#"parse "https://[::1/": missing ']' in host"#),
+            ("https://a b@c/", r#"parse "https://a b@c/": net/url: invalid userinfo"#),
+            ("https://%41/", r#"parse "https://%41/": invalid URL escape "%41""#),
             ("a\nb", r#"parse "a\nb": net/url: invalid control character in URL"#),
         ] {
             assert_eq!(parse(text).unwrap_err(), why, "{text:?}");

@@ -90,7 +90,7 @@ fn path(at: &Cursor<'_>, errors: &mut Errors) {
         errors.push(at.invalid("must start with a '/'"));
     }
     // Upstream passes over the first byte, whatever it is.
-    let steps = text.get(1..).unwrap_or_default();
+    let steps = text.get(1..).unwrap_or(text);
     for (number, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
         if step.is_empty() {
             errors.push(at.invalid(&format!("segment[{number}] may not be empty")));

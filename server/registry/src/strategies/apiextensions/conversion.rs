@@ -1,11 +1,13 @@
 //! How objects get from version to version (rules 19 to 29), told under the names that upstream uses inside.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use portico_machinery::Cursor;
 
 use super::ratchet::Demands;
 use crate::definition;
 use crate::strategies::Errors;
-use crate::validation::{checks, webhook};
+use crate::validation::{checks, pem, webhook};
 
 const NONE: &str = "None";
 const WEBHOOK: &str = "Webhook";
@@ -47,6 +49,8 @@ fn client(client: &Cursor<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     webhook::client(client, errors);
     let bundle = client.field("caBundle");
     if demands.ca_bundle && !definition::is_ca_bundle(bundle.str()) {
-        errors.push(bundle.invalid("unable to load root certificates: unable to parse bytes as PEM block"));
+        // It was decoded from base64 already.
+        let why = pem::why_no_authority(&STANDARD.decode(bundle.str()).unwrap_or_default());
+        errors.push(bundle.invalid(&format!("unable to load root certificates: {why}")));
     }
 }

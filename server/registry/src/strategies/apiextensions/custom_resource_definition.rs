@@ -1,7 +1,7 @@
 //! CustomResourceDefinition: defaults, generation, stored versions, and a DELETE that says what will follow.
 
 use portico_kinds::KindInfo;
-use portico_machinery::{Object, time};
+use portico_machinery::{Cursor, Object, time};
 use portico_schema::Schema;
 use portico_schema::structural::definition::Metadata;
 
@@ -30,6 +30,9 @@ impl Strategy for CustomResourceDefinition {
         }
         if !object.at(&["spec", "conversion"]).is_present() {
             object.set(&["spec", "conversion", "strategy"], "None");
+        }
+        if says_nothing(&object.at(&["spec", "conversion", "webhook"])) {
+            object.remove(&["spec", "conversion", "webhook"]);
         }
         object.edit(&["spec", "conversion", "webhook", "clientConfig", "service"], |service| {
             if !service.at(&["port"]).is_present() {
@@ -92,4 +95,9 @@ impl Strategy for CustomResourceDefinition {
         condition::set(&mut marked, terminating, moment.now);
         OwnDelete::Mark(marked)
     }
+}
+
+/// Upstream forgets a webhook of which nothing is said.
+fn says_nothing(webhook: &Cursor<'_>) -> bool {
+    !webhook.field("clientConfig").is_present() && webhook.field("conversionReviewVersions").is_empty()
 }

@@ -60,12 +60,13 @@ fn rest(new: &Object, old: Option<&Object>, layout: &Layout<'_>, errors: &mut Er
     }
 }
 
+/// A name, and what one is to be made of, is the plural's and the group's.
 fn name(new: &Object, errors: &mut Errors) {
     let wanted = format!("{}.{}", new.str_at("spec.names.plural"), new.str_at("spec.group"));
-    if !new.name().is_empty() && new.name() != wanted {
-        let name = new.metadata().field("name").invalid("must be spec.names.plural+\".\"+spec.group");
-        errors.push(name);
-    }
+    let other =
+        |field| Some(new.metadata().field(field)).filter(|at| !at.str().is_empty() && at.str() != wanted);
+    let others = ["generateName", "name"].into_iter().filter_map(other);
+    errors.extend(others.map(|at| at.invalid("must be spec.names.plural+\".\"+spec.group")));
 }
 
 /// Judges the spec.
