@@ -29,7 +29,7 @@ use portico_registry::{Change, Context, Registry, Stored};
 
 use crate::auto_register::{AutoRegister, Desired, Mode};
 use crate::informers::InformerError;
-pub use definition::{Definition, Names, Version};
+pub use definition::{Definition, Version};
 pub use finalizer::Finalizer;
 use index::{Effects, Index, Name};
 

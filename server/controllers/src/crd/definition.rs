@@ -1,44 +1,12 @@
 //! What the controllers need to know of a CustomResourceDefinition, read off it once per change. Schemas are not kept.
 
 use portico_machinery::{Object, object::Cursor};
+use portico_registry::Names;
 use portico_registry::condition::{self, Condition};
 use portico_registry::definition::{self, APPROVAL_ANNOTATION, Structure};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{APPROVED, ESTABLISHED, FINALIZER, NAMES_ACCEPTED, NON_STRUCTURAL};
-
-/// `spec.names` and `status.acceptedNames`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Names {
-    /// The resource.
-    pub plural: String,
-    /// The resource, for people.
-    pub singular: String,
-    /// The resource, for people in a hurry.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub short_names: Vec<String>,
-    /// The kind.
-    pub kind: String,
-    /// The kind of lists.
-    pub list_kind: String,
-    /// What else it is found under.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<String>,
-}
-
-impl Names {
-    /// Names that a group has once, among resources.
-    pub(super) fn resources(&self) -> impl Iterator<Item = &str> {
-        let names = [&self.plural, &self.singular].into_iter().chain(&self.short_names);
-        names.map(String::as_str).filter(|name| !name.is_empty())
-    }
-
-    /// Names that a group has once, among kinds.
-    pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {
-        [&self.kind, &self.list_kind].into_iter().map(String::as_str).filter(|name| !name.is_empty())
-    }
-}
 
 /// A version, as far as it is of interest here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

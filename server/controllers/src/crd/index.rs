@@ -6,8 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
+use portico_registry::Names;
 
-use super::definition::{Definition, Names};
+use super::definition::Definition;
 use super::naming::InUse;
 use super::verdict::{self, Verdict};
 

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use portico_registry::Names;
 use portico_registry::condition::Condition;
 
-use super::definition::{Definition, Names, condition};
+use super::definition::{Definition, condition};
 use super::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// The names that a group's definitions have, and how many have each.
@@ -20,22 +21,33 @@ pub struct InUse {
 impl InUse {
     /// Somebody has these.
     pub fn take(&mut self, names: &Names) {
-        names.resources().for_each(|name| *self.resources.entry(name.into()).or_default() += 1);
-        names.kinds().for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
+        resources(names).for_each(|name| *self.resources.entry(name.into()).or_default() += 1);
+        kinds(names).for_each(|name| *self.kinds.entry(name.into()).or_default() += 1);
     }
 
     /// Somebody has them no longer.
     pub fn release(&mut self, names: &Names) {
-        names.resources().for_each(|name| drop_one(&mut self.resources, name));
-        names.kinds().for_each(|name| drop_one(&mut self.kinds, name));
+        resources(names).for_each(|name| drop_one(&mut self.resources, name));
+        kinds(names).for_each(|name| drop_one(&mut self.kinds, name));
     }
 
     /// Whether nobody has one of these.
     #[must_use]
     pub fn frees_any(&self, names: &Names) -> bool {
-        names.resources().any(|name| !self.resources.contains_key(name))
-            || names.kinds().any(|name| !self.kinds.contains_key(name))
+        resources(names).any(|name| !self.resources.contains_key(name))
+            || kinds(names).any(|name| !self.kinds.contains_key(name))
     }
+}
+
+/// Names that a group has once, among resources.
+fn resources(names: &Names) -> impl Iterator<Item = &str> {
+    let all = [&names.plural, &names.singular].into_iter().chain(&names.short_names);
+    all.map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// Names that a group has once, among kinds.
+fn kinds(names: &Names) -> impl Iterator<Item = &str> {
+    [&names.kind, &names.list_kind].into_iter().map(String::as_str).filter(|name| !name.is_empty())
 }
 
 fn drop_one(counts: &mut HashMap<Box<str>, usize>, name: &str) {
@@ -78,23 +90,23 @@ type Conflict = (&'static str, String);
 fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     let (wanted, has) = (&definition.names, &definition.accepted);
     let mut accepted = Names { categories: wanted.categories.clone(), ..has.clone() };
-    let resources = [
+    let of_resources = [
         (&wanted.plural, &mut accepted.plural, &in_use.resources, "PluralConflict"),
         (&wanted.singular, &mut accepted.singular, &in_use.resources, "SingularConflict"),
     ];
-    let resources =
-        resources.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
-    let mut conflict = resources.last();
+    let refused =
+        of_resources.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
+    let mut conflict = refused.last();
     match short_names(wanted, has, in_use) {
         None => accepted.short_names.clone_from(&wanted.short_names),
         refused => conflict = refused,
     }
-    let kinds = [
+    let of_kinds = [
         (&wanted.kind, &mut accepted.kind, &in_use.kinds, "KindConflict"),
         (&wanted.list_kind, &mut accepted.list_kind, &in_use.kinds, "ListKindConflict"),
     ];
-    let kinds = kinds.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
-    let told = match kinds.last().or(conflict) {
+    let refused = of_kinds.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
+    let told = match refused.last().or(conflict) {
         Some((reason, message)) => condition(NAMES_ACCEPTED, "False", reason, message),
         None => condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found"),
     };

@@ -1,7 +1,7 @@
 //! Tables of names: who gets which, and what is said.
 
 use super::*;
-use crate::crd::definition::Names;
+use portico_registry::Names;
 
 fn names(plural: &str, kind: &str, short: &[&str]) -> Names {
     Names {

@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use portico_machinery::Object;
+use portico_registry::Names;
 use portico_registry::condition::{self, Condition};
 
-use super::definition::{Definition, Names};
+use super::definition::Definition;
 use super::naming::InUse;
 use super::non_structural::Change;
 use super::{NON_STRUCTURAL, approval, establishing, naming, non_structural};

@@ -1,8 +1,8 @@
 //! What serving needs to know of a definition, read off its bytes without looking into its schemas.
 
 use portico_machinery::{GroupKind, GroupResource};
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 /// A CustomResourceDefinition but for its schemas, which stay bytes.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,8 +48,8 @@ struct Condition {
     status: String,
 }
 
-/// Under which names a definition is served.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// Under which names a definition asks to be served, or is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Names {
     /// The resource of paths.
