@@ -22,6 +22,8 @@ pub struct Language {
     functions: HashMap<&'static str, Declared>,
     types: HashMap<&'static str, Type>,
     macros: Vec<&'static Macro>,
+    /// Whether lists and maps that are written out hold items of one type.
+    pub(crate) uniform: bool,
 }
 
 /// A function with the names of each overload's type parameters.
@@ -52,7 +54,7 @@ impl Language {
         let build = || {
             let libraries = library::libraries();
             let offered = libraries.into_iter().filter(|library| library.offered(minor));
-            Arc::new(Self::build(offered.collect(), macros_of(minor)))
+            Arc::new(Self::build(offered.collect(), macros_of(minor), true))
         };
         match minor {
             NEW_EXPRESSIONS => NEW.get_or_init(build).clone(),
@@ -61,16 +63,17 @@ impl Language {
         }
     }
 
-    /// All that this crate knows, `cel.bind` included, which no release of kube-apiserver offers.
+    /// All that this crate knows, and all that the language allows: `cel.bind` and lists of mixed types, which no
+    /// release of kube-apiserver offers.
     #[must_use]
     pub fn everything() -> Arc<Self> {
         let mut offered = macros_of(u16::MAX);
         offered.push(&macros::BIND);
         let libraries = library::libraries().into_iter().filter(|library| library.until.is_none());
-        Arc::new(Self::build(libraries.collect(), offered))
+        Arc::new(Self::build(libraries.collect(), offered, false))
     }
 
-    fn build(libraries: Vec<Library>, macros: Vec<&'static Macro>) -> Self {
+    fn build(libraries: Vec<Library>, macros: Vec<&'static Macro>, uniform: bool) -> Self {
         let mut functions: HashMap<&'static str, Declared> = HashMap::new();
         let mut types = HashMap::new();
         for library in std::iter::once(library::standard()).chain(libraries) {
@@ -79,7 +82,7 @@ impl Language {
                 declare(&mut functions, function);
             }
         }
-        Self { functions, types, macros }
+        Self { functions, types, macros, uniform }
     }
 
     pub(crate) fn function(&self, name: &str) -> Option<&Declared> {

@@ -22,7 +22,9 @@ pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
             issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
         }
     });
-    one_type(checked, &checked.expr, &mut issues);
+    if checked.language.uniform {
+        one_type(checked, &checked.expr, &mut issues);
+    }
     issues.extend(literal_formats(checked));
     issues
 }

@@ -19,7 +19,7 @@ fn environment() -> Environment {
         field("map", DeclType::map(Arc::new(scalar(DeclKind::String)), 9)),
     ];
     let root = DeclType::object("spec", fields, 2);
-    Environment::new(Language::everything()).with("self", root.ty)
+    Environment::new(Language::of_release(crate::environment::STORED_EXPRESSIONS)).with("self", root.ty)
 }
 
 #[test]
