@@ -163,6 +163,13 @@ impl Error {
         Self::new(ErrorType::Duplicate, path, format!("Duplicate value: {value:?}"))
     }
 
+    /// As [`Error::duplicate`], for a value whose printed form is already made; without one when it is not worth printing.
+    pub fn duplicate_printed(path: &Path, value: Option<&str>) -> Self {
+        let body =
+            value.map_or_else(|| "Duplicate value".to_owned(), |value| format!("Duplicate value: {value}"));
+        Self::new(ErrorType::Duplicate, path, body)
+    }
+
     /// `Too long: may not be more than N bytes`.
     pub fn too_long(path: &Path, limit: usize) -> Self {
         let bytes = if limit == 1 { "byte" } else { "bytes" };

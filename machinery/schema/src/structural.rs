@@ -22,6 +22,7 @@ mod printed;
 mod prune;
 mod read;
 mod resource;
+pub mod rules;
 mod settled;
 mod validate;
 

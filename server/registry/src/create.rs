@@ -191,7 +191,7 @@ fn prepare(served: &Served, object: &mut Object, moment: Moment) {
 
 fn judged(served: &Served, object: &Object) -> Errors {
     if served.custom.is_some() {
-        return Judging { served, part: Part::Main, old: None }.errors(object);
+        return Judging { served, part: Part::Main, old: None }.judge(object).errors;
     }
     let mut errors = Vec::new();
     validation::validate_create(object, MetaRules::of(&served.info), &mut errors);

@@ -3,6 +3,7 @@
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Attributes, Object, Status, field};
 use portico_schema::same_content;
+use portico_schema::structural::rules::Judged;
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
@@ -14,7 +15,7 @@ use crate::options::UpdateOptions;
 use crate::registry::{Context, Inner, Part, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
-use crate::strategies::{Errors, Moment, Write};
+use crate::strategies::{Moment, Write};
 use crate::system;
 use crate::validation::{self, MetaRules};
 
@@ -167,11 +168,13 @@ impl Inner {
         if place.part == Part::Main {
             served.strategy.count_changes(&mut new, old);
         }
-        self.accept(served, &new, judged(served, place.part, &new, old))?;
+        let judged = judged(served, place.part, &new, old);
+        self.accept(served, &new, judged.errors)?;
         let write =
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         let advice = self.admit(served, &write).await?;
         let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
+        warnings.extend(judged.warnings);
         warnings.extend(served.warnings(place.part, &new, Some(old)));
         warnings.extend(advice);
         finish(served, place.part, &mut new, old);
@@ -280,9 +283,9 @@ fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
     *new = kept;
 }
 
-fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors {
+fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Judged {
     if served.custom.is_some() {
-        return Judging { served, part, old: Some(old) }.errors(new);
+        return Judging { served, part, old: Some(old) }.judge(new);
     }
     let mut errors = Vec::new();
     validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
@@ -296,7 +299,7 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Errors
         Part::Subresource("status") => served.strategy.validate_status(new, old, &mut errors),
         Part::Subresource(other) => served.strategy.validate_subresource(other, new, old, &mut errors),
     }
-    errors
+    Judged { errors, warnings: Vec::new() }
 }
 
 /// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.

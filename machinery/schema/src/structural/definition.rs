@@ -22,6 +22,7 @@ mod traits;
 
 pub use defaults::Metadata;
 pub use field_path::{Found, resolve};
+pub(super) use field_path::{Tokens, quoted};
 pub use formats::unrecognized;
 pub use internal::{rule_as_held, schema_as_held};
 pub use traits::{Traits, traits};
@@ -37,6 +38,8 @@ use serde_json::Value;
 use at::At;
 use props::Props;
 use traits::Survey;
+
+use super::rules::definition::validate as rules_of;
 
 /// How many errors of one schema are kept: enough to tell the first thousand of them in order.
 const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
@@ -56,6 +59,8 @@ pub struct Terms {
     pub settled_keys: bool,
     /// A status subresource will judge `properties.status` alone.
     pub status: bool,
+    /// The schema stays as it was: what a single rule may cost is not judged again.
+    pub stays: bool,
 }
 
 /// Judges a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
@@ -66,15 +71,23 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
     let path = schema.path();
     let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
     root::validate(value, &props, &at, terms.status, &mut errors);
+    let judged = errors.0.len();
     let survey = Survey::of(value);
-    if terms.structural && survey.refused.is_none() {
+    let mut sound = terms.structural && survey.refused.is_none();
+    if sound {
         let structural = structural(value, &at);
         if structural.is_empty() && survey.defaults {
             defaults::judge(value, &at, terms.pruned_defaults, metadata, &mut errors);
         }
+        sound = structural.is_empty() && errors.0.len() == judged;
         errors.0.extend(structural);
     }
+    let before = errors.0.len();
     nodes::validate(value, &at, terms, &mut errors);
+    if sound {
+        let found = rules_of(value, &path, &errors.0[before..], terms);
+        found.into_iter().for_each(|error| errors.push(error));
+    }
     if let (true, true, Some(why)) = (terms.structural, errors.0.is_empty(), survey.refused) {
         // Nearly all of it has been said in better words already.
         errors.push(Error::invalid(&path, "", why));

@@ -1,12 +1,13 @@
 //! What a custom resource's schema does: the structural schema with the types of metadata beside it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
 
 use super::meta::{self, Embedded, Misfits};
+use super::rules::{self, Judged};
 use super::{Pair, Structural, default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::schema::Typed;
@@ -18,12 +19,14 @@ pub struct CustomResource {
     object_meta: Typed,
     /// The type of `metadata`, for walks over types.
     meta_type: FieldType,
+    /// Rules, compiled when the first object is judged.
+    rules: OnceLock<Option<Box<rules::Tree>>>,
 }
 
 impl CustomResource {
     pub(crate) fn new(schema: Arc<Structural>, object_meta: Typed) -> Self {
         let meta_type = FieldType::Ref(object_meta.root_id());
-        Self { schema, object_meta, meta_type }
+        Self { schema, object_meta, meta_type, rules: OnceLock::new() }
     }
 
     /// The compiled schema.
@@ -127,6 +130,23 @@ impl CustomResource {
         };
         let pair = Pair::of_objects(new.map(), old.map(), root).key("status");
         validate::field("status", status, node, pair.as_ref())
+    }
+
+    /// Whether there are rules (`x-kubernetes-validations`).
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        self.schema.root().marks.rules
+    }
+
+    /// What rules say of an object, and of what became of it. Only to be asked when [`rules_not_checked`] lets them run.
+    /// What was wrong before at places that stay as they were is a warning (ratcheting).
+    #[must_use]
+    pub fn judge_rules(&self, new: &Object, old: Option<&Object>) -> Judged {
+        let compile = || rules::Tree::compile(self.schema.root(), true).map(Box::new);
+        match self.rules.get_or_init(compile) {
+            Some(tree) => rules::judge(tree, new.map(), old.map(Object::map)),
+            None => Judged::default(),
+        }
     }
 
     /// Which elements of sets and keyed lists stand there twice.

@@ -1,7 +1,8 @@
 //! Judging custom resources along their schema (4.4, steps 10 and 11).
 
 use portico_machinery::{Object, field};
-use portico_schema::structural::CustomResource;
+use portico_schema::structural::rules::Judged;
+use portico_schema::structural::{CustomResource, rules_not_checked};
 
 use super::scale;
 use crate::registry::Part;
@@ -22,18 +23,33 @@ pub(crate) struct Judging<'a> {
 
 impl Judging<'_> {
     /// What is wrong with an object. One of another kind is judged no further.
-    pub(crate) fn errors(self, new: &Object) -> Errors {
+    pub(crate) fn judge(self, new: &Object) -> Judged {
         let mut errors = Vec::new();
         if let Some(old) = self.old {
             validation::validate_any_update(new, old, self.served.info.namespaced, &mut errors);
         }
-        let mistaken = self.type_meta(new);
-        if mistaken.is_empty() {
-            self.metadata(new, &mut errors);
-            self.content(new, &mut errors);
+        let mut judged = Judged { errors: self.type_meta(new), warnings: Vec::new() };
+        if judged.errors.is_empty() {
+            self.metadata(new, &mut judged.errors);
+            self.content(new, &mut judged.errors);
+            self.rules(new, &mut judged);
         }
-        errors.extend(mistaken);
-        errors
+        errors.append(&mut judged.errors);
+        Judged { errors, ..judged }
+    }
+
+    /// Rules come last: what they say of a badly shaped object would only confuse.
+    fn rules(self, new: &Object, judged: &mut Judged) {
+        let Some(schema) = self.served.info.schema.custom().filter(|schema| schema.has_rules()) else {
+            return;
+        };
+        if let Some(error) = rules_not_checked(&judged.errors) {
+            judged.errors.push(error);
+            return;
+        }
+        let said = schema.judge_rules(new, self.old);
+        judged.errors.extend(said.errors);
+        judged.warnings.extend(said.warnings);
     }
 
     fn type_meta(self, new: &Object) -> Errors {

@@ -11,7 +11,7 @@ use super::at::At;
 use crate::schema::Typed;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
-use crate::structural::{Structural, embedded, printed, prune, validate};
+use crate::structural::{Structural, embedded, printed, prune, rules, validate};
 
 /// The metadata of objects that a schema may hold: their types, and the rules that the schema's user has for them.
 #[derive(Clone, Copy)]
@@ -29,7 +29,8 @@ const TYPE_META: [(&str, &str); 2] = [("kind", "Validation"), ("apiVersion", "va
 pub(super) fn judge(schema: &Value, at: &At<'_>, pruned: bool, metadata: Metadata<'_>, errors: &mut Errors) {
     let Ok(compiled) = Structural::compile(schema) else { return };
     let root = compiled.root();
-    let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, errors };
+    let budget = rules::MOST_PER_OBJECT;
+    let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, errors };
     walk.node(root, at, Around { root, is_root: true, in_meta: false, steps: &Steps::Root });
 }
 
@@ -77,6 +78,8 @@ struct Walk<'w> {
     pruned: bool,
     types: &'w Typed,
     rules: &'w dyn Fn(&Path, &Object) -> Vec<Error>,
+    /// What expressions may still cost.
+    budget: i64,
     errors: &'w mut Errors,
 }
 
@@ -113,7 +116,7 @@ impl Walk<'_> {
         }
     }
 
-    fn alone(&self, default: &Value, path: &Path, node: &Node, is_object: bool) -> Vec<Error> {
+    fn alone(&mut self, default: &Value, path: &Path, node: &Node, is_object: bool) -> Vec<Error> {
         let mut errors = Vec::new();
         if self.pruned && prune::value(&mut default.clone(), node, is_object) {
             let shown = printed::value(default);
@@ -122,14 +125,14 @@ impl Walk<'_> {
         let mut value = default.clone();
         let mut found = self.metadata(&mut value, node, is_object, path);
         if found.is_empty() {
-            found = along(&value, node, path);
+            found = self.along(&value, node, is_object, path);
         }
         errors.append(&mut found);
         errors
     }
 
     /// A default inside metadata, as part of an object that has nothing else.
-    fn in_metadata(&self, default: &Value, path: &Path, node: &Node, around: Around<'_>) -> Vec<Error> {
+    fn in_metadata(&mut self, default: &Value, path: &Path, node: &Node, around: Around<'_>) -> Vec<Error> {
         let mut object = around.steps.around(default.clone());
         for (name, value) in TYPE_META {
             if let Some(map) = object.as_object_mut().filter(|map| !map.contains_key(name)) {
@@ -138,12 +141,23 @@ impl Walk<'_> {
         }
         let found = self.metadata(&mut object, around.root, true, &Path::root());
         let why = match found.as_slice() {
-            [] => return along(default, node, path),
+            [] => return self.along(default, node, false, path),
             [one] => one.to_string(),
             many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
         };
         let text = format!("must result in valid metadata: {why}");
         vec![Error::invalid_printed(path, &printed::value(default), &text)]
+    }
+
+    /// What is wrong with a default along its schema, or else by its rules.
+    fn along(&mut self, default: &Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
+        let errors = along(default, node, path);
+        if !errors.is_empty() || !node.marks.rules {
+            return errors;
+        }
+        let (errors, left) = rules::judge_default(node, is_object, default, path, self.budget);
+        self.budget = left;
+        errors
     }
 
     /// Brings the metadata of all objects in a value to its types and judges it.

@@ -67,7 +67,7 @@ pub(super) fn follow<'a>(
 }
 
 /// The delimiters `.`, `[`, `]`, quoted strings, and what stands between them.
-struct Tokens<'a>(&'a str);
+pub(in crate::structural) struct Tokens<'a>(pub &'a str);
 
 impl<'a> Iterator for Tokens<'a> {
     type Item = &'a str;
@@ -91,7 +91,7 @@ fn closing_quote(text: &str) -> Option<usize> {
 }
 
 /// What a single quoted string says.
-fn quoted(token: &str) -> Result<String, String> {
+pub(in crate::structural) fn quoted(token: &str) -> Result<String, String> {
     let inside = token.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
     let inside = inside.ok_or_else(|| format!("expected single quoted string but got {token}"))?;
     unescape(inside).ok_or_else(|| "invalid string literal: invalid escape sequence".to_owned())

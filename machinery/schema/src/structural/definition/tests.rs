@@ -12,6 +12,7 @@ const ALL: Terms = Terms {
     atomic_sets: true,
     settled_keys: true,
     status: false,
+    stays: false,
 };
 
 /// What is wrong with a schema that stands at `s`.
@@ -173,7 +174,7 @@ fn rules_are_looked_at_before_they_are_read() {
             json!({"rule": "a", "message": " "}),
             r#"message: Invalid value: " ": must be non-empty if specified"#,
         ),
-        (json!({"rule": "a", "fieldPath": ".a"}), ""),
+        (json!({"rule": "true", "fieldPath": ".a"}), ""),
         (json!({"rule": "a", "fieldPath": ".b"}), r#"fieldPath: Invalid value: ".b": must be a valid path"#),
         (
             json!({"rule": "a", "reason": "Luck"}),

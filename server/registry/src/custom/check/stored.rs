@@ -62,7 +62,7 @@ fn judge(served: &Arc<Served>, record: &Record) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         lost(served, &object).into_iter().map(|text| found(FindingKind::Lost, "", text)).collect();
     served.info.schema.settle(&mut object);
-    let errors = Judging { served, part: Part::Main, old: None }.errors(&object);
+    let errors = Judging { served, part: Part::Main, old: None }.judge(&object).errors;
     findings.extend(errors.iter().map(|error| {
         let cause = error.cause();
         found(FindingKind::Invalid, &cause.field, cause.message)

@@ -8,7 +8,7 @@ use super::layout::{Layout, Part};
 use super::selectable;
 use crate::condition;
 use crate::definition::is_ca_bundle;
-use crate::validation::webhook;
+use crate::validation::{checks, webhook};
 
 const CLIENT: [&str; 4] = ["spec", "conversion", "webhook", "clientConfig"];
 
@@ -24,6 +24,8 @@ pub(super) struct Demands<'a> {
     pub(super) ca_bundle: bool,
     /// Versions (and empty for all of them together) that have kept more selectable fields than there may be.
     pub(super) crowded: Vec<String>,
+    /// Versions whose schema stays as it was.
+    pub(super) settled_schemas: Vec<String>,
     /// Demands on schemas.
     pub(super) terms: Terms,
     /// What is known of the metadata that defaults may hold.
@@ -40,6 +42,7 @@ impl<'a> Demands<'a> {
             atomic_sets: true,
             settled_keys: true,
             status: false,
+            stays: false,
         };
         Self {
             schemas: true,
@@ -47,6 +50,7 @@ impl<'a> Demands<'a> {
             settled_names: false,
             ca_bundle: false,
             crowded: Vec::new(),
+            settled_schemas: Vec::new(),
             terms,
             metadata,
         }
@@ -71,6 +75,7 @@ impl<'a> Demands<'a> {
             atomic_sets: !had.loose_sets,
             settled_keys: !had.loose_keys,
             status: false,
+            stays: false,
         };
         Self {
             schemas: !layout.versions.iter().any(schemaless),
@@ -78,6 +83,7 @@ impl<'a> Demands<'a> {
             settled_names: established,
             ca_bundle: established && is_ca_bundle(bundle.str()),
             crowded: crowded(&Layout::of(new), &layout),
+            settled_schemas: settled_schemas(&Layout::of(new), &layout),
             terms,
             metadata,
         }
@@ -94,6 +100,16 @@ impl<'a> Demands<'a> {
 /// What any of the schemas has.
 pub(super) fn traits(schemas: &[Cursor<'_>]) -> Traits {
     schemas.iter().map(definition::traits).fold(Traits::default(), Traits::or)
+}
+
+/// Versions that have the schema that they had.
+fn settled_schemas(new: &Layout<'_>, old: &Layout<'_>) -> Vec<String> {
+    let stays = |version: &&Cursor<'_>| {
+        let name = version.field("name");
+        let before = old.versions.iter().find(|old| old.field("name").str() == name.str());
+        before.is_some_and(|before| checks::same(&version.field("schema"), &before.field("schema")))
+    };
+    new.versions.iter().filter(stays).map(|version| version.field("name").str().to_owned()).collect()
 }
 
 fn crowded(new: &Layout<'_>, old: &Layout<'_>) -> Vec<String> {

@@ -26,11 +26,18 @@ pub(super) fn required(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut 
     }
 }
 
-/// Judges the schema of a version, or of all, where upstream holds it.
-pub(super) fn validate(schema: &Cursor<'_>, status: bool, demands: &Demands<'_>, errors: &mut Errors) {
+/// Judges the schema of a version, or of all (named as the first one), where upstream holds it.
+pub(super) fn validate(
+    schema: &Cursor<'_>,
+    version: &str,
+    status: bool,
+    demands: &Demands<'_>,
+    errors: &mut Errors,
+) {
     let schema = schema.field("openAPIV3Schema");
     if schema.is_present() {
-        errors.extend(definition::validate(&schema, &Terms { status, ..demands.terms }, demands.metadata));
+        let stays = demands.settled_schemas.iter().any(|name| name == version);
+        errors.extend(definition::validate(&schema, &Terms { status, stays, ..demands.terms }, demands.metadata));
     }
 }
 

@@ -93,7 +93,9 @@ fn spec(layout: &Layout<'_>, demands: Demands<'_>, errors: &mut Errors) {
 fn common(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Errors) {
     let schema = layout.common(Part::Schema);
     if let Some(schema) = &schema {
-        schemas::validate(schema, layout.any_has_status(), demands, errors);
+        let first = layout.versions.first().map(|version| version.field("name"));
+        let name = first.as_ref().map_or("", Cursor::str);
+        schemas::validate(schema, name, layout.any_has_status(), demands, errors);
     }
     if let Some(subresources) = layout.common(Part::Subresources) {
         scale::validate(&subresources, errors);

@@ -20,7 +20,8 @@ pub(super) fn each(layout: &Layout<'_>, demands: &Demands<'_>, errors: &mut Erro
         deprecation(version, errors);
         let schema = layout.own(version, Part::Schema);
         if let Some(schema) = &schema {
-            schemas::validate(schema, layout.has_status(version), demands, errors);
+            let name = version.field("name");
+            schemas::validate(schema, name.str(), layout.has_status(version), demands, errors);
         }
         if let Some(subresources) = layout.own(version, Part::Subresources) {
             scale::validate(&subresources, errors);

@@ -1,0 +1,105 @@
+//! One rule, compiled over the type of its place.
+
+use std::sync::Arc;
+
+use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, Program, Type};
+
+use super::path;
+use crate::structural::model::{Node, Rule};
+
+/// A rule that can be evaluated.
+#[derive(Debug)]
+pub(in crate::structural) struct Compiled {
+    /// Its expression.
+    pub program: Program,
+    /// Whether it mentions `oldSelf`.
+    pub uses_old: bool,
+    /// What to say when it fails.
+    pub message: Option<Program>,
+    /// Where its error belongs, relative to its place.
+    pub field: Option<String>,
+}
+
+/// What compiling a rule tells.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The rule; nothing for a blank one.
+    pub compiled: Option<Compiled>,
+    /// Why it does not compile.
+    pub error: Option<String>,
+    /// Why its message does not.
+    pub message_error: Option<String>,
+    /// What it may cost.
+    pub cost: u64,
+    /// What its message may cost.
+    pub message_cost: u64,
+}
+
+/// The environments of a place's rules: with a plain and with an optional `oldSelf`.
+#[derive(Debug)]
+pub(super) struct Environments {
+    plain: Environment,
+    optional: Environment,
+}
+
+impl Environments {
+    pub fn of(declared: &DeclType, language: &Arc<Language>) -> Self {
+        let with_self = Environment::new(language.clone()).with("self", declared.ty.clone());
+        Self {
+            plain: with_self.clone().with("oldSelf", declared.ty.clone()),
+            optional: with_self.with("oldSelf", Type::optional(declared.ty.clone())),
+        }
+    }
+}
+
+/// Compiles a rule of a place.
+pub(super) fn compile(rule: &Rule, node: &Node, declared: &DeclType, environments: &Environments) -> Outcome {
+    let mut outcome = Outcome::default();
+    if rule.rule.trim().is_empty() {
+        return outcome;
+    }
+    let optional = rule.optional_old_self == Some(true);
+    let environment = if optional { &environments.optional } else { &environments.plain };
+    let program = match environment.compile(&rule.rule) {
+        Ok(program) if *program.result_type() == Type::Bool => program,
+        Ok(_) => {
+            outcome.error = Some("cel expression must evaluate to a bool".to_owned());
+            return outcome;
+        }
+        Err(error) => {
+            outcome.error = Some(error.to_string());
+            return outcome;
+        }
+    };
+    let sizes = DeclaredSizes(declared);
+    outcome.cost = program.estimate(&sizes).max;
+    let message = match message(rule, environment) {
+        None => None,
+        Some(Ok(program)) => {
+            outcome.message_cost = program.estimate(&sizes).max;
+            Some(program.without_tree())
+        }
+        Some(Err(error)) => {
+            outcome.message_error = Some(error);
+            None
+        }
+    };
+    let field = (!rule.field_path.is_empty()).then(|| path::normalise(&rule.field_path, node)).flatten();
+    let uses_old = program.uses("oldSelf");
+    outcome.compiled = Some(Compiled { program: program.without_tree(), uses_old, message, field });
+    outcome
+}
+
+fn message(rule: &Rule, environment: &Environment) -> Option<Result<Program, String>> {
+    if rule.message_expression.is_empty() {
+        return None;
+    }
+    Some(match environment.compile(&rule.message_expression) {
+        Ok(program) if *program.result_type() == Type::String => Ok(program),
+        Ok(_) => Err("messageExpression must evaluate to a string".to_owned()),
+        Err(CompileError::Compilation(why)) => Err(format!("messageExpression compilation failed: {why}")),
+        Err(CompileError::Instantiation(why)) => {
+            Err(format!("messageExpression instantiation failed: {why}"))
+        }
+    })
+}

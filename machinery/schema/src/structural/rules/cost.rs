@@ -1,0 +1,60 @@
+//! Limits of estimated costs (3.6): of one rule as often as it may run, and of all rules of a schema.
+
+use portico_machinery::field::{Error, Path};
+
+/// The most that one expression may be estimated to cost, as often as it may run.
+pub(super) const MOST_PER_EXPRESSION: u64 = 10_000_000;
+/// The most that all expressions of a schema may be estimated to cost.
+const MOST_PER_SCHEMA: u64 = 100_000_000;
+/// How many of the most expensive ones are named.
+const MOST_NAMED: usize = 4;
+
+/// Costs of a schema's expressions, added up.
+#[derive(Debug, Default)]
+pub(super) struct Total {
+    sum: u64,
+    expensive: Vec<(Path, u64)>,
+}
+
+impl Total {
+    pub fn add(&mut self, path: Path, cost: u64) {
+        self.sum = self.sum.saturating_add(cost);
+        // What is not a hundredth of the limit is not worth naming.
+        if cost < MOST_PER_SCHEMA / 100 {
+            return;
+        }
+        self.expensive.push((path, cost));
+        self.expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+        self.expensive.truncate(MOST_NAMED);
+    }
+
+    /// What there is to say when all together may cost too much.
+    pub fn errors(self, schema: &Path) -> Vec<Error> {
+        if self.sum <= MOST_PER_SCHEMA {
+            return Vec::new();
+        }
+        let contributed =
+            "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let mut errors: Vec<Error> =
+            self.expensive.iter().map(|(path, _)| Error::forbidden(path, contributed)).collect();
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        errors.push(Error::forbidden(schema, &exceeds(what, self.sum, MOST_PER_SCHEMA)));
+        errors
+    }
+}
+
+/// How far a cost exceeds its limit, in upstream's words.
+#[expect(clippy::cast_precision_loss, reason = "a factor to show")]
+pub(super) fn exceeds(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let shown = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {shown} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}

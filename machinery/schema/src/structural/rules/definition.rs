@@ -1,0 +1,166 @@
+//! Rules as they are written in a definition: they must compile to the right type, be followed along to old values, and
+//! not cost too much (3.1, 3.3, 3.6).
+
+use std::sync::Arc;
+
+use portico_cel::Language;
+use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_machinery::field::{Error, Path};
+use serde_json::Value;
+
+use super::compiled::{Environments, Outcome, compile};
+use super::cost::{MOST_PER_EXPRESSION, Total, exceeds};
+use super::{MOST_REQUEST_BYTES, types};
+use crate::model::ListType;
+use crate::structural::Structural;
+use crate::structural::definition::{Terms, rule_as_held};
+use crate::structural::model::{Additional, JsonType, Node};
+
+/// The name of the member.
+const MEMBER: &str = "x-kubernetes-validations";
+
+/// Judges the rules of a schema that is structural. `wrong` is what else is wrong with it: rules at and above such places
+/// are not looked at. Where the schema stays as it was, what a single rule costs is not judged again.
+#[must_use]
+pub fn validate(schema: &Value, path: &Path, wrong: &[Error], terms: &Terms) -> Vec<Error> {
+    let Ok(compiled) = Structural::compile(schema) else { return Vec::new() };
+    if !compiled.root().marks.rules {
+        return Vec::new();
+    }
+    let language = Language::of_release(NEW_EXPRESSIONS);
+    let mut pass = Pass { language, wrong, stays: terms.stays, errors: Vec::new(), total: Total::default() };
+    let around = Around { often: Some(1), no_old: None, resource: true };
+    pass.node(compiled.root(), schema, path, around);
+    let mut errors = pass.errors;
+    errors.extend(pass.total.errors(path));
+    errors
+}
+
+/// What is around a place.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// How often there may be such a place in an object; None is unbounded.
+    often: Option<u64>,
+    /// The list or map below which old values cannot be told.
+    no_old: Option<&'a Path>,
+    /// Whether it is the object itself.
+    resource: bool,
+}
+
+struct Pass<'e> {
+    language: Arc<Language>,
+    wrong: &'e [Error],
+    stays: bool,
+    errors: Vec<Error>,
+    total: Total,
+}
+
+impl Pass<'_> {
+    /// Judges what is below a place first, then the place itself, as upstream does.
+    fn node(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) {
+        if !node.marks.rules {
+            return;
+        }
+        let inside = Around { often: multiplied(around.often, how_many(node)), resource: false, ..around };
+        if let (Additional::Schema(values), Some(json)) = (&node.additional, json.get("additionalProperties"))
+        {
+            self.node(values, json, &path.child("additionalProperties"), inside);
+        }
+        if let Some(properties) = json.get("properties").and_then(Value::as_object) {
+            let here = path.child("properties");
+            for (name, json) in properties {
+                if let Some(below) = node.property(name) {
+                    self.node(below, json, &here.key(name), inside);
+                }
+            }
+        }
+        if let (Some(items), Some(json)) = (&node.items, json.get("items")) {
+            let keyed = node.list_type == Some(ListType::Map);
+            let no_old = around.no_old.or((!keyed).then_some(path));
+            self.node(items, json, &path.child("items"), Around { no_old, ..inside });
+        }
+        if !node.rules.is_empty() && !self.is_wrong(path) {
+            self.rules(node, json, &path.child(MEMBER), around);
+        }
+    }
+
+    /// Whether anything else is wrong with a place or below it.
+    fn is_wrong(&self, path: &Path) -> bool {
+        self.wrong.iter().any(|error| {
+            let rest = error.path.as_str().strip_prefix(path.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
+
+    fn rules(&mut self, node: &Node, json: &Value, path: &Path, around: Around<'_>) {
+        let Some(declared) = types::declare(node, around.resource) else {
+            let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations";
+            self.errors.push(Error::internal(path, why));
+            return;
+        };
+        let environments = Environments::of(&declared, &self.language);
+        let often = around.often.unwrap_or(MOST_REQUEST_BYTES / (declared.min_serialized_size + 1));
+        for (index, rule) in node.rules.iter().enumerate() {
+            let outcome = compile(rule, node, &declared, &environments);
+            let (path, json) = (path.index(index), json.get(MEMBER).and_then(|rules| rules.get(index)));
+            let json = json.unwrap_or(&Value::Null);
+            self.costs(&outcome, &path, often);
+            self.complaints(&outcome, &path, json);
+            let Some(compiled) = &outcome.compiled else { continue };
+            let here = path.child("rule");
+            if let (true, Some(within)) = (compiled.uses_old, around.no_old) {
+                let why = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                );
+                self.errors.push(Error::invalid(&here, &rule.rule, &why));
+            }
+            if let (false, Some(optional)) = (compiled.uses_old, rule.optional_old_self) {
+                let why = "may not be set if oldSelf is not used in rule";
+                self.errors.push(Error::invalid(&path.child("optionalOldSelf"), optional, why));
+            }
+        }
+    }
+
+    fn costs(&mut self, outcome: &Outcome, path: &Path, often: u64) {
+        let cost = outcome.cost.saturating_mul(often);
+        self.cost("rule", cost, path);
+        if outcome.compiled.as_ref().is_some_and(|compiled| compiled.message.is_some()) {
+            self.cost("messageExpression", outcome.message_cost, path);
+        }
+    }
+
+    fn cost(&mut self, member: &str, cost: u64, path: &Path) {
+        let path = path.child(member);
+        if !self.stays && cost > MOST_PER_EXPRESSION {
+            let what = format!("estimated {member} cost");
+            self.errors.push(Error::forbidden(&path, &exceeds(&what, cost, MOST_PER_EXPRESSION)));
+        }
+        self.total.add(path, cost);
+    }
+
+    fn complaints(&mut self, outcome: &Outcome, path: &Path, rule: &Value) {
+        let whys = [("rule", &outcome.error), ("messageExpression", &outcome.message_error)];
+        for (member, why) in whys {
+            if let Some(why) = why {
+                self.errors.push(Error::invalid_printed(&path.child(member), &rule_as_held(rule), why));
+            }
+        }
+    }
+}
+
+/// How many children of a place there may be for each of it; None is unbounded.
+fn how_many(node: &Node) -> Option<u64> {
+    let checks = node.checks.as_deref();
+    let bound = |most: Option<i64>| most.map(|most| u64::try_from(most).unwrap_or(0));
+    match node.ty {
+        Some(JsonType::Object) if !matches!(node.additional, Additional::Absent) => {
+            bound(checks.and_then(|checks| checks.max_properties))
+        }
+        Some(JsonType::Array) => bound(checks.and_then(|checks| checks.max_items)),
+        _ => Some(1),
+    }
+}
+
+fn multiplied(one: Option<u64>, two: Option<u64>) -> Option<u64> {
+    Some(one?.saturating_mul(two?))
+}

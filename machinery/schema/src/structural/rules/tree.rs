@@ -1,0 +1,82 @@
+//! All rules of a schema, compiled, in the shape of the schema: only places that have rules or lead to some.
+
+use std::sync::Arc;
+
+use portico_cel::environment::STORED_EXPRESSIONS;
+use portico_cel::{DeclType, Language};
+
+use super::compiled::{Compiled, Environments, compile};
+use super::types;
+use crate::structural::model::{Node, Rule};
+
+/// A place with its rules.
+#[derive(Debug)]
+pub(in crate::structural) struct Tree {
+    pub node: Arc<Node>,
+    pub rules: Box<[Ready]>,
+    /// The type of the place; nothing where no rule stands or expressions see nothing.
+    pub declared: Option<Arc<DeclType>>,
+    pub properties: Box<[(Arc<str>, Tree)]>,
+    pub values: Option<Box<Tree>>,
+    pub items: Option<Box<Tree>>,
+}
+
+/// A rule, and what came of compiling it.
+#[derive(Debug)]
+pub(in crate::structural) struct Ready {
+    pub rule: Rule,
+    /// Nothing for a blank one.
+    pub compiled: Result<Option<Compiled>, String>,
+}
+
+impl Tree {
+    /// The rules below a place; None when there are none.
+    pub fn compile(node: &Arc<Node>, resource: bool) -> Option<Self> {
+        if !node.marks.rules {
+            return None;
+        }
+        let below = |node: &Arc<Node>| Self::compile(node, false);
+        let (declared, rules) = ready(node, resource);
+        let named = node.properties.iter().filter(|(_, node)| sees(node));
+        Some(Self {
+            properties: named.filter_map(|(name, node)| Some((name.clone(), below(node)?))).collect(),
+            values: node.additional.schema().and_then(below).map(Box::new),
+            items: node.items.as_ref().and_then(below).map(Box::new),
+            rules,
+            declared,
+            node: node.clone(),
+        })
+    }
+
+    /// What is below a field.
+    pub fn property(&self, name: &str) -> Option<&Self> {
+        let at = self.properties.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        Some(&self.properties[at].1)
+    }
+}
+
+/// Whether expressions see a place at all: what they do not see has no rules that run.
+fn sees(node: &Node) -> bool {
+    node.ty.is_some() || node.int_or_string
+}
+
+fn ready(node: &Node, resource: bool) -> (Option<Arc<DeclType>>, Box<[Ready]>) {
+    if node.rules.is_empty() {
+        return (None, Box::default());
+    }
+    let Some(declared) = types::declare(node, resource) else {
+        let failed = |rule: &Rule| Ready {
+            rule: rule.clone(),
+            compiled: Err("failed to convert to declType for CEL validation rules".to_owned()),
+        };
+        return (None, node.rules.iter().map(failed).collect());
+    };
+    let environments = Environments::of(&declared, &Language::of_release(STORED_EXPRESSIONS));
+    let rules = node.rules.iter().map(|rule| {
+        let outcome = compile(rule, node, &declared, &environments);
+        let compiled = outcome.error.map_or(Ok(outcome.compiled), Err);
+        Ready { rule: rule.clone(), compiled }
+    });
+    let rules = rules.collect();
+    (Some(declared), rules)
+}

@@ -1,0 +1,161 @@
+//! Types of a schema's places as expressions see them (3.4), and how big their values may be.
+
+use std::sync::Arc;
+
+use portico_cel::DeclType;
+use portico_cel::decl::{DeclKind, Field, ListKind, escape};
+use serde_json::Value;
+
+use super::MOST_REQUEST_BYTES;
+use crate::model::ListType;
+use crate::structural::model::{Additional, Checks, JsonType, Node};
+
+/// What the type of a rule's own place is called.
+const SELF: &str = "selfType";
+
+/// Bytes of the longest and the shortest texts of formats, quotation marks included.
+const LONGEST_TIME: u64 = 32;
+const SHORTEST_TIME: u64 = 21;
+const SHORTEST_DURATION: u64 = 3;
+const DAY: u64 = 12;
+
+/// The type of a place; None for what expressions do not see: places without a type, and what is made of such.
+pub(super) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
+    of(node, resource || node.embedded, SELF)
+}
+
+fn of(node: &Node, resource: bool, name: &str) -> Option<Arc<DeclType>> {
+    let mut declared = if node.int_or_string { int_or_string(node) } else { typed(node, resource, name)? };
+    declared.nullable = node.nullable;
+    Some(Arc::new(declared))
+}
+
+fn int_or_string(node: &Node) -> DeclType {
+    let most = most_length(node).map_or(MOST_REQUEST_BYTES - 2, |length| length * 4);
+    DeclType::scalar(DeclKind::IntOrString, most, 1)
+}
+
+fn typed(node: &Node, resource: bool, name: &str) -> Option<DeclType> {
+    // Whoever is a resource is an object with type and metadata, whatever else is said of it.
+    Some(match node.ty? {
+        JsonType::Array => list(node, name)?,
+        JsonType::Object => match &node.additional {
+            Additional::Schema(values) => map(node, values, name)?,
+            _ => object(node, resource, name),
+        },
+        JsonType::String => text(node),
+        JsonType::Boolean => DeclType::scalar(DeclKind::Bool, 0, 4),
+        JsonType::Number => DeclType::scalar(DeclKind::Double, 0, 1),
+        JsonType::Integer => DeclType::scalar(DeclKind::Int, 0, 1),
+    })
+}
+
+fn list(node: &Node, name: &str) -> Option<DeclType> {
+    let of_items = node.items.as_ref()?;
+    let items = of(of_items, of_items.embedded, &format!("{name}.@idx"))?;
+    let checks = node.checks.as_deref();
+    let most = checks
+        .and_then(|checks| checks.max_items)
+        .map_or_else(|| (MOST_REQUEST_BYTES - 2) / (items.min_serialized_size + 1), not_negative);
+    let kind = match node.list_type {
+        Some(ListType::Set) => ListKind::Set,
+        Some(ListType::Map) => {
+            let escaped = |key: &Box<str>| Arc::from(escape(key).unwrap_or_else(|| key.to_string()));
+            ListKind::Map(node.list_keys.iter().map(escaped).collect())
+        }
+        _ => ListKind::Atomic,
+    };
+    Some(DeclType::list(items, kind, most))
+}
+
+fn map(node: &Node, values: &Node, name: &str) -> Option<DeclType> {
+    let values = of(values, values.embedded, &format!("{name}.@elem"))?;
+    let checks = node.checks.as_deref();
+    let most = checks
+        .and_then(|checks| checks.max_properties)
+        .map_or_else(|| (MOST_REQUEST_BYTES - 2) / (values.min_serialized_size + 6), not_negative);
+    Some(DeclType::map(values, most))
+}
+
+fn object(node: &Node, resource: bool, name: &str) -> DeclType {
+    let replaced = resource && !declares_metadata(node);
+    let required = |property: &str| {
+        node.checks.as_ref().is_some_and(|checks| checks.required.iter().any(|name| **name == *property))
+    };
+    let (mut fields, mut least) = (Vec::new(), 2);
+    for (property, below) in &node.properties {
+        if replaced && matches!(&**property, "kind" | "apiVersion" | "metadata") {
+            least += if required(property) { property.len() as u64 + 2 + 4 } else { 0 };
+            continue;
+        }
+        let Some(declared) = of(below, below.embedded, &format!("{name}.{property}")) else { continue };
+        if required(property) && below.default.is_none() {
+            least += property.len() as u64 + declared.min_serialized_size + 4;
+        }
+        fields.extend(field(property, declared));
+    }
+    if replaced {
+        fields.extend(type_and_metadata(name));
+    }
+    DeclType::object(name, fields, least)
+}
+
+fn field(property: &str, of: Arc<DeclType>) -> Option<Field> {
+    Some(Field { name: Arc::from(property), escaped: Arc::from(escape(property)?), of })
+}
+
+/// Whether a schema says itself what type and metadata are, so that it is believed.
+fn declares_metadata(node: &Node) -> bool {
+    let is = |node: &Node, name: &str, ty| node.property(name).is_some_and(|below| below.ty == Some(ty));
+    is(node, "kind", JsonType::String)
+        && is(node, "apiVersion", JsonType::String)
+        && is(node, "metadata", JsonType::Object)
+        && node.property("metadata").is_some_and(|metadata| {
+            is(metadata, "name", JsonType::String) && is(metadata, "generateName", JsonType::String)
+        })
+}
+
+/// What of a resource is always seen.
+fn type_and_metadata(name: &str) -> Vec<Field> {
+    let text = || Arc::new(DeclType::scalar(DeclKind::String, MOST_REQUEST_BYTES - 2, 2));
+    let texts =
+        |names: [&str; 2]| names.into_iter().filter_map(|name| field(name, text())).collect::<Vec<_>>();
+    let metadata = DeclType::object(&format!("{name}.metadata"), texts(["name", "generateName"]), 2);
+    let mut fields = texts(["apiVersion", "kind"]);
+    fields.extend(field("metadata", Arc::new(metadata)));
+    fields
+}
+
+fn text(node: &Node) -> DeclType {
+    let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref()).map(|format| &*format.name);
+    match format {
+        Some("byte") => {
+            let most = most_length(node).unwrap_or(MOST_REQUEST_BYTES - 2);
+            DeclType::scalar(DeclKind::Bytes, most, 2)
+        }
+        Some("duration") => DeclType::scalar(DeclKind::Duration, LONGEST_TIME, SHORTEST_DURATION),
+        Some("date") => DeclType::scalar(DeclKind::Date, DAY, DAY),
+        Some("date-time") => DeclType::scalar(DeclKind::DateTime, LONGEST_TIME, SHORTEST_TIME),
+        _ => DeclType::scalar(DeclKind::String, longest(node), 2),
+    }
+}
+
+/// Most bytes of a text: four for each character that its length allows, or those of the longest allowed value.
+fn longest(node: &Node) -> u64 {
+    if let Some(length) = most_length(node) {
+        return length * 4;
+    }
+    let values: &[Value] = node.checks.as_ref().map_or(&[], |checks| &checks.enumeration);
+    if values.is_empty() {
+        return MOST_REQUEST_BYTES - 2;
+    }
+    values.iter().filter_map(Value::as_str).map(|text| text.len() as u64).max().unwrap_or(0)
+}
+
+fn most_length(node: &Node) -> Option<u64> {
+    node.checks.as_deref().and_then(|checks: &Checks| checks.max_length).map(not_negative)
+}
+
+fn not_negative(most: i64) -> u64 {
+    u64::try_from(most).unwrap_or(0)
+}
