@@ -68,7 +68,7 @@ impl Language {
     #[must_use]
     pub fn everything() -> Arc<Self> {
         let mut offered = macros_of(u16::MAX);
-        offered.push(&macros::BIND);
+        offered.extend([&macros::BIND, &macros::EXISTS_ONE]);
         let libraries = library::libraries().into_iter().filter(|library| library.until.is_none());
         Arc::new(Self::build(libraries.collect(), offered, false))
     }

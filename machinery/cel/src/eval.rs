@@ -79,6 +79,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
+    /// A call whose argument is in error costs, too.
+    fn failed(&mut self, error: EvalError) -> Evaluated<'v> {
+        if error.is_absorbable() {
+            self.charge(1)?;
+        }
+        Err(error)
+    }
+
     fn variable(&mut self, slot: usize) -> Evaluated<'v> {
         self.charge(SELECT_AND_IDENT)?;
         match self.slots.get(slot) {
@@ -144,7 +152,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if let Err(stop @ (EvalError::Budget | EvalError::Interrupted)) = two {
             return Err(stop);
         }
-        let (one, two) = (one?, two?);
+        let (one, two) = match (one, two) {
+            (Ok(one), Ok(two)) => (one, two),
+            (Err(error), _) | (_, Err(error)) => return self.failed(error),
+        };
         let cost = match one {
             Value::Opaque(_) if wanted => 1,
             _ => scale(one.cost_size().min(two.cost_size()), STRING_TRAVERSAL),
@@ -184,9 +195,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 Value::Optional(Some(held)) if *optional => (*held).clone(),
                 value => value,
             };
-            if built.insert(key, value).is_some() {
-                return Err(EvalError::new("Failed with repeated key"));
-            }
+            // Of entries with the same key the last stays, as in cel-go.
+            built.insert(key, value);
         }
         self.charge(MAP_CREATE)?;
         Ok(Value::Map(built.into()))

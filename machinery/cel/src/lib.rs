@@ -35,3 +35,6 @@ pub use program::Program;
 pub use size::{CostEstimate, SizeEstimate};
 pub use types::Type;
 pub use value::Value;
+
+#[cfg(test)]
+mod conformance;

@@ -11,7 +11,7 @@ use crate::ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, Item};
 use crate::source::Issue;
 
 pub use bindings::{BIND, SORT_BY};
-pub use folds::{STANDARD, TWO_VARIABLES};
+pub use folds::{EXISTS_ONE, STANDARD, TWO_VARIABLES};
 pub use optionals::OPTIONALS;
 
 /// A macro.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::decl::Field;
+use crate::decl::{Field, RESERVED};
 
 /// The name of the type that optional values have.
 pub const OPTIONAL: &str = "optional_type";
@@ -60,13 +60,12 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
-    /// The field with this escaped name.
+    /// The field with this escaped name. Reserved words that parse as names need no escape.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
-        self.fields
-            .binary_search_by(|field| (*field.escaped).cmp(escaped))
-            .ok()
-            .map(|index| &self.fields[index])
+        let find = |name: &str| self.fields.binary_search_by(|field| (*field.escaped).cmp(name)).ok();
+        let reserved = || RESERVED.contains(&escaped).then(|| find(&format!("__{escaped}__"))).flatten();
+        find(escaped).or_else(reserved).map(|index| &self.fields[index])
     }
 }
 

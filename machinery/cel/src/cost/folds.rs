@@ -73,8 +73,14 @@ impl Coster<'_> {
         let (key, value) = (entries.map(|entries| entries.key), entries.map(|entries| entries.value));
         match &fold.second {
             Some(second) => {
-                let first = local(&fold.variable, if list { "@indices" } else { "@keys" }, key);
-                let second = local(second, if list { "@items" } else { "@values" }, value);
+                let values = if list { "@items" } else { "@values" };
+                let keys = match overwritten(&path) {
+                    true => values,
+                    false if list => "@indices",
+                    false => "@keys",
+                };
+                let first = local(&fold.variable, keys, key);
+                let second = local(second, values, value);
                 self.scopes.push(first);
                 self.scopes.push(second);
             }
@@ -88,6 +94,12 @@ impl Coster<'_> {
             }
         }
     }
+}
+
+/// Whether the way to the keys becomes the way to the values: upstream extends one slice twice, and the second extension
+/// lands on the first where the slice has room (its capacity is the next power of two). Estimates are API.
+fn overwritten(path: &Path) -> bool {
+    !path.is_empty() && !path.len().is_power_of_two()
 }
 
 fn extended(path: &Path, step: &str) -> Path {

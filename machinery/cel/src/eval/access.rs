@@ -10,7 +10,6 @@ use crate::{EvalError, Value};
 impl<'v> Evaluator<'_, 'v> {
     pub(super) fn select(&mut self, select: &Select) -> Evaluated<'v> {
         let operand = self.run(&select.operand)?;
-        self.charge(select.cost)?;
         let (operand, optional) = match operand {
             Value::Optional(held) => match held {
                 Some(held) => ((*held).clone(), true),
@@ -25,6 +24,9 @@ impl<'v> Evaluator<'_, 'v> {
             }
             _ => None,
         };
+        // What is optional and absent is not looked at.
+        let looked = found.is_some() || !(optional || select.ask == Ask::Optional);
+        self.charge(if looked { select.cost } else { select.cost.saturating_sub(1) })?;
         match (select.ask, found) {
             (Ask::Presence, found) => Ok(Value::Bool(found.is_some())),
             (Ask::Value, Some(value)) if !optional => Ok(value),
@@ -36,7 +38,6 @@ impl<'v> Evaluator<'_, 'v> {
     pub(super) fn index(&mut self, node: &Index) -> Evaluated<'v> {
         let operand = self.run(&node.operand)?;
         let index = self.run(&node.index)?;
-        self.charge(node.cost)?;
         let (operand, optional) = match operand {
             Value::Optional(None) => return Ok(Value::NONE),
             Value::Optional(Some(held)) => ((*held).clone(), true),
@@ -50,6 +51,7 @@ impl<'v> Evaluator<'_, 'v> {
             },
             _ => None,
         };
+        self.charge(if found.is_some() || !optional { node.cost } else { node.cost.saturating_sub(1) })?;
         match found {
             Some(value) if optional => Ok(Value::some(value)),
             Some(value) => Ok(value),

@@ -9,8 +9,18 @@ use crate::{Call, EvalError, Overload, Value};
 impl<'v> Evaluator<'_, 'v> {
     pub(super) fn call(&mut self, node: &CallNode) -> Evaluated<'v> {
         let mut arguments: SmallVec<[Value<'v>; 3]> = SmallVec::new();
+        let mut error = None;
         for argument in &node.arguments {
-            arguments.push(self.run(argument)?);
+            match self.run(argument) {
+                Ok(value) => arguments.push(value),
+                Err(failure) if failure.is_absorbable() && node.arguments.len() < 3 => {
+                    error = error.or(Some(failure))
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if let Some(error) = error {
+            return self.failed(error);
         }
         let overload = match &node.overloads[..] {
             [only] if node.exact => only,
@@ -46,6 +56,12 @@ fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
         } else {
             EvalError::new(format!("no such overload: {name}"))
         };
+    }
+    match name {
+        // Called on whatever there is.
+        "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
+        "size" | "matches" => return EvalError::new(format!("no such overload: {name}")),
+        _ => {}
     }
     let types: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
     EvalError::new(format!("no such overload: {name}({})", types.join(", ")))

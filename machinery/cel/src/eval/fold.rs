@@ -39,7 +39,7 @@ impl<'v> Evaluator<'_, 'v> {
                 Ok(())
             }
             Value::Map(map) => self.iterate_map(fold, map),
-            other => Err(EvalError::new(format!("got '{}', expected iterable type", other.type_of().name()))),
+            other => Err(EvalError::new(format!("got '{}', expected iterable type", go_type(other)))),
         }
     }
 
@@ -76,7 +76,7 @@ impl<'v> Evaluator<'_, 'v> {
             *place = next;
         }
         self.iterations += 1;
-        if self.iterations % CHECK_EVERY == 0 && (self.interrupted)() {
+        if self.iterations.is_multiple_of(CHECK_EVERY) && (self.interrupted)() {
             return Err(EvalError::Interrupted);
         }
         Ok(true)
@@ -119,6 +119,24 @@ impl<'v> Evaluator<'_, 'v> {
             }
         }
         Ok(Value::Map(Map::Computed(map)))
+    }
+}
+
+/// What cel-go's values are called in Go.
+fn go_type(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::String(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Duration(_) => "types.Duration",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        _ => "ref.Val",
     }
 }
 

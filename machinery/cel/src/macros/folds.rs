@@ -8,16 +8,18 @@ use crate::ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, operator};
 use crate::source::Issue;
 
 /// The language's own macros.
-pub const STANDARD: [Macro; 8] = [
+pub const STANDARD: [Macro; 7] = [
     Macro { name: "has", receiver: false, arguments: 1, expand: has },
     Macro::member("all", 2, quantifier),
     Macro::member("exists", 2, quantifier),
     Macro::member("exists_one", 2, quantifier),
-    Macro::member("existsOne", 2, quantifier),
     Macro::member("map", 2, map),
     Macro::member("map", 3, map),
     Macro::member("filter", 2, filter),
 ];
+
+/// Another spelling of `exists_one`, which no release of kube-apiserver offers.
+pub const EXISTS_ONE: Macro = Macro::member("existsOne", 2, quantifier);
 
 /// Comprehensions over index and item, key and value.
 pub const TWO_VARIABLES: [Macro; 10] = [

@@ -193,8 +193,8 @@ fn escape(rest: &str) -> Option<usize> {
 
 fn number(rest: &str) -> (Token, usize) {
     let digits = |from: usize| rest[from..].bytes().take_while(u8::is_ascii_digit).count();
-    if rest.starts_with("0x") {
-        let count = rest[2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+    if let Some(hex) = rest.strip_prefix("0x") {
+        let count = hex.bytes().take_while(u8::is_ascii_hexdigit).count();
         if count > 0 {
             return unsigned(rest, 2 + count);
         }

@@ -210,14 +210,12 @@ impl Planner<'_> {
     }
 }
 
-/// A map whose keys and values are all constants; one with a key twice is left to fail when it runs.
+/// A map whose keys and values are all constants.
 fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
     let mut map = MapBuilder::with_capacity(entries.len());
     for entry in entries {
         let (Node::Constant(key), Node::Constant(value), false) = entry else { return None };
-        if map.insert(Key::from_value(key)?, value.clone()).is_some() {
-            return None;
-        }
+        map.insert(Key::from_value(key)?, value.clone());
     }
     Some(Value::Map(map.into()))
 }
@@ -279,6 +277,8 @@ fn one_of(mut call: CallNode) -> Result<Node, String> {
     let keys: Option<IndexSetOfKeys> = constant_list
         .and_then(|list| list.iter().map(|item| item.ok().and_then(|item| Key::from_value(&item))).collect());
     match keys {
+        // Nothing is in an empty list, whatever it is.
+        Some(keys) if keys.is_empty() => Ok(Node::Constant(Value::Bool(false))),
         Some(keys) => {
             call.arguments.truncate(1);
             let wanted = call.arguments.pop().ok_or("no such overload")?;

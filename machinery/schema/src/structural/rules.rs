@@ -60,3 +60,5 @@ pub struct Judged {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upstream;

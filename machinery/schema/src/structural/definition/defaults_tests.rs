@@ -16,6 +16,7 @@ const TERMS: Terms = Terms {
     atomic_sets: true,
     settled_keys: true,
     status: false,
+    stays: false,
 };
 
 pub(in crate::structural::definition) fn object_meta() -> Typed {

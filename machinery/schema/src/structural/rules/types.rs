@@ -60,8 +60,8 @@ fn list(node: &Node, name: &str) -> Option<DeclType> {
     let kind = match node.list_type {
         Some(ListType::Set) => ListKind::Set,
         Some(ListType::Map) => {
-            let escaped = |key: &Box<str>| Arc::from(escape(key).unwrap_or_else(|| key.to_string()));
-            ListKind::Map(node.list_keys.iter().map(escaped).collect())
+            let escaped = |key: &str| Arc::from(escape(key).unwrap_or_else(|| key.to_owned()));
+            ListKind::Map(node.list_keys.iter().map(|key| escaped(key)).collect())
         }
         _ => ListKind::Atomic,
     };

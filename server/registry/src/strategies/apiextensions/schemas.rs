@@ -37,7 +37,11 @@ pub(super) fn validate(
     let schema = schema.field("openAPIV3Schema");
     if schema.is_present() {
         let stays = demands.settled_schemas.iter().any(|name| name == version);
-        errors.extend(definition::validate(&schema, &Terms { status, stays, ..demands.terms }, demands.metadata));
+        errors.extend(definition::validate(
+            &schema,
+            &Terms { status, stays, ..demands.terms },
+            demands.metadata,
+        ));
     }
 }
 

@@ -1,17 +1,23 @@
 //! The public conformance cases of the language: every case that needs no protocol buffer messages.
 
-#[path = "conformance/case.rs"]
 mod case;
-#[path = "conformance/textproto.rs"]
 mod textproto;
 
 use case::{Case, Outcome};
 
-/// Groups of cases whose expectation differs from what kube-apiserver's engine does, or that need what it does not
-/// offer: names in backticks, dotted names of variables that a comprehension's variable hides, wrapper types.
-const EXCEPTIONS: [&str; 4] = [
+/// Cases (or groups of them) whose expectation differs from what kube-apiserver's engine does, or that need what it does
+/// not offer: repeated keys of maps (the last stays), fields of null behind an optional (absent), names in backticks,
+/// dotted names of variables that a comprehension's variable hides, wrapper types, the newest version of the string
+/// functions.
+const EXCEPTIONS: [&str; 10] = [
+    "fields/qualified_identifier_resolution/map_value_repeat_key",
     "fields/quoted_map_fields",
     "namespace/namespace_shadowing",
+    "optionals/optionals/map_null_entry_no_such_key",
+    "optionals/optionals/map_present_key_invalid_field",
+    "string_ext/format/",
+    "string_ext/reverse",
+    "string_ext/value_errors/",
     "type_deduction/flexible_type_parameter_assignment",
     "type_deduction/legacy_nullable_types",
 ];
@@ -42,13 +48,8 @@ fn conformance_cases_of_the_language_hold() {
             }
         }
     }
-    println!("{passed} passed, {skipped} skipped, {missing} lack a function, {} failed", failed.len());
-    assert!(
-        failed.is_empty(),
-        "{} of {} failed:\n{}",
-        failed.len(),
-        passed + failed.len(),
-        failed.join("\n")
-    );
-    assert!(passed > 1_000, "only {passed} cases were played");
+    let counts =
+        format!("{passed} hold, {skipped} skipped, {missing} lack a function, {} fail", failed.len());
+    assert!(failed.is_empty(), "{counts}:\n{}", failed.join("\n"));
+    assert!(passed >= 1_300, "{counts}");
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use portico_cel::value::{Duration, Key, MapBuilder, Timestamp, equal};
-use portico_cel::{Environment, Language, Type, Value};
+use crate::value::{Duration, Key, MapBuilder, Timestamp, equal};
+use crate::{Environment, Language, Type, Value};
 
-use crate::textproto::{Field, Message};
+use super::textproto::{Field, Message};
 
 /// How a case ended.
 pub enum Outcome {
