@@ -14,6 +14,9 @@ pub use bindings::{BIND, SORT_BY};
 pub use folds::{EXISTS_ONE, STANDARD, TWO_VARIABLES};
 pub use optionals::OPTIONALS;
 
+/// Most nodes that copies may make a tree of.
+const MOST_NODES: usize = 100_000;
+
 /// A macro.
 #[derive(Debug)]
 pub struct Macro {
@@ -99,15 +102,21 @@ impl Expander<'_> {
         Issue::at(self.places.get(at.id).copied().unwrap_or(self.place), message)
     }
 
-    /// A copy of a tree with ids of its own at the same places.
-    fn copy(&mut self, expr: &Expr) -> Expr {
+    /// A copy of a tree with ids of its own at the same places. Copies of copies grow without bound: what grows too
+    /// large is refused.
+    fn copy(&mut self, expr: &Expr) -> Result<Expr, Issue> {
+        let mut nodes = 0;
+        crate::walk::each(expr, &mut |_| nodes += 1);
+        if self.places.len() + nodes > MOST_NODES {
+            return Err(Issue::at(self.place, "expression is too large"));
+        }
         let mut copy = expr.clone();
         crate::walk::each_mut(&mut copy, &mut |node| {
             let place = self.places.get(node.id).copied().unwrap_or(self.place);
             self.places.push(place);
             node.id = self.places.len() - 1;
         });
-        copy
+        Ok(copy)
     }
 }
 

@@ -18,7 +18,7 @@ fn map(
     let Some(variable) = simple_name(&variable) else {
         return Err(expander.issue(&variable, format!("{name}() variable name must be a simple identifier")));
     };
-    let again = expander.copy(&target);
+    let again = expander.copy(&target)?;
     let present = expander.member_call("hasValue", target, Vec::new());
     let value = expander.member_call("value", again, Vec::new());
     let mut mapped = expander.binding(&variable, value, body);

@@ -142,3 +142,10 @@ proptest::proptest! {
         let _ = read(&parts.join(" "));
     }
 }
+
+#[test]
+fn copies_of_copies_are_bounded() {
+    let doubled = |times: usize| read(&format!("a{}", ".optMap(x, x)".repeat(times)));
+    assert!(doubled(10).is_ok());
+    assert!(doubled(40).unwrap_err().contains("expression is too large"));
+}

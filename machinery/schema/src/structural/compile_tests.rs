@@ -85,7 +85,7 @@ fn large(groups: usize) -> Value {
     let group = |at: usize| {
         let field = |name: usize| {
             let mut field = json!({"type": "string", "maxLength": name % 7, "description": format!("What field {name} of group {at} is for.")});
-            if name % 3 == 0 {
+            if name.is_multiple_of(3) {
                 field["pattern"] = format!("^[a-z]{{1,{at}}}$").into();
             }
             field

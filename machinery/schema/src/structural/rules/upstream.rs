@@ -42,7 +42,7 @@ fn map_shown(map: &CelMap<'_>) -> Value {
 fn is_answered(value: &Evaluated<'_>, answer: &str) -> bool {
     match value {
         Evaluated::String(text) => **text == *answer,
-        Evaluated::Bool(_) | Evaluated::Int(_) | Evaluated::Uint(_) => shown(value).to_string() == answer,
+        Evaluated::Bool(_) | Evaluated::Int(_) | Evaluated::Uint(_) => print_key(value) == answer,
         Evaluated::Double(number) => portico_cel::library::print_double(*number) == answer,
         Evaluated::Timestamp(at) => at.to_string() == answer,
         Evaluated::Duration(span) => span.to_string() == answer,
