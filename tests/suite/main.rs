@@ -16,6 +16,7 @@ mod kube_client;
 mod kube_leases;
 mod kube_runtime;
 mod kubectl;
+mod kubectl_custom;
 mod kubectl_workloads;
 mod load;
 mod malformed;

@@ -66,9 +66,14 @@ impl Renderer<'_> {
 
     /// A table of one row; watches leave the columns out from the second event on.
     pub(crate) fn table_of_one(&self, record: &Record, columns: bool) -> Vec<u8> {
-        let metadata = match record.revision {
-            0 => "{}".to_owned(),
-            revision => format!("{{\"resourceVersion\":\"{revision}\"}}"),
+        let version = match record.revision {
+            // A bookmark says it itself, and what a dry run would have written has none.
+            0 => stored::decode(record).resource_version().to_owned(),
+            revision => revision.to_string(),
+        };
+        let metadata = match version.as_str() {
+            "" => "{}".to_owned(),
+            version => format!("{{\"resourceVersion\":\"{version}\"}}"),
         };
         let mut out = self.table_head(metadata.as_bytes(), columns);
         self.write_row(record, &mut out);

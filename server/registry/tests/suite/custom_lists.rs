@@ -128,10 +128,17 @@ async fn a_watch_with_a_selector_sees_objects_leave_and_enter() {
 #[tokio::test]
 async fn tables_of_a_watch_carry_columns_once() {
     let door = with_tabs("").await;
-    let mut watched = door.watch(&format!("{TABS}?watch=true"), TABLE).await;
-    let line = |bytes: bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
-    assert!(line(next(&mut watched).await.line()).contains(r#""columnDefinitions":[{"#));
-    assert!(line(next(&mut watched).await.line()).contains(r#""columnDefinitions":null"#));
+    let query =
+        "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+    let mut watched = door.watch(&format!("{TABS}?{query}"), TABLE).await;
+    let mut lines = Vec::new();
+    for _ in 0..4 {
+        lines.push(String::from_utf8(next(&mut watched).await.line().to_vec()).unwrap());
+    }
+    assert!(lines[0].contains(r#""columnDefinitions":[{"#), "{}", lines[0]);
+    assert!(lines[1..].iter().all(|line| line.contains(r#""columnDefinitions":null"#)), "{lines:?}");
+    assert!(lines[3].starts_with(r#"{"type":"BOOKMARK","object":{"kind":"Table""#), "{}", lines[3]);
+    assert!(lines[3].contains(r#""metadata":{"resourceVersion":""#), "a bookmark's table tells its revision");
 }
 
 #[tokio::test]
