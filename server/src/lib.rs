@@ -13,6 +13,6 @@ mod settings;
 
 pub use assembly::{LocalServices, Process, Server, StartError};
 pub use portico_kinds::RuntimeConfig;
-pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings};
+pub use portico_registry::{ConnectionSettings, Settings as RegistrySettings, WebhookLimits};
 pub use portico_store::Settings as StoreSettings;
 pub use settings::{ServerSettings, ServiceAccountSettings};

@@ -45,6 +45,8 @@ pub struct ServerSettings {
     pub backend_allow_cidr: Vec<IpNet>,
     /// How long a connection to a backend may take.
     pub backend_dial_timeout: Duration,
+    /// Bounds of calls to webhooks.
+    pub webhooks: portico_registry::WebhookLimits,
     /// Whether endpoints are dialled instead of cluster addresses.
     pub enable_aggregator_routing: bool,
     /// Which versions of built-in APIs are served.

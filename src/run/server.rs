@@ -6,6 +6,7 @@ use std::sync::Arc;
 use portico_machinery::expiration::{Evaluator, Release};
 use portico_server::{
     ConnectionSettings, RegistrySettings, Server, ServerSettings, ServiceAccountSettings, StoreSettings,
+    WebhookLimits,
 };
 
 use super::{Failure, Process};
@@ -50,6 +51,10 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
         egress_selector_config_file: s.proxying.egress_selector_config_file.clone(),
         backend_allow_cidr: s.proxying.backend_allow_cidr.clone(),
         backend_dial_timeout: s.proxying.backend_dial_timeout,
+        webhooks: WebhookLimits {
+            requests: s.proxying.webhook_max_requests,
+            answer_bytes: s.proxying.webhook_max_answer_bytes,
+        },
         enable_aggregator_routing: s.proxying.enable_aggregator_routing,
         expiration: expiration(),
         advertise_address: s.serving.advertise_address.map(|ip| SocketAddr::new(ip, s.serving.secure_port)),

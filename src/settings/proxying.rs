@@ -40,6 +40,12 @@ pub(crate) struct Proxying {
     /// Idle connections kept to one backend address.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) backend_max_idle_connections: usize,
+    /// Requests at a time to one webhook; further ones wait, which counts against their time.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) webhook_max_requests: usize,
+    /// Longest answer of a webhook; a longer one is a failure.
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    pub(crate) webhook_max_answer_bytes: usize,
 }
 
 impl Proxying {

@@ -31,6 +31,14 @@ pub const JSON_PATHS: &[&str] = &[
     ".kind} and {.metadata",
 ];
 
+pub const CONVERSIONS: &[&str] = &[
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"q","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g.io/v2","kind":"K","metadata":{"name":"a","uid":"u","labels":{"l":"1"},"annotations":null},"spec":{"x":[1,2.5,true,null]}}]}}"#,
+    r#"{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"q","result":{"status":"Failure","message":"no"}}}"#,
+    r#"{"response":{"result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g.io/v2","kind":"K","metadata":{"name":"a","uid":"u"}}]}}"#,
+    r#"{"response":{"result":{"status":"Success"},"convertedObjects":[{"apiVersion":"g.io/v2","kind":"K","metadata":[]},7]}}"#,
+    r#"{"response":null}"#,
+];
+
 pub const SELECTORS: &[&str] = &[
     "a=b",
     "a==b,c!=d",

@@ -18,6 +18,7 @@ use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
 use portico_proto::client::Connection;
 use portico_proto::identity::Forwarded;
+use portico_registry::{ConversionReview, ReviewVersion};
 use portico_schema::managed::Managed;
 use portico_schema::{Format, Schema, merge};
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -36,6 +37,25 @@ pub fn paths() -> impl Fn(&[u8]) {
         // Reading is a matter of the verb alone.
         assert_eq!(info.is_read_only(), ["get", "list", "watch"].contains(&info.verb.as_str()), "{info:?}");
         let _ = (info.resource_path(), info.scope());
+    }
+}
+
+pub fn conversion_answers() -> impl Fn(&[u8]) {
+    let original = br#"{"apiVersion":"g.io/v1","kind":"K","metadata":{"name":"a","uid":"u"},"spec":{}}"#;
+    let objects = [Object::from_json(original).unwrap()];
+    move |input| {
+        for version in [ReviewVersion::V1, ReviewVersion::V1Beta1] {
+            let review =
+                ConversionReview { version, uid: "q", wanted: "g.io/v2", objects: &objects, single: true };
+            let Ok(converted) = review.read(input) else { continue };
+            assert_eq!(converted.len(), 1);
+            let (object, original) = (&converted[0], &objects[0]);
+            assert_eq!((object.kind(), object.api_version()), ("K", "g.io/v2"));
+            assert_eq!((object.name(), object.uid()), (original.name(), original.uid()));
+            let texts =
+                |name: &str| object.metadata().field(name).entries().all(|(_, v)| v.opt_str().is_some());
+            assert!(texts("labels") && texts("annotations"), "{object:?}");
+        }
     }
 }
 

@@ -315,6 +315,7 @@ async fn answer(
         None if path.ends_with("/big") => {
             reply(StatusCode::OK, "application/octet-stream", vec![b'x'; 8 << 20])
         }
+        None if path.starts_with("/convert") => json_reply(&crate::conversion::answer(&path, &seen.body)),
         None => json_reply(&echo(&seen)),
     })
 }

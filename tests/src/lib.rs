@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod binary;
+mod conversion;
 pub mod doors;
 pub mod http;
 pub mod objects;
@@ -13,7 +14,7 @@ pub mod pki;
 pub mod process;
 pub mod wait;
 
-pub use backend::{Backend, Mood};
+pub use backend::{Backend, Mood, SERVER_NAME, Seen};
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
 

@@ -8,6 +8,7 @@ mod connections;
 mod control_doors;
 mod control_service;
 mod controllers;
+mod conversions;
 mod definitions;
 mod durability;
 mod endpoints;

@@ -124,6 +124,12 @@ impl Fetcher {
         Self { connector, tasks, pool: Pool::default(), lost: Arc::default() }
     }
 
+    /// The same, but as many idle connections are kept to one target.
+    pub fn keeping(mut self, per_target: usize) -> Self {
+        self.pool = Pool::new(per_target);
+        self
+    }
+
     /// The connector behind it.
     pub fn connector(&self) -> &Connector {
         &self.connector

@@ -5,6 +5,7 @@
 
 mod check;
 mod columns;
+mod conversions;
 mod convert;
 mod converted;
 mod definitions;
@@ -12,6 +13,7 @@ mod facts;
 mod judge;
 mod keep;
 mod kind;
+mod review;
 mod route;
 mod scale;
 mod schemas;
@@ -20,6 +22,7 @@ mod serving;
 mod webhook;
 
 pub use check::{Checked, Finding, FindingKind, MOST_OBJECTS};
+pub(crate) use conversions::Conversions;
 pub(crate) use converted::Converted;
 pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
@@ -28,10 +31,14 @@ pub use facts::{
 };
 pub(crate) use judge::{Judging, embedded_metadata, warnings};
 pub(crate) use kind::Shapes;
+pub use review::{
+    Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
+};
 pub(crate) use route::{find, leads};
 pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
+pub use webhook::Trouble;
 
 use std::sync::Arc;
 
@@ -39,6 +46,7 @@ use portico_kit::lifecycle::Signal;
 use portico_schema::Schema;
 
 use schemas::Schemas;
+use webhook::Health;
 
 /// What a version of a custom resource is besides a kind.
 pub(crate) struct Custom {
@@ -52,6 +60,8 @@ pub(crate) struct Custom {
     own: Schema,
     /// The schemas of all versions: what was stored under an older one is brought up to its own.
     schemas: Arc<Schemas>,
+    /// How the last conversion by its webhook went.
+    health: Arc<Health>,
     /// Objects written up to this revision may have been judged by an older schema.
     since: i64,
     /// Where the parts of `/scale` stand, if it is served.

@@ -1,6 +1,7 @@
 //! What may be written and its forms: the one door to objects.
 //!
-//! Generic verbs name no kind; `strategies/` does. Knows no SQL, no HTTP, no gRPC.
+//! Generic verbs name no kind; `strategies/` does. Knows no SQL, no gRPC, and HTTP only
+//! where it asks webhooks.
 
 use portico_machinery::Status;
 
@@ -48,14 +49,16 @@ mod update;
 mod validation;
 mod views;
 mod watch;
+mod webhooks;
 
 pub use allocation::HeldPort;
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connections::{Connected, Registered};
 pub use custom::{
-    Checked, ClientConfig, Conversion, Facts, Finding, FindingKind, MOST_OBJECTS, Names, PrinterColumn,
-    ScalePaths, SelectableField, ServiceReference, Subresources, Version, Webhook,
+    Checked, ClientConfig, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding,
+    FindingKind, MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
+    ServiceReference, Subresources, Trouble, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
@@ -71,6 +74,7 @@ pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
 pub use strategies::{FlowObject, flow_objects};
 pub use watch::WatchStream;
+pub use webhooks::{Resolver, Ways, WebhookLimits, Webhooks};
 
 /// What a verb gives, or the Status that says why not.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;

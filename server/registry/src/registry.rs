@@ -3,11 +3,14 @@
 //! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules: nothing is
 //! written in another way.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
-use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object, Status, UserInfo};
+use portico_kit::metrics;
+use portico_machinery::{
+    GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Object, Status, UserInfo,
+};
 use portico_schema::Schema;
 use portico_store::Store;
 
@@ -15,7 +18,7 @@ use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connections::{Connected, Registered};
-use crate::custom::{Converted, Definition, Definitions, Shapes};
+use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes, Trouble};
 use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
@@ -25,6 +28,7 @@ use crate::served::{Catalogue, Served};
 use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
 use crate::strategies::Moment;
+use crate::webhooks::Webhooks;
 
 /// Who acts through a typed verb, and as what.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +149,8 @@ pub(crate) struct Inner {
     pub(crate) forms: FormCache,
     pub(crate) recent: Recent,
     pub(crate) converted: Converted,
+    /// Given once there is a way to webhooks.
+    pub(crate) conversions: OnceLock<Conversions>,
     /// The types of delete options, for bodies in YAML.
     pub(crate) delete_options: Option<Schema>,
 }
@@ -201,6 +207,7 @@ impl Registry {
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
             converted: Converted::new(),
+            conversions: OnceLock::new(),
             delete_options: kinds.meta("DeleteOptions"),
             settings,
             clock,
@@ -211,6 +218,18 @@ impl Registry {
     /// What all verbs share, for rooms of this crate.
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+
+    /// Gives the registry a way to webhooks; the first one counts. Conversions by webhook answer 503 before.
+    pub fn ask_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
+        // There is one already.
+        let _ = self.inner.conversions.set(Conversions::new(webhooks, metrics));
+    }
+
+    /// What is wrong with the conversion webhooks behind a group version, by definition.
+    #[must_use]
+    pub fn conversion_troubles(&self, group_version: &GroupVersion) -> Vec<Trouble> {
+        self.inner.definitions.troubles(group_version)
     }
 
     /// The store below.

@@ -4,6 +4,7 @@
 
 use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
+use portico_registry::Trouble;
 
 use crate::Index;
 use crate::compiler::{Compiled, Shadow};
@@ -12,7 +13,8 @@ use crate::table::Table;
 /// One stage on the way to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `registered`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`.
+    /// `registered`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
+    /// `conversion`.
     pub stage: &'static str,
     /// Whether it holds.
     pub ok: bool,
@@ -79,6 +81,10 @@ pub trait Evidence {
     fn reached(&self, name: &str) -> Vec<Reached>;
     /// How far each connected facade is, as to this APIService.
     fn acks(&self, name: &str) -> Vec<Ack>;
+    /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
+    fn conversions(&self, _: &GroupVersion) -> Vec<Trouble> {
+        Vec::new()
+    }
 }
 
 /// Nobody knows anything.
@@ -144,6 +150,7 @@ pub(crate) fn explain(
     stages.push(available(&compiled.route.available));
     stages.push(published(compiled, revision));
     stages.extend(acknowledged(compiled, &evidence.acks(&name)));
+    stages.extend(conversions(evidence.conversions(&group_version)));
     stages
 }
 
@@ -229,6 +236,14 @@ fn acknowledged(compiled: &Compiled, acks: &[Ack]) -> Option<Stage> {
     };
     let seen_by = done.iter().map(|ack| ack.facade.clone()).collect();
     Some(Stage { ok: others.is_empty(), seen_by, ..said("acknowledged", reason, message) })
+}
+
+/// One stage for each resource that a broken webhook keeps from being converted; the others of its version are served.
+fn conversions(troubles: Vec<Trouble>) -> impl Iterator<Item = Stage> {
+    troubles.into_iter().map(|trouble| {
+        let message = format!("{}: {}", trouble.definition, trouble.message);
+        Stage { since: trouble.since, ..failed("conversion", "ConversionWebhookFailing", message) }
+    })
 }
 
 fn said(stage: &'static str, reason: &str, message: String) -> Stage {

@@ -13,6 +13,7 @@ mod registered;
 mod routes;
 mod settings;
 mod table;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

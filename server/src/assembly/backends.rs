@@ -1,7 +1,8 @@
-//! How backends are dialled from here: egress, address policy, client certificate. Probes and catalog share it.
+//! How backends are dialled from here: egress, address policy, client certificate. Probes, catalog and
+//! webhooks share it.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use portico_controllers::availability::{HttpProber, ProbeSettings};
@@ -12,6 +13,7 @@ use portico_kit::fetch::Fetcher;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
+use portico_registry::{Resolver, Ways, Webhooks};
 
 use super::evidence::Judge;
 use super::{Process, StartError};
@@ -42,15 +44,30 @@ impl Backends {
             policy,
             ..ConnectorOptions::default()
         };
-        let egress =
-            settings.egress_selector_config_file.as_ref().map(|f| cluster(f, process)).transpose()?;
-        let connector = Connector::with_egress(options, egress.flatten());
+        let connector = Connector::with_egress(options, egress(settings, "cluster", process)?);
         let client_cert = settings
             .proxy_client
             .as_ref()
             .map(|(cert, key)| FileWatch::pair("aggregator-proxy-cert", cert.clone(), key.clone()))
             .transpose()?;
         Ok(Self { fetcher: Fetcher::new(connector, tasks.clone()), client_cert })
+    }
+
+    /// The way to webhooks: those behind Services are reached as backends are, those behind URLs by upstream's
+    /// `controlplane` selection.
+    pub(super) fn webhooks(
+        &self,
+        settings: &ServerSettings,
+        process: &Process,
+        tasks: &TaskSet,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<Webhooks, StartError> {
+        let limits = settings.webhooks;
+        let fetcher = |connector| Fetcher::new(connector, tasks.clone()).keeping(limits.requests);
+        let services = self.fetcher.connector().clone();
+        let urls = services.through(egress(settings, "controlplane", process)?);
+        let (urls, services) = (fetcher(urls), fetcher(services));
+        Ok(Webhooks::new(Ways { urls, services, resolver, identity: self.client_cert_watch() }, limits))
     }
 
     /// The certificate that backends see, as it changes.
@@ -96,10 +113,15 @@ impl Backends {
     }
 }
 
-/// The dialer of upstream's `cluster` selection; nothing when the file leaves it direct.
-fn cluster(file: &Path, process: &Process) -> Result<Option<EgressDialer>, StartError> {
+/// The dialer of one of upstream's selections; nothing when there is no file or it leaves this one direct.
+fn egress(
+    settings: &ServerSettings,
+    selection: &str,
+    process: &Process,
+) -> Result<Option<EgressDialer>, StartError> {
+    let Some(file) = &settings.egress_selector_config_file else { return Ok(None) };
     let config = EgressConfig::load(file)?;
     let metrics = EgressMetrics::new(&process.metrics);
-    let dialer = config.selection("cluster").map(|s| EgressDialer::new(s, Some(metrics))).transpose()?;
+    let dialer = config.selection(selection).map(|s| EgressDialer::new(s, Some(metrics))).transpose()?;
     Ok(dialer.flatten())
 }

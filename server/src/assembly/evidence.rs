@@ -1,8 +1,10 @@
-//! What Explain knows from rooms that do not know each other: probes and facades.
+//! What Explain knows from rooms that do not know each other: probes, facades and conversions.
 
 use std::sync::Arc;
 
 use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
+use portico_machinery::GroupVersion;
+use portico_registry::{Registry, Trouble};
 use portico_routes::{Ack, Evidence, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
@@ -10,10 +12,11 @@ use crate::grpc::config::facades::{Facades, Hints};
 /// The controller that judges availability.
 pub(super) type Judge = Availability<HttpProber>;
 
-/// Probes and facades together.
+/// All of them together.
 pub(super) struct Seen {
     pub(super) judge: Judge,
     pub(super) facades: Facades,
+    pub(super) registry: Registry,
 }
 
 impl Evidence for Seen {
@@ -31,6 +34,10 @@ impl Evidence for Seen {
 
     fn acks(&self, name: &str) -> Vec<Ack> {
         self.facades.acks(name)
+    }
+
+    fn conversions(&self, group_version: &GroupVersion) -> Vec<Trouble> {
+        self.registry.conversion_troubles(group_version)
     }
 }
 
@@ -57,7 +64,11 @@ impl Hints for ToJudge {
 
 impl Seen {
     /// As the services take it.
-    pub(super) fn shared(judge: Judge, facades: Facades) -> Arc<dyn Evidence + Send + Sync> {
-        Arc::new(Self { judge, facades })
+    pub(super) fn shared(
+        judge: Judge,
+        facades: Facades,
+        registry: Registry,
+    ) -> Arc<dyn Evidence + Send + Sync> {
+        Arc::new(Self { judge, facades, registry })
     }
 }

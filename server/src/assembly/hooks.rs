@@ -78,6 +78,8 @@ impl Rooms {
             readings.clone(),
             installed(kinds),
         );
+        let webhooks = backends.webhooks(settings, process, tasks, Arc::new(routes.clone()))?;
+        registry.ask_webhooks(webhooks, &process.metrics);
         let informers = Informers::new(readings);
         let prober = backends.prober(ProbeSettings::default());
         let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
@@ -249,8 +251,8 @@ impl Rooms {
     }
 
     /// What Explain knows.
-    pub(super) fn evidence(&self) -> Arc<dyn Evidence + Send + Sync> {
-        Seen::shared(self.judge.clone(), self.facades.clone())
+    pub(super) fn evidence(&self, registry: &Registry) -> Arc<dyn Evidence + Send + Sync> {
+        Seen::shared(self.judge.clone(), self.facades.clone(), registry.clone())
     }
 
     /// What other API servers hold in namespaces.

@@ -67,7 +67,7 @@ impl Services {
         believed: &Believed,
         tasks: &TaskSet,
     ) -> Result<(ChainLayer, Routes), StartError> {
-        let explainer = Explainer::new(rooms.routes.clone(), rooms.evidence());
+        let explainer = Explainer::new(rooms.routes.clone(), rooms.evidence(&self.registry));
         let config = ConfigService {
             sources: rooms.sources(&*self.store),
             facades: rooms.facades.clone(),

@@ -63,6 +63,11 @@ impl Connector {
         Self { inner: Arc::new(Inner { options, egress }) }
     }
 
+    /// The same limits and rules through another egress proxy, or none.
+    pub fn through(&self, egress: Option<EgressDialer>) -> Self {
+        Self::with_egress(self.inner.options.clone(), egress)
+    }
+
     /// The address rules, to add own listeners to.
     pub fn policy(&self) -> &AddressPolicy {
         &self.inner.options.policy

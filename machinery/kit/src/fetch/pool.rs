@@ -16,7 +16,7 @@ use super::FetchTarget;
 use crate::dial::{Connection, NegotiatedAlpn, Target};
 use crate::tasks::TaskSet;
 
-/// Kept per target; more are closed.
+/// Kept per target unless told otherwise; more are closed.
 const PER_TARGET: usize = 2;
 /// Kept in all; when there are more, the longest idle one is closed.
 const IN_ALL: usize = 1024;
@@ -104,12 +104,24 @@ struct Idle {
     since: Instant,
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Pool {
     kept: Arc<Mutex<HashMap<Key, Vec<Idle>>>>,
+    per_target: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new(PER_TARGET)
+    }
 }
 
 impl Pool {
+    /// Keeps so many per target.
+    pub(super) fn new(per_target: usize) -> Self {
+        Self { kept: Arc::default(), per_target }
+    }
+
     /// The connection that was used last, if it is still open.
     pub(super) fn take(&self, key: &Key) -> Option<Sender> {
         let mut kept = self.kept.lock();
@@ -133,7 +145,7 @@ impl Pool {
         let now = Instant::now();
         let idle = kept.entry(key).or_default();
         idle.retain(|idle| idle.sender.is_open());
-        if idle.len() < PER_TARGET {
+        if idle.len() < self.per_target {
             idle.push(Idle { sender, since: now });
         }
         if kept.values().map(Vec::len).sum::<usize>() > IN_ALL {

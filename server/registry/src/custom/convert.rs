@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
@@ -14,7 +15,7 @@ use portico_store::{Event, Key, Record, Value};
 
 use super::Custom;
 use super::facts::{Facts, Version, Webhook};
-use super::schemas::Schemas;
+use super::serving::Shared;
 use crate::Result;
 use crate::draft;
 use crate::registry::Inner;
@@ -28,15 +29,16 @@ impl Custom {
         facts: &Arc<Facts>,
         version: &Version,
         since: i64,
-        schemas: Arc<Schemas>,
+        shared: &Shared,
         over: Signal,
     ) -> Option<Self> {
         let group = facts.group();
         let stored_as = facts.storage().map_or_else(String::new, |v| format!("{group}/{}", v.name));
+        let (schemas, health) = (Arc::clone(&shared.schemas), Arc::clone(&shared.health));
         let own = schemas.get(&version.name)?.clone();
         let head = format!("{{\"apiVersion\":\"{group}/{}\",", version.name).into_bytes();
         let scale = version.subresources.scale.clone();
-        Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, since, scale, over })
+        Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, health, since, scale, over })
     }
 
     /// Whether a stored object is shown as it is.
@@ -209,7 +211,11 @@ impl Inner {
     /// Objects in another version, in their order.
     async fn convert(&self, custom: &Custom, wanted: &str, objects: Vec<Object>) -> Result<Vec<Object>> {
         match custom.webhook() {
-            Some(webhook) => self.ask_to_convert(custom, webhook, wanted, objects).await,
+            Some(webhook) => {
+                // On the heap: few take this way, and all that read and write have room for it otherwise.
+                let asked: BoxFuture<'_, _> = Box::pin(self.ask_to_convert(custom, webhook, wanted, objects));
+                asked.await
+            }
             None => Ok(objects),
         }
     }

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use portico_machinery::{GroupKind, GroupResource};
+use portico_machinery::{GroupKind, GroupResource, GroupVersion};
 use portico_store::{Record, Resource, Store};
 
-use super::facts::Facts;
+use super::Trouble;
+use super::facts::{Facts, Version};
 use super::kind::Shapes;
 use super::serving::Serving;
 
@@ -127,6 +128,20 @@ impl Definitions {
     /// What a definition would serve that nobody has written.
     pub(super) fn rehearse(&self, facts: &Arc<Facts>, record: &Arc<Record>) -> Serving {
         Serving::new(facts, record, &self.shapes)
+    }
+
+    /// What is wrong with the webhooks of definitions that serve a group version.
+    pub(crate) fn troubles(&self, group_version: &GroupVersion) -> Vec<Trouble> {
+        let known = self.known.read();
+        let of_it = known.by_name.values().filter(|definition| {
+            let facts = &definition.facts;
+            let serves = |v: &Version| v.served && v.name == group_version.version;
+            facts.group() == group_version.group && facts.versions().iter().any(serves)
+        });
+        let mut troubles: Vec<Trouble> =
+            of_it.filter_map(|definition| definition.serving.trouble()).collect();
+        troubles.sort_by(|a, b| a.definition.cmp(&b.definition));
+        troubles
     }
 
     /// Drops what is compiled and was not asked for since the last call.

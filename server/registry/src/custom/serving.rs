@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use portico_kit::lifecycle::Signal;
 use portico_store::Record;
 
-use super::Custom;
 use super::facts::{Facts, Version};
 use super::kind::{self, Shapes};
 use super::schemas::Schemas;
+use super::webhook::Health;
+use super::{Custom, Trouble};
 use crate::served::Served;
 
 /// All versions of a definition, until its spec or names change.
@@ -17,7 +18,7 @@ pub(crate) struct Serving {
     facts: Arc<Facts>,
     record: Arc<Record>,
     shapes: Arc<Shapes>,
-    schemas: Arc<Schemas>,
+    shared: Shared,
     /// Nothing for a version whose schema cannot be used.
     versions: Box<[OnceLock<Option<Arc<Served>>>]>,
     /// Whether anybody has asked since the last look.
@@ -26,13 +27,19 @@ pub(crate) struct Serving {
     pub(crate) over: Signal,
 }
 
+/// What all versions of a definition share.
+pub(super) struct Shared {
+    pub(super) schemas: Arc<Schemas>,
+    pub(super) health: Arc<Health>,
+}
+
 impl Serving {
     pub(super) fn new(facts: &Arc<Facts>, record: &Arc<Record>, shapes: &Arc<Shapes>) -> Self {
         Self {
             facts: Arc::clone(facts),
             record: Arc::clone(record),
             shapes: Arc::clone(shapes),
-            schemas: Arc::new(Schemas::new(facts, record, shapes)),
+            shared: Shared { schemas: Arc::new(Schemas::new(facts, record, shapes)), health: Arc::default() },
             versions: facts.versions().iter().map(|_| OnceLock::new()).collect(),
             used: AtomicBool::new(false),
             over: Signal::new("custom-resource-over"),
@@ -45,6 +52,11 @@ impl Serving {
         let made = self.versions.iter().any(|version| version.get().is_some());
         (idle && made)
             .then(|| Self { over: self.over.clone(), ..Self::new(&self.facts, &self.record, &self.shapes) })
+    }
+
+    /// What is wrong with its webhook, as far as that is known.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.shared.health.trouble()
     }
 
     /// A version that requests may use.
@@ -65,8 +77,8 @@ impl Serving {
     }
 
     fn make(&self, version: &Version) -> Option<Served> {
-        let (since, schemas) = (self.record.revision, Arc::clone(&self.schemas));
-        let custom = Custom::new(&self.facts, version, since, schemas, self.over.clone())?;
+        let since = self.record.revision;
+        let custom = Custom::new(&self.facts, version, since, &self.shared, self.over.clone())?;
         let info = kind::of(&self.facts, version, custom.own.clone(), self.shapes.scale.as_ref());
         Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
     }

@@ -1,22 +1,156 @@
-//! Conversion webhooks: who is asked, with what, and what may come back (6.2, 6.3).
+//! Conversion by webhook: what is sent in which review, and what is told when that fails (6.2 to 6.4).
 
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 
+use super::conversions::Conversions;
+use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
 use crate::registry::Inner;
 
+/// A webhook that takes longer has failed (upstream's).
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Objects of more bytes go in several reviews, one after the other.
+const REVIEW_BYTES: usize = 16 << 20;
+/// Conversions that take longer than this, and [`SLOW_OBJECT`] for each object, are told in the log (upstream's).
+const SLOW: Duration = Duration::from_millis(50);
+/// See [`SLOW`].
+const SLOW_OBJECT: Duration = Duration::from_millis(8);
+
+/// A webhook whose last answer was none, or a wrong one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The definition.
+    pub definition: String,
+    /// Which group and versions it defines.
+    pub group: String,
+    /// Since when it fails, RFC 3339.
+    pub since: String,
+    /// What requests are told.
+    pub message: String,
+}
+
+/// The state of a definition's webhook, as its last answer told it.
+#[derive(Debug, Default)]
+pub(crate) struct Health(Mutex<Option<Trouble>>);
+
+impl Health {
+    /// What is wrong, if anything is.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.0.lock().clone()
+    }
+}
+
+/// Objects that are asked for together.
+struct Asked<'a> {
+    conversions: &'a Conversions,
+    custom: &'a Custom,
+    webhook: &'a Webhook,
+    wanted: &'a str,
+    /// Whether one object was asked for, rather than those of a list.
+    single: bool,
+}
+
 impl Inner {
-    /// Asks a webhook for objects in another version.
+    /// Asks a webhook for objects in another version; those that have it already are not sent.
     pub(super) async fn ask_to_convert(
         &self,
         custom: &Custom,
-        _webhook: &Webhook,
-        _wanted: &str,
-        _objects: Vec<Object>,
+        webhook: &Webhook,
+        wanted: &str,
+        mut objects: Vec<Object>,
     ) -> Result<Vec<Object>> {
-        let kind = custom.facts.kind();
-        let message = format!("conversion webhook for {kind:?} failed: nobody asks it yet");
-        Err(Box::new(Status::internal(message)))
+        let late: Vec<usize> = (0..objects.len()).filter(|at| objects[*at].api_version() != wanted).collect();
+        if late.is_empty() {
+            return Ok(objects);
+        }
+        let conversions = self.conversions.get().ok_or_else(|| {
+            Box::new(Status::unavailable("conversion webhooks cannot be reached yet").with_retry_after(1))
+        })?;
+        let asked = Asked { conversions, custom, webhook, wanted, single: objects.len() == 1 };
+        let sent: Vec<Object> = late.iter().map(|at| std::mem::take(&mut objects[*at])).collect();
+        let outcome = asked.convert(&sent).await;
+        asked.note(outcome.as_ref().err(), || (self.clock)().to_string());
+        let converted = outcome.map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
+        for (at, object) in late.into_iter().zip(converted) {
+            objects[at] = object;
+        }
+        Ok(objects)
     }
+}
+
+impl Asked<'_> {
+    /// The objects in the wanted version, or upstream's words for why they are not.
+    async fn convert(&self, sent: &[Object]) -> Result<Vec<Object>, String> {
+        let begun = Instant::now();
+        let outcome = self.all(sent).await;
+        let took = begun.elapsed();
+        let from = sent.first().map(Object::api_version).unwrap_or_default();
+        let name = self.custom.facts.name();
+        self.conversions.observe(name, [version(from), version(self.wanted)], outcome.is_ok(), took);
+        let objects = u32::try_from(sent.len()).unwrap_or(u32::MAX);
+        if took > SLOW + SLOW_OBJECT * objects {
+            tracing::info!(name, wanted = self.wanted, objects, ?took, "a conversion webhook is slow");
+        }
+        outcome
+    }
+
+    async fn all(&self, sent: &[Object]) -> Result<Vec<Object>, String> {
+        let version = ReviewVersion::first_of(&self.webhook.conversion_review_versions)
+            .ok_or("no supported conversion review versions")?;
+        let encoded: Vec<Vec<u8>> = sent.iter().map(Object::to_json).collect();
+        let mut converted = Vec::with_capacity(sent.len());
+        for batch in review::batches(&encoded, REVIEW_BYTES) {
+            let begun = Instant::now();
+            let outcome = self.review(version, &sent[batch.clone()], &encoded[batch]).await;
+            self.conversions.count(outcome.as_ref().err().map(|failure| failure.fault), begun.elapsed());
+            converted.extend(outcome.map_err(|failure| {
+                let kind = sent.first().map(printed).unwrap_or_default();
+                format!("conversion webhook for {kind} {}", failure.message)
+            })?);
+        }
+        Ok(converted)
+    }
+
+    async fn review(
+        &self,
+        version: ReviewVersion,
+        objects: &[Object],
+        encoded: &[Vec<u8>],
+    ) -> Result<Vec<Object>, Failure> {
+        let uid = uuid::Uuid::new_v4().to_string();
+        let question = review::question(version, &uid, self.wanted, encoded);
+        let webhooks = &self.conversions.webhooks;
+        let answer = webhooks.post(&self.webhook.client_config, question.into(), TIMEOUT).await;
+        let answer =
+            answer.map_err(|error| Failure { fault: Fault::Call, message: format!("failed: {error}") })?;
+        Review { version, uid: &uid, wanted: self.wanted, objects, single: self.single }.read(&answer)
+    }
+
+    /// Remembers how it went; what fails already is known since its first failure.
+    fn note(&self, failed: Option<&String>, now: impl FnOnce() -> String) {
+        let mut held = self.custom.health.0.lock();
+        let Some(message) = failed else {
+            *held = None;
+            return;
+        };
+        let since = held.take().map_or_else(now, |before| before.since);
+        let facts = &self.custom.facts;
+        let (definition, group) = (facts.name().to_owned(), facts.group().to_owned());
+        *held = Some(Trouble { definition, group, since, message: message.clone() });
+    }
+}
+
+/// The version of an `apiVersion`.
+fn version(api_version: &str) -> &str {
+    api_version.rsplit('/').next().unwrap_or_default()
+}
+
+/// A kind as upstream's messages print it.
+fn printed(object: &Object) -> String {
+    format!("{}, Kind={}", object.api_version(), object.kind())
 }

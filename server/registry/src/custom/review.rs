@@ -1,0 +1,322 @@
+//! ConversionReviews (6.2, 6.3): what a webhook is asked, and what may come back. Pure: bytes in, objects out.
+
+use std::ops::Range;
+
+use portico_machinery::{Cursor, Object, field};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::validation;
+
+/// A version of the review that we speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReviewVersion {
+    /// `v1`.
+    V1,
+    /// `v1beta1`, whose answers are looked at less closely.
+    V1Beta1,
+}
+
+/// A question, for reading its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Review<'a> {
+    /// In which version it is asked.
+    pub version: ReviewVersion,
+    /// Its uid.
+    pub uid: &'a str,
+    /// The `apiVersion` that objects should have.
+    pub wanted: &'a str,
+    /// What is sent.
+    pub objects: &'a [Object],
+    /// Whether one object was asked for, rather than those of a list.
+    pub single: bool,
+}
+
+/// What is wrong with an answer; names are upstream's metric labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// There is none.
+    Call,
+    /// The review, or it tells of a failure.
+    Malformed,
+    /// The number of objects.
+    Partial,
+    /// An object.
+    Object,
+}
+
+/// A conversion that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What is wrong.
+    pub fault: Fault,
+    /// What follows `conversion webhook for <kind> ` in upstream's messages.
+    pub message: String,
+}
+
+impl ReviewVersion {
+    /// The first of these that we speak.
+    #[must_use]
+    pub fn first_of(names: &[String]) -> Option<Self> {
+        names.iter().find_map(|name| match name.as_str() {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        })
+    }
+
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "apiextensions.k8s.io/v1",
+            Self::V1Beta1 => "apiextensions.k8s.io/v1beta1",
+        }
+    }
+}
+
+impl Fault {
+    /// The value of `failure_type`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Call => "conversion_webhook_call_failure",
+            Self::Malformed => "conversion_webhook_malformed_response_failure",
+            Self::Partial => "conversion_webhook_partial_response_failure",
+            Self::Object => "conversion_webhook_invalid_converted_object_failure",
+        }
+    }
+}
+
+/// What an answer says as far as it matters here; objects stay bytes until they are judged.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Answer<'a> {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(borrow)]
+    response: Option<Response<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Response<'a> {
+    uid: Option<String>,
+    #[serde(borrow)]
+    converted_objects: Option<Vec<&'a RawValue>>,
+    result: Outcome,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Outcome {
+    status: Option<String>,
+    message: Option<String>,
+}
+
+/// How many of these objects, given as JSON, go together into one review: as many as fit, but at least one.
+pub(super) fn batches(objects: &[Vec<u8>], most: usize) -> Vec<Range<usize>> {
+    let mut batches: Vec<Range<usize>> = Vec::new();
+    let mut size = 0;
+    for (at, object) in objects.iter().enumerate() {
+        match batches.last_mut() {
+            Some(batch) if size + object.len() <= most => batch.end = at + 1,
+            _ => {
+                size = 0;
+                batches.push(at..at + 1);
+            }
+        }
+        size += object.len();
+    }
+    batches
+}
+
+/// The question as JSON; `objects` are those of the review.
+#[must_use]
+pub fn question(version: ReviewVersion, uid: &str, wanted: &str, objects: &[Vec<u8>]) -> Vec<u8> {
+    let api_version = version.api_version();
+    let mut json = format!(
+        "{{\"kind\":\"ConversionReview\",\"apiVersion\":\"{api_version}\",\"request\":{{\"uid\":\"{uid}\",\"desiredAPIVersion\":\"{wanted}\",\"objects\":["
+    )
+    .into_bytes();
+    json.reserve(objects.iter().map(|object| object.len() + 1).sum::<usize>() + 96);
+    for (at, object) in objects.iter().enumerate() {
+        if at > 0 {
+            json.push(b',');
+        }
+        json.extend_from_slice(object);
+    }
+    json.extend_from_slice(
+        b"]},\"response\":{\"uid\":\"\",\"convertedObjects\":null,\"result\":{\"metadata\":{}}}}\n",
+    );
+    json
+}
+
+impl Review<'_> {
+    /// The converted objects, in the order of those that were sent. Their metadata is that of the originals but for labels
+    /// and annotations.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read(&self, body: &[u8]) -> Result<Vec<Object>, Failure> {
+        let answer: Answer<'_> = serde_json::from_slice(body).map_err(|error| Failure {
+            fault: Fault::Call,
+            message: format!("failed: couldn't get version/kind; json parse error: {error}"),
+        })?;
+        let objects = self
+            .objects_of(answer)
+            .map_err(|message| Failure { fault: Fault::Malformed, message: format!("failed: {message}") })?;
+        if objects.len() != self.objects.len() {
+            let message = format!("returned {} objects, expected {}", objects.len(), self.objects.len());
+            return Err(Failure { fault: Fault::Partial, message });
+        }
+        let pairs = self.objects.iter().zip(objects).enumerate();
+        let converted = pairs.map(|(at, (original, raw))| self.object(at, original, raw));
+        converted
+            .map(|converted| converted.map_err(|message| Failure { fault: Fault::Object, message }))
+            .collect()
+    }
+
+    fn objects_of<'a>(&self, answer: Answer<'a>) -> Result<Vec<&'a RawValue>, String> {
+        let close = self.version == ReviewVersion::V1;
+        let (api_version, kind) = (answer.api_version.unwrap_or_default(), answer.kind.unwrap_or_default());
+        if close && (api_version != self.version.api_version() || kind != "ConversionReview") {
+            let expected = self.version.api_version();
+            let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+            return Err(format!(
+                "expected webhook response of {expected}, Kind=ConversionReview, got {group}/{version}, Kind={kind}"
+            ));
+        }
+        let response = answer.response.ok_or("no response provided")?;
+        let uid = response.uid.unwrap_or_default();
+        if close && uid != self.uid {
+            return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
+        }
+        let status = response.result.status.unwrap_or_default();
+        if status != "Success" {
+            let message = response.result.message.filter(|message| !message.is_empty());
+            return Err(
+                message.unwrap_or_else(|| format!("response.result.status was '{status}', not 'Success'"))
+            );
+        }
+        Ok(response.converted_objects.unwrap_or_default())
+    }
+
+    fn object(&self, at: usize, original: &Object, raw: &RawValue) -> Result<Object, String> {
+        let (object, metadata) = if self.single {
+            ("returned invalid object".to_owned(), "returned invalid metadata".to_owned())
+        } else {
+            (
+                format!("returned invalid converted object at index {at}"),
+                format!("returned invalid metadata in object at index {at}"),
+            )
+        };
+        let mut converted = parse(raw).map_err(|error| format!("{object}: {error}"))?;
+        let numbered = if self.single { " at index 0" } else { "" };
+        let typed = |what, expected, found| {
+            format!("{object}{numbered}: invalid {what} (expected {expected}, received {found})")
+        };
+        if converted.api_version() != self.wanted {
+            return Err(typed("groupVersion", self.wanted, converted.api_version()));
+        }
+        if converted.kind() != original.kind() {
+            return Err(typed("kind", original.kind(), converted.kind()));
+        }
+        same_identity(original, &converted).map_err(|error| format!("{object}: {error}"))?;
+        restore_metadata(original, &mut converted).map_err(|error| format!("{metadata}: {error}"))?;
+        Ok(converted)
+    }
+}
+
+fn parse(raw: &RawValue) -> Result<Object, String> {
+    let object = Object::from_json(raw.get().as_bytes()).map_err(|error| error.to_string())?;
+    if object.kind().is_empty() {
+        return Err(format!("Object 'Kind' is missing in '{}'", raw.get()));
+    }
+    Ok(object)
+}
+
+fn same_identity(original: &Object, converted: &Object) -> Result<(), String> {
+    let pairs = [
+        ("name", original.name(), converted.name()),
+        ("namespace", original.namespace(), converted.namespace()),
+        ("UID", original.uid(), converted.uid()),
+    ];
+    match pairs.into_iter().find(|(_, expected, found)| expected != found) {
+        Some((what, expected, found)) => Err(format!("must have the same {what}: {expected} != {found}")),
+        None => Ok(()),
+    }
+}
+
+/// Puts back the original's metadata; labels and annotations stay as they came.
+fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), String> {
+    let metadata = converted.metadata();
+    if metadata.value().is_none() {
+        return Err("missing metadata in converted object".to_owned());
+    }
+    if !metadata.is_map() {
+        return Err(format!("invalid metadata of type {} in converted object", go_type(&metadata)));
+    }
+    for name in ["labels", "annotations"] {
+        judge_texts(name, &original.metadata().field(name), &metadata.field(name))?;
+    }
+    let changed = ["labels", "annotations"].map(|name| {
+        let texts = metadata.field(name);
+        (name, texts.node().filter(|_| texts.is_present()))
+    });
+    drop(metadata);
+    converted.copy_from(original, &["metadata"]);
+    for (name, texts) in changed {
+        match texts {
+            Some(texts) => converted.put(&["metadata", name], texts),
+            None => drop(converted.remove(&["metadata", name])),
+        }
+    }
+    Ok(())
+}
+
+/// Whether labels or annotations can be taken; those that did not change are not judged again.
+fn judge_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Result<(), String> {
+    if !converted.is_present() {
+        return Ok(());
+    }
+    if !converted.is_map() {
+        return Err(format!("invalid metadata.{name} of type {} in converted object", go_type(converted)));
+    }
+    if let Some((key, value)) = converted.entries().find(|(_, value)| value.opt_str().is_none()) {
+        let found = go_type(&value);
+        return Err(format!("metadata.{name}[{key}] must be a string, but is {found} in converted object"));
+    }
+    if converted.same_as(original) {
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    if name == "labels" {
+        validation::validate_labels(converted, &mut errors);
+    } else {
+        validation::validate_annotations(converted, &mut errors);
+    }
+    match errors.as_slice() {
+        [] => Ok(()),
+        [error] => Err(error.to_string()),
+        errors => {
+            let all: Vec<String> = errors.iter().map(field::Error::to_string).collect();
+            Err(format!("[{}]", all.join(", ")))
+        }
+    }
+}
+
+/// What upstream's messages call the type of a value.
+fn go_type(value: &Cursor<'_>) -> &'static str {
+    match () {
+        () if value.opt_str().is_some() => "string",
+        () if value.opt_bool().is_some() => "bool",
+        () if value.i64().is_some() => "int64",
+        () if value.is_number() => "float64",
+        () if value.is_map() => "map[string]interface {}",
+        () if value.is_present() => "[]interface {}",
+        () => "<nil>",
+    }
+}
+
+#[cfg(test)]
+#[path = "review_tests.rs"]
+mod tests;

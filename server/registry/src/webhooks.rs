@@ -1,0 +1,192 @@
+//! Asking webhooks: a POST over TLS to whom an object names, by URL or by Service, as upstream's webhook clients do it
+//! (6.2): HTTP/1.1, the Service's name as TLS server name, one deadline over everything.
+//!
+//! Transports are shared by content: webhooks that are at the same place behind the same CA share connections and a bound
+//! on calls at a time. It must not know what is asked.
+
+mod address;
+mod refusal;
+mod transport;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header};
+use parking_lot::Mutex;
+use portico_kit::certs::FileWatch;
+use portico_kit::dial;
+use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher};
+use portico_kit::tls::CertPair;
+use portico_machinery::route::{ResolveError, ServiceReference, Target};
+use rand::seq::SliceRandom;
+use tokio::time::{Instant, timeout_at};
+
+use crate::custom::ClientConfig;
+use address::{Address, Place};
+use transport::{Transport, Transports};
+
+/// How many addresses of a Service are tried when some cannot be dialled.
+const ADDRESSES: usize = 3;
+
+/// Somebody who knows where Services are.
+pub trait Resolver: Send + Sync {
+    /// The addresses of a Service's port.
+    ///
+    /// # Errors
+    /// Why there is nowhere to dial.
+    fn resolve(&self, service: &ServiceReference) -> Result<Vec<Target>, ResolveError>;
+}
+
+/// How webhooks are reached.
+#[derive(Clone)]
+pub struct Ways {
+    /// To those behind URLs.
+    pub urls: Fetcher,
+    /// To those behind Services.
+    pub services: Fetcher,
+    /// Where Services are.
+    pub resolver: Arc<dyn Resolver>,
+    /// As whom to appear, where that is asked for.
+    pub identity: Option<FileWatch<CertPair>>,
+}
+
+/// Bounds of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebhookLimits {
+    /// Requests at a time to one place; more wait, which counts against their deadline.
+    pub requests: usize,
+    /// A longer answer, in bytes, is a failure.
+    pub answer_bytes: usize,
+}
+
+impl Default for WebhookLimits {
+    fn default() -> Self {
+        Self { requests: 64, answer_bytes: 64 << 20 }
+    }
+}
+
+/// Why a webhook gave no answer, in upstream's words as far as they say why.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Configuration(String),
+    /// Nothing came back.
+    #[error("Post {url:?}: {reason}")]
+    Exchange {
+        /// Whom.
+        url: String,
+        /// At which stage it ended, and how.
+        reason: String,
+    },
+    /// It answered, but not with success.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub struct Webhooks {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ways: Ways,
+    limits: WebhookLimits,
+    transports: Mutex<Transports>,
+}
+
+impl Webhooks {
+    /// Without connections yet.
+    #[must_use]
+    pub fn new(ways: Ways, limits: WebhookLimits) -> Self {
+        let inner = Inner { ways, limits, transports: Mutex::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Sends JSON and gives back the body of a successful answer.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub(crate) async fn post(
+        &self,
+        config: &ClientConfig,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
+        let address = Address::of(config, timeout).map_err(CallError::Configuration)?;
+        let deadline = Instant::now() + timeout;
+        let failed = |reason: String| CallError::Exchange { url: address.url.clone(), reason };
+        let late = || failed(format!("no answer within {}", portico_kit::duration::format(timeout)));
+        let transport = self.transport(config, &address.place).map_err(&failed)?;
+        let permit = timeout_at(deadline, transport.calls.acquire()).await;
+        let busy = || failed(format!("{} calls to it are under way already", self.inner.limits.requests));
+        let permit = permit.map_err(|_| busy())?;
+        let answered = timeout_at(deadline, self.exchange(&address, &transport, body, deadline)).await;
+        drop(permit);
+        let answer = answered.map_err(|_| late())?.map_err(&failed)?;
+        match answer.status.as_u16() {
+            200..=206 if answer.body.is_empty() => Err(CallError::Refused(refusal::empty(&answer))),
+            200..=206 => Ok(answer.body),
+            _ => Err(CallError::Refused(refusal::words(&answer))),
+        }
+    }
+
+    fn transport(&self, config: &ClientConfig, place: &Place) -> Result<Arc<Transport>, String> {
+        let pair = self.inner.ways.identity.as_ref().map(FileWatch::current);
+        let calls = self.inner.limits.requests;
+        self.inner.transports.lock().get(place, &config.ca_bundle, pair.as_deref(), calls)
+    }
+
+    /// Sends to one address after another, until one can be dialled.
+    async fn exchange(
+        &self,
+        address: &Address,
+        transport: &Transport,
+        body: Bytes,
+        deadline: Instant,
+    ) -> Result<Fetched, String> {
+        let ways = &self.inner.ways;
+        let (fetcher, targets) = match &address.place {
+            Place::Url(target) => (&ways.urls, vec![target.clone()]),
+            Place::Service(service) => (&ways.services, ways.targets(service)?),
+        };
+        let mut failure = "there is no address to dial".to_owned();
+        for target in targets {
+            let to =
+                FetchTarget { target, tls: Some(transport.tls.clone()), host: Some(address.host.clone()) };
+            let request = self.request(address, body.clone(), deadline);
+            match fetcher.send(&to, &request).await {
+                Ok(fetched) => return Ok(fetched),
+                Err(error @ FetchError::Dial(_)) => failure = error.to_string(),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(failure)
+    }
+
+    fn request(&self, address: &Address, body: Bytes, deadline: Instant) -> FetchRequest {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
+        FetchRequest {
+            method: Method::POST,
+            path: address.path.clone(),
+            headers,
+            timeout: deadline.saturating_duration_since(Instant::now()),
+            body,
+            max_body: self.inner.limits.answer_bytes,
+        }
+    }
+}
+
+impl Ways {
+    /// Some addresses of a Service, in any order, so that calls spread.
+    fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
+        let mut found = self.resolver.resolve(service).map_err(|error| error.message)?;
+        found.shuffle(&mut rand::rng());
+        found.truncate(ADDRESSES);
+        Ok(found.into_iter().map(|target| dial::Target::new(target.host, target.port)).collect())
+    }
+}

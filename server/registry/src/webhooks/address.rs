@@ -1,0 +1,112 @@
+//! Where a webhook is, read off its client configuration.
+
+use std::time::Duration;
+
+use portico_kit::dial::Target;
+use portico_machinery::route::ServiceReference;
+use url::Url;
+
+use crate::custom::ClientConfig;
+
+/// What is dialled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// A host and a port.
+    Url(Target),
+    /// A Service, wherever that is at the time.
+    Service(ServiceReference),
+}
+
+/// Where a request goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) place: Place,
+    /// The `Host` header.
+    pub(super) host: String,
+    /// Path and query: upstream's clients tell their timeout.
+    pub(super) path: String,
+    /// All of it, for messages.
+    pub(super) url: String,
+}
+
+impl Place {
+    /// The name that a certificate must have.
+    pub(super) fn server_name(&self) -> String {
+        match self {
+            Self::Url(target) => target.host.clone(),
+            Self::Service(service) => format!("{}.{}.svc", service.name, service.namespace),
+        }
+    }
+}
+
+impl Address {
+    /// What a configuration says; definitions with other ones are refused when they are written.
+    pub(super) fn of(config: &ClientConfig, timeout: Duration) -> Result<Self, String> {
+        let (place, path) = match (&config.service, &config.url) {
+            (Some(service), _) => {
+                let reference = ServiceReference {
+                    namespace: service.namespace.clone(),
+                    name: service.name.clone(),
+                    port: service.port.unwrap_or(443),
+                };
+                (Place::Service(reference), service.path.clone().unwrap_or_default())
+            }
+            (None, Some(url)) => of_url(url)?,
+            (None, None) => return Err("webhook configuration must have either service or URL".to_owned()),
+        };
+        let host = match &place {
+            Place::Url(Target { host, port: 443 }) if !host.contains(':') => host.clone(),
+            Place::Url(target) => target.to_string(),
+            Place::Service(service) => format!("{}:{}", place.server_name(), service.port),
+        };
+        let path = format!("/{}?timeout={}", path.trim_matches('/'), portico_kit::duration::format(timeout));
+        Ok(Self { url: format!("https://{host}{path}"), place, host, path })
+    }
+}
+
+fn of_url(url: &str) -> Result<(Place, String), String> {
+    let parsed = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
+    let host = parsed.host_str().filter(|_| parsed.scheme() == "https");
+    let host = host.ok_or_else(|| format!("Unparsable URL: {url:?} is no https URL with a host"))?;
+    let target = Target::new(host, parsed.port().unwrap_or(443));
+    Ok((Place::Url(target), parsed.path().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(json: &str) -> Result<Address, String> {
+        Address::of(&serde_json::from_str(json).unwrap(), Duration::from_secs(30))
+    }
+
+    #[test]
+    fn a_webhook_is_at_a_url_or_behind_a_service() {
+        let table = [
+            (
+                r#"{"url":"https://hook.example/convert"}"#,
+                "https://hook.example/convert?timeout=30s",
+                "hook.example",
+            ),
+            (r#"{"url":"https://127.0.0.1:8443"}"#, "https://127.0.0.1:8443/?timeout=30s", "127.0.0.1"),
+            (r#"{"url":"https://[::1]:1/a/b/"}"#, "https://[::1]:1/a/b?timeout=30s", "::1"),
+            (r#"{"service":{"namespace":"n","name":"s"}}"#, "https://s.n.svc:443/?timeout=30s", "s.n.svc"),
+            (
+                r#"{"service":{"namespace":"n","name":"s","path":"/convert","port":9443}}"#,
+                "https://s.n.svc:9443/convert?timeout=30s",
+                "s.n.svc",
+            ),
+        ];
+        for (config, url, server_name) in table {
+            let address = address(config).unwrap();
+            assert_eq!((address.url.as_str(), address.place.server_name().as_str()), (url, server_name));
+        }
+    }
+
+    #[test]
+    fn what_names_no_place_is_refused() {
+        for config in ["{}", r#"{"url":"http://a/b"}"#, r#"{"url":"nonsense"}"#] {
+            assert!(address(config).is_err(), "{config}");
+        }
+    }
+}

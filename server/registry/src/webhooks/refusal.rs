@@ -1,0 +1,109 @@
+//! What upstream's client makes of an answer that is no success.
+
+use http::header;
+use portico_kit::fetch::Fetched;
+use portico_machinery::Status;
+
+/// More of a text is left out.
+const LONGEST: usize = 1024;
+
+/// A Status's message, or what the code says.
+pub(super) fn words(answer: &Fetched) -> String {
+    let told = Status::from_json(&answer.body);
+    if let Some(status) = told.filter(|status| status.is_failure() && !status.message.is_empty()) {
+        return status.message;
+    }
+    let said = match answer.status.as_u16() {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        403 | 406 | 415 => return text(answer),
+        500.. => {
+            return format!(
+                "an error on the server ({:?}) has prevented the request from succeeding",
+                text(answer)
+            );
+        }
+        code => {
+            return format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+        }
+    };
+    said.to_owned()
+}
+
+/// What an answer without a body is called.
+pub(super) fn empty(answer: &Fetched) -> String {
+    format!(
+        "0-length response with status code: {} and content type: {}",
+        answer.status.as_u16(),
+        content_type(answer)
+    )
+}
+
+fn content_type(answer: &Fetched) -> &str {
+    answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The body, if it is a text for people.
+fn text(answer: &Fetched) -> String {
+    let content_type = content_type(answer);
+    if !content_type.is_empty() && !content_type.starts_with("text/") {
+        return "unknown".to_owned();
+    }
+    let text = String::from_utf8_lossy(&answer.body);
+    text.trim().chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, StatusCode};
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_webhooks_words_where_it_has_some() {
+        let answer = |code: u16, content_type: &'static str, body: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+            let status = StatusCode::from_u16(code).unwrap();
+            words(&Fetched { status, headers, body: body.into(), reused: false })
+        };
+        let failure = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today"}"#;
+        let table = [
+            (500, "application/json", failure, "not today"),
+            (404, "text/plain", "404 page not found", "the server could not find the requested resource"),
+            (403, "text/plain", "go away\n", "go away"),
+            (
+                500,
+                "text/plain",
+                "panic\n",
+                "an error on the server (\"panic\") has prevented the request from succeeding",
+            ),
+            (
+                502,
+                "application/json",
+                "{}",
+                "an error on the server (\"unknown\") has prevented the request from succeeding",
+            ),
+            (
+                302,
+                "text/html",
+                "",
+                "the server responded with the status code 302 but did not return more information",
+            ),
+        ];
+        for (code, content_type, body, said) in table {
+            assert_eq!(answer(code, content_type, body), said);
+        }
+    }
+}

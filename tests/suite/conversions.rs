@@ -1,0 +1,278 @@
+//! Conversion webhooks of custom resources: what they are sent, what comes of their answers, and who notices a broken one.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::Request;
+use http_body_util::Full;
+use portico_proto::apiregistration::ExplainRequest;
+use portico_tests::http::{Answer, Http, Lines};
+use portico_tests::{Backend, Mood, Portico, SERVER_NAME, Seen, until};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const GROUP: &str = "swaps.example.com";
+const NAME: &str = "swaps.swaps.example.com";
+
+/// Where objects of a version are.
+fn objects(version: &str) -> String {
+    format!("/apis/{GROUP}/{version}/namespaces/default/swaps")
+}
+
+/// A definition of two versions whose webhook is there.
+fn definition(client_config: &Value, reviews: &[&str]) -> Value {
+    let spec = |field: &str, kind: &str| json!({"type": "object", "properties": {field: {"type": kind}}});
+    let version = |name: &str, storage: bool, spec: Value| {
+        json!({"name": name, "served": true, "storage": storage,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}})
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": NAME},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": "swaps", "kind": "Swap"},
+            "conversion": {"strategy": "Webhook",
+                "webhook": {"clientConfig": client_config, "conversionReviewVersions": reviews}},
+            "versions": [version("v1", true, spec("size", "string")), version("v2", false, spec("replicas", "integer"))]}})
+}
+
+/// A client configuration of a path of the backend.
+fn at(backend: &Backend, path: &str) -> Value {
+    json!({"url": format!("{}{path}", backend.url()), "caBundle": STANDARD.encode(&backend.ca)})
+}
+
+/// A backend with a certificate for its address.
+async fn hooks() -> Backend {
+    Backend::with_names("hooks", &["127.0.0.1"]).await
+}
+
+async fn define(admin: &Http, definition: &Value) {
+    let created = admin.post(DEFINITIONS, definition).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    until("the versions are served", 20, || async { admin.get(&objects("v2")).await.status == 200 }).await;
+}
+
+async fn create(admin: &Http, version: &str, name: &str, spec: Value) -> Answer {
+    let object = json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Swap", "metadata": {"name": name}, "spec": spec});
+    admin.post(&objects(version), &object).await
+}
+
+/// A process with a definition whose webhook is at this backend, and an object `a` of v1.
+async fn swapping(backend: &Backend) -> (Portico, Http) {
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    define(&admin, &definition(&at(backend, "/convert"), &["v1"])).await;
+    assert_eq!(create(&admin, "v1", "a", json!({"size": "3"})).await.status, 201);
+    (portico, admin)
+}
+
+/// Changes the definition.
+async fn patch(admin: &Http, patch: &Value) {
+    let patched = admin.merge(&format!("{DEFINITIONS}/{NAME}"), patch).await;
+    assert_eq!(patched.status, 200, "{}", patched.text());
+}
+
+/// Makes v2 the version that objects are stored in.
+async fn store_in_v2(admin: &Http) {
+    let mut versions = definition(&json!({}), &[])["spec"]["versions"].take();
+    (versions[0]["storage"], versions[1]["storage"]) = (false.into(), true.into());
+    patch(admin, &json!({"spec": {"versions": versions}})).await;
+}
+
+/// The objects of each review that has come.
+fn reviews(backend: &Backend) -> Vec<Value> {
+    let body = |seen: Seen| serde_json::from_slice::<Value>(&seen.body).unwrap();
+    backend.seen().into_iter().map(|seen| body(seen)["request"]["objects"].take()).collect()
+}
+
+async fn watch(admin: &Http, version: &str) -> Lines {
+    let path = format!("{}?watch=true", objects(version));
+    let answer = admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    Lines::new(answer.into_body())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_come_and_go_in_the_version_of_the_request() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let read = admin.get(&format!("{}/a", objects("v2"))).await.json();
+    assert_eq!(read["spec"], json!({"replicas": 3}));
+    assert_eq!(read["metadata"]["labels"], json!({"from": "v1"}), "labels are the webhook's");
+    assert_eq!(read["metadata"]["generation"], 1, "other metadata is the original's");
+    let seen = backend.last();
+    assert_eq!((seen.target.as_str(), seen.method.as_str()), ("/convert?timeout=30s", "POST"));
+    assert_eq!(seen.all("content-type"), ["application/json"]);
+    let review: Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1");
+    assert_eq!(review["request"]["desiredAPIVersion"], format!("{GROUP}/v2"));
+
+    let mut events = watch(&admin, "v1").await;
+    assert_eq!(events.next().await.unwrap()["object"]["spec"], json!({"size": "3"}));
+    let created = create(&admin, "v2", "b", json!({"replicas": 5})).await;
+    assert_eq!(created.json()["spec"], json!({"replicas": 5}));
+    let added = events.next().await.unwrap();
+    assert_eq!((&added["type"], &added["object"]["spec"]), (&"ADDED".into(), &json!({"size": "5"})));
+    let patched =
+        admin.merge(&format!("{}/a", objects("v2")), &json!({"spec": {"replicas": 7}})).await.json();
+    assert_eq!((&patched["spec"]["replicas"], &patched["metadata"]["generation"]), (&7.into(), &2.into()));
+    assert_eq!(events.next().await.unwrap()["object"]["spec"]["size"], "7");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_one_review_of_the_objects_that_need_it() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201);
+    store_in_v2(&admin).await;
+    assert_eq!(create(&admin, "v2", "c", json!({"replicas": 5})).await.status, 201);
+    let before = reviews(&backend).len();
+    let list = admin.get(&objects("v2")).await.json();
+    let replicas: Vec<_> = list["items"].as_array().unwrap().iter().map(|i| &i["spec"]["replicas"]).collect();
+    assert_eq!(replicas, [3, 4, 5]);
+    let sent = reviews(&backend).split_off(before);
+    let names = |review: &Value| {
+        review.as_array().unwrap().iter().map(|o| o["metadata"]["name"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(sent.iter().map(names).collect::<Vec<_>>(), [["\"a\"", "\"b\""]]);
+
+    let by_label = admin.get(&format!("{}?labelSelector=from%3Dv1&limit=1", objects("v2"))).await.json();
+    assert_eq!(by_label["items"][0]["metadata"]["name"], "a", "selectors see converted objects");
+    let rest = by_label["metadata"]["continue"].as_str().unwrap();
+    let rest = admin.get(&format!("{}?labelSelector=from%3Dv1&limit=1&continue={rest}", objects("v2"))).await;
+    assert_eq!(rest.json()["items"][0]["metadata"]["name"], "b");
+    for name in ["a", "b"] {
+        assert_eq!(admin.delete(&format!("{}/{name}", objects("v2"))).await.status, 200);
+    }
+    let before = reviews(&backend).len();
+    assert_eq!(admin.get(&objects("v2")).await.status, 200);
+    assert_eq!(reviews(&backend).len(), before, "nothing is sent when all match");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_of_one_version_share_conversions() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        let mut events = watch(&admin, "v2").await;
+        assert_eq!(events.next().await.unwrap()["object"]["spec"], json!({"replicas": 3}));
+        watches.push(events);
+    }
+    let before = reviews(&backend).len();
+    assert_eq!(create(&admin, "v1", "b", json!({"size": "8"})).await.status, 201);
+    for events in &mut watches {
+        assert_eq!(events.next().await.unwrap()["object"]["spec"], json!({"replicas": 8}));
+    }
+    assert_eq!(reviews(&backend).len(), before + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
+    let backend = Backend::with_names("hooks", &[SERVER_NAME]).await;
+    let portico = Portico::start().await;
+    let admin = portico.admin();
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "backend"},
+        "spec": {"type": "ExternalName", "externalName": "localhost"}});
+    assert_eq!(admin.post("/api/v1/namespaces/default/services", &service).await.status, 201);
+    let port = backend.address.port();
+    let config = json!({"caBundle": STANDARD.encode(&backend.ca),
+        "service": {"namespace": "default", "name": "backend", "path": "/convert", "port": port}});
+    define(&admin, &definition(&config, &["v7", "v1beta1", "v1"])).await;
+    assert_eq!(
+        create(&admin, "v2", "a", json!({"replicas": 2})).await.json()["spec"],
+        json!({"replicas": 2})
+    );
+    assert_eq!(admin.get(&format!("{}/a", objects("v1"))).await.json()["spec"], json!({"size": "2"}));
+    let seen = backend.last();
+    assert_eq!(seen.all("host"), [format!("{SERVER_NAME}:{port}")]);
+    let review: Value = serde_json::from_slice(&seen.body).unwrap();
+    assert_eq!(review["apiVersion"], "apiextensions.k8s.io/v1beta1");
+
+    let elsewhere = json!({"service": {"namespace": "default", "name": "nobody", "path": null}});
+    patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": elsewhere}}}})).await;
+    let stored = admin.get(&format!("{}/a", objects("v1"))).await;
+    assert_eq!(stored.status, 200, "{}", stored.text());
+    let words = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
+    assert!(words.contains("service/nobody in \"default\" is not present"), "{words}");
+}
+
+/// The Status of a request that a broken webhook spoils.
+async fn spoiled(admin: &Http, path: &str) -> String {
+    let answer = admin.get(path).await.json();
+    assert_eq!((&answer["code"], &answer["reason"]), (&500.into(), &Value::Null), "{answer}");
+    answer["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_webhook_breaks_nothing_but_its_conversions_and_says_why() {
+    let backend = hooks().await;
+    let (portico, admin) = swapping(&backend).await;
+    let mut events = watch(&admin, "v2").await;
+    assert!(events.next().await.is_some());
+    let prefix = format!("conversion webhook for {GROUP}/v1, Kind=Swap ");
+    let moods = [
+        (
+            Mood::Code(500),
+            "failed: an error on the server (\"the backend says 500\") has prevented the request from succeeding",
+        ),
+        (
+            Mood::Redirect,
+            "failed: the server responded with the status code 302 but did not return more information",
+        ),
+        (Mood::Drop, "failed: Post \"https://127.0.0.1:"),
+    ];
+    for (mood, words) in moods {
+        backend.behave(mood);
+        for path in [format!("{}/a", objects("v2")), objects("v2")] {
+            let told = spoiled(&admin, &path).await;
+            assert!(told.starts_with(&format!("{prefix}{words}")), "{told}");
+        }
+    }
+    assert_eq!(create(&admin, "v1", "b", json!({"size": "4"})).await.status, 201, "no conversion is needed");
+    let last = events.next().await.unwrap();
+    assert_eq!((&last["type"], &last["object"]["kind"]), (&"ERROR".into(), &"Status".into()), "{last}");
+    assert_eq!(events.next().await, None, "the watch is over");
+    let mut late = watch(&admin, "v2").await;
+    assert_eq!(late.next().await.unwrap()["type"], "ERROR");
+
+    let metrics = admin.get("/metrics").await.text();
+    for line in [
+        format!("apiserver_crd_conversion_webhook_duration_seconds_count{{crd_name=\"{NAME}\",from_version=\"v1\",to_version=\"v2\",succeeded=\"false\"}}"),
+        "apiserver_conversion_webhook_request_total{result=\"failure\",failure_type=\"conversion_webhook_call_failure\"}".to_owned(),
+    ] {
+        assert!(metrics.contains(&line), "{line}");
+    }
+    let asked = ExplainRequest { name: format!("v2.{GROUP}") };
+    let explained = portico.control().api_services().explain(asked).await.unwrap().into_inner();
+    assert!(!explained.available && explained.summary.contains("at conversion"), "{}", explained.summary);
+    let stage = explained.stages.iter().find(|stage| stage.stage == "conversion").unwrap();
+    assert!(!stage.ok && stage.message.contains(NAME), "{stage:?}");
+
+    backend.behave(Mood::Well);
+    assert_eq!(admin.get(&objects("v2")).await.status, 200);
+    for (path, words) in [
+        ("/convert/fail", "failed: not in the mood"),
+        ("/convert/rename", "returned invalid object: must have the same name: a != another"),
+    ] {
+        let config = at(&backend, path);
+        patch(&admin, &json!({"spec": {"conversion": {"webhook": {"clientConfig": config}}}})).await;
+        assert_eq!(spoiled(&admin, &format!("{}/a", objects("v2"))).await, format!("{prefix}{words}"));
+        assert_eq!(admin.get(&format!("{}/a", objects("v1"))).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_goes_when_its_webhook_is_mended() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    store_in_v2(&admin).await;
+    backend.behave(Mood::Code(503));
+    assert_eq!(admin.delete(&format!("{DEFINITIONS}/{NAME}")).await.status, 200);
+    let path = format!("{DEFINITIONS}/{NAME}");
+    until("the condition tells why", 20, || async {
+        let definition = admin.get(&path).await.json();
+        let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|c| c["type"] == "Terminating" && c["reason"] == "InstanceDeletionFailed")
+    })
+    .await;
+    backend.behave(Mood::Well);
+    until("the definition is gone", 60, || async { admin.get(&path).await.status == 404 }).await;
+}
