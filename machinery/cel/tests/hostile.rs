@@ -1,5 +1,4 @@
 //! Expressions that somebody writes to make the server work, wait or fall: each ends soon, refused or in error.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::{Duration, Instant};
 
