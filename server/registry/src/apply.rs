@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use portico_machinery::status::Reason;
 use portico_machinery::{Attributes, Object, Status};
 
 use crate::Result;
@@ -128,9 +129,7 @@ impl Inner {
             .await;
         match created {
             Ok(written) => Ok(Attempt::Done(Box::new(written))),
-            Err(status) if status.reason() == portico_machinery::status::Reason::AlreadyExists => {
-                Ok(Attempt::Again)
-            }
+            Err(status) if status.reason() == Reason::AlreadyExists => Ok(Attempt::Again),
             Err(status) => Err(status),
         }
     }
@@ -157,7 +156,9 @@ pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
     }
     if let Err(misfit) = info.schema.check_applied(&object) {
         let (namespace, name, ty) = (object.namespace(), object.name(), type_of(&object));
-        return refuse(format!("failed to create typed patch object ({namespace}/{name}; {ty}): {misfit}"));
+        let text = format!("failed to create typed patch object ({namespace}/{name}; {ty}): {misfit}");
+        // Upstream tells it as a mistake of its own: 500, no reason.
+        return Err(Box::new(Status::failure(Reason::Unknown, text)));
     }
     let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("duplicate")).collect();
     Ok(Configuration { object, duplicates })

@@ -175,7 +175,14 @@ impl Inner {
     /// reading it in that version needs no look inside.
     pub(crate) async fn outgoing(&self, served: &Served, object: &mut Object) -> Result<Value> {
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
-        let Some(custom) = custom else { return draft::encode(served, object) };
+        let Some(custom) = custom else {
+            if served.custom.is_some() {
+                // A status that may not be written has just gone, its default with it.
+                served.info.schema.default(object);
+                served.info.schema.normalise(object);
+            }
+            return draft::encode(served, object);
+        };
         let mut sent = object.clone();
         sent.remove(&["metadata", "resourceVersion"]);
         let mut converted = self.convert(custom, &custom.stored_as, vec![sent]).await?;

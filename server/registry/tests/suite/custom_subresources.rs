@@ -179,3 +179,23 @@ async fn nothing_is_created_of_a_definition_on_its_way_out() {
     assert_eq!((applied.code, applied.at("message").as_str()), (403, why));
     assert_eq!(door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"text":"z"}}"#).await.code, 200);
 }
+
+#[tokio::test]
+async fn the_default_of_a_status_stands_though_a_status_may_not_be_written() {
+    let schema = r#"{"type":"object","properties":{"status":{"type":"object","default":{"seen":-1},
+        "properties":{"seen":{"type":"integer"}}}}}"#;
+    let version = format!(
+        r#"{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{schema}}},"subresources":{{"status":{{}}}}}}"#
+    );
+    let door = defined(&version).await;
+    let one = format!("{TABS}/t");
+    let body = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"status":{"seen":4}}"#;
+    let made = door.post(TABS, body).await;
+    assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);
+    let patched = door.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}},"status":{"seen":5}}"#).await;
+    assert_eq!((patched.code, patched.at("status").as_str()), (200, r#"{"seen":-1}"#));
+    assert_eq!(door.get(&one).await.at("status"), r#"{"seen":-1}"#);
+    let applied = body.replace("\"t\"", "\"u\"");
+    let made = door.patch(&format!("{TABS}/u?fieldManager=m"), APPLY, &applied).await;
+    assert_eq!((made.code, made.at("status").as_str()), (201, r#"{"seen":-1}"#), "{}", made.text);
+}
