@@ -14,7 +14,7 @@ pub(super) struct Names {
 impl Names {
     pub fn new(gv: &GroupVersion) -> Self {
         let group = if gv.is_core() { "core" } else { gv.group.strip_suffix(".k8s.io").unwrap_or(&gv.group) };
-        let friendly: String = group.split('.').map(capitalised).collect();
+        let friendly: String = group.split(['.', '-']).map(capitalised).collect();
         let tag = format!("{}_{}", uncapitalised(&friendly), gv.version);
         Self { prefix: friendly + &capitalised(&gv.version), tag }
     }
@@ -40,6 +40,7 @@ mod tests {
             ("", "v1", "CoreV1", "core_v1"),
             ("apps", "v1", "AppsV1", "apps_v1"),
             ("rbac.authorization.k8s.io", "v1", "RbacAuthorizationV1", "rbacAuthorization_v1"),
+            ("cluster.x-k8s.io", "v1beta2", "ClusterXK8sIoV1beta2", "clusterXK8sIo_v1beta2"),
             ("light.example.org", "v1beta1", "LightExampleOrgV1beta1", "lightExampleOrg_v1beta1"),
         ] {
             let want = Names { prefix: prefix.into(), tag: tag.into() };
