@@ -23,7 +23,7 @@ fn kubectl(portico: &Portico) -> Command {
     command
 }
 
-fn run(portico: &Portico, args: &[&str]) -> Output {
+pub(crate) fn run(portico: &Portico, args: &[&str]) -> Output {
     kubectl(portico).args(args).output().unwrap()
 }
 

@@ -23,6 +23,7 @@ mod load;
 mod malformed;
 mod nodes;
 mod proxying;
+mod real_definitions;
 mod service_accounts;
 mod split;
 mod storage_versions;
