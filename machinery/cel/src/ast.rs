@@ -164,9 +164,9 @@ pub mod operator {
     /// `a[b]`.
     pub const INDEX: &str = "_[_]";
     /// `a[?b]`.
-    pub const OPT_INDEX: &str = "_[?_]";
+    pub const OPTIONAL_INDEX: &str = "_[?_]";
     /// `a.?b`.
-    pub const OPT_SELECT: &str = "_?._";
+    pub const OPTIONAL_FIELD: &str = "_?._";
     /// `a in b`.
     pub const IN: &str = "@in";
     /// Whether a quantifier may go on: errors count as true.

@@ -144,7 +144,7 @@ impl Checker<'_> {
     fn call(&mut self, expr: &mut Expr) -> Type {
         let id = expr.id;
         let ExprKind::Call { function, target, arguments } = &mut expr.kind else { return Type::Error };
-        if &**function == operator::OPT_SELECT {
+        if &**function == operator::OPTIONAL_FIELD {
             return self.optional_select(id, arguments);
         }
         for argument in arguments.iter_mut() {

@@ -24,7 +24,7 @@ impl Coster<'_> {
         }
         let costs: Vec<CostEstimate> = arguments.iter().map(|argument| self.cost(argument)).collect();
         let sum = costs.iter().fold(CostEstimate::ZERO, |sum, cost| sum.plus(*cost));
-        if function == operator::OPT_SELECT {
+        if function == operator::OPTIONAL_FIELD {
             let size = self.size(expr);
             self.set_size(expr, size);
             return sum.plus(CostEstimate::ONE);

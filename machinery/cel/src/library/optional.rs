@@ -57,7 +57,7 @@ fn indices() -> Vec<Function> {
     let index = |id, of: Type, by: Type| Overload::global(id, vec![of, by], Type::optional(value()), never);
     vec![
         Function::new(
-            operator::OPT_INDEX,
+            operator::OPTIONAL_INDEX,
             vec![
                 index("list_optindex_optional_int", list(), Type::Int),
                 index("optional_list_optindex_optional_int", Type::optional(list()), Type::Int),

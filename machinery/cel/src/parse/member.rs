@@ -44,7 +44,7 @@ impl Parser<'_> {
         if optional {
             let id = self.new_id(dot);
             let field = self.node(place, ExprKind::Literal(Value::text(name)));
-            return Ok(call_with(id, operator::OPT_SELECT, vec![operand, field]));
+            return Ok(call_with(id, operator::OPTIONAL_FIELD, vec![operand, field]));
         }
         if self.token() == Token::Mark("(") {
             let open = self.place();
@@ -58,7 +58,7 @@ impl Parser<'_> {
 
     fn index(&mut self, operand: Expr) -> Parse<Expr> {
         let id = self.operator_id();
-        let function = if self.take(Token::Mark("?")) { operator::OPT_INDEX } else { operator::INDEX };
+        let function = if self.take(Token::Mark("?")) { operator::OPTIONAL_INDEX } else { operator::INDEX };
         let index = self.expr()?;
         self.expect(Token::Mark("]"))?;
         Ok(call_with(id, function, vec![operand, index]))

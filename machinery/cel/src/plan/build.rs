@@ -69,7 +69,7 @@ impl Planner<'_> {
         target: Option<&Expr>,
         arguments: &[Expr],
     ) -> Result<Node, String> {
-        if let (operator::OPT_SELECT, [operand, name]) = (function, arguments)
+        if let (operator::OPTIONAL_FIELD, [operand, name]) = (function, arguments)
             && let ExprKind::Literal(Value::String(field)) = &name.kind
         {
             return self.select(operand, &Arc::from(&**field), Ask::Optional);
@@ -101,15 +101,17 @@ impl Planner<'_> {
             operator::NOT_STRICTLY_FALSE => {
                 nodes.try_into().map(|[node]: [Node; 1]| Node::NotStrictlyFalse(Box::new(node)))
             }
-            operator::INDEX | operator::OPT_INDEX => nodes.try_into().map(|[operand, index]: [Node; 2]| {
-                let cost = attribute_cost(&operand) + u64::from(!is_attribute(&index));
-                Node::Index(Box::new(Index {
-                    operand,
-                    index,
-                    optional: function == operator::OPT_INDEX,
-                    cost,
-                }))
-            }),
+            operator::INDEX | operator::OPTIONAL_INDEX => {
+                nodes.try_into().map(|[operand, index]: [Node; 2]| {
+                    let cost = attribute_cost(&operand) + u64::from(!is_attribute(&index));
+                    Node::Index(Box::new(Index {
+                        operand,
+                        index,
+                        optional: function == operator::OPTIONAL_INDEX,
+                        cost,
+                    }))
+                })
+            }
             "or" | "orValue" => {
                 nodes.try_into().map(|pair| Node::Otherwise(function == "orValue", Box::new(pair)))
             }

@@ -1,3 +1,5 @@
+//! Schemas, and the nodes that they become.
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

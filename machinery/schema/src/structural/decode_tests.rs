@@ -1,3 +1,5 @@
+//! Bodies of custom resources, and what is read of them.
+
 use std::sync::Arc;
 
 use portico_machinery::gvk::GroupVersion;

@@ -1,3 +1,5 @@
+//! What a schema leaves of objects.
+
 use serde_json::json;
 
 use super::*;

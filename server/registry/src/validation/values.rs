@@ -2,24 +2,15 @@
 
 use std::net::IpAddr;
 
+use portico_machinery::Cursor;
 use portico_machinery::field::Path;
-use portico_machinery::{Cursor, names};
+pub(crate) use portico_machinery::names::dns1123_label as label;
 
 use crate::strategies::Errors;
 
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 const CONFIG_KEY_MAX: usize = 253;
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-
-/// Messages about a DNS-1123 label; a good subdomain is told about its dots.
-pub(crate) fn label(text: &str) -> Vec<String> {
-    let mut messages = names::dns1123_label(text);
-    if !messages.is_empty() && text.contains('.') && names::dns1123_subdomain(text).is_empty() {
-        messages.retain(|m| m != names::DNS1123_LABEL_MESSAGE);
-        messages.push("must not contain dots".to_owned());
-    }
-    messages
-}
 
 /// Messages about a port number.
 pub(crate) fn port_number(number: i64) -> Option<&'static str> {
