@@ -157,8 +157,11 @@ pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
     if let Err(misfit) = info.schema.check_applied(&object) {
         let (namespace, name, ty) = (object.namespace(), object.name(), type_of(&object));
         let text = format!("failed to create typed patch object ({namespace}/{name}; {ty}): {misfit}");
-        // Upstream tells it as a mistake of its own: 500, no reason.
-        return Err(Box::new(Status::failure(Reason::Unknown, text)));
+        return match served.custom {
+            None => refuse(text),
+            // Upstream tells it as a mistake of its own, which clients of custom resources know: 500, no reason.
+            Some(_) => Err(Box::new(Status::failure(Reason::Unknown, text))),
+        };
     }
     let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("duplicate")).collect();
     Ok(Configuration { object, duplicates })

@@ -78,6 +78,9 @@ impl Inner {
             Ok(initial) => initial,
             Err(status) => return Ok(only(error_frame(&status, wanted.encoding))),
         };
+        if let Some(status) = served.custom.as_ref().and_then(|custom| custom.too_early(start.from)) {
+            return Ok(only(error_frame(&status, wanted.encoding)));
+        }
         let scope = match namespace {
             ns if served.info.namespaced && !ns.is_empty() => Scope::namespace(&served.storage, ns),
             _ => Scope::all(&served.storage),

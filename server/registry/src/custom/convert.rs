@@ -41,6 +41,13 @@ impl Custom {
         Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, health, since, scale, over })
     }
 
+    /// Why nobody may watch from a revision: before the definition, or before it served what it serves now, objects looked
+    /// otherwise. Whoever resumes from there has to list again, as upstream demands.
+    pub(crate) fn too_early(&self, from: i64) -> Option<Status> {
+        let since = self.since;
+        (from < since).then(|| Status::expired(format!("too old resource version: {from} ({since})")))
+    }
+
     /// Whether a stored object is shown as it is.
     fn shows(&self, record: &Record) -> bool {
         let json = record.value.json();
