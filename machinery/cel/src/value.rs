@@ -1,6 +1,6 @@
 //! Values: computed ones, and lazy views over JSON that somebody else owns.
 //!
-//! `'v` is the life of the JSON and of its [`DeclType`]: `self` is looked at, never copied. Everything computed is
+//! `'v` is the life of the JSON and of its [`DeclType`](crate::DeclType): `self` is looked at, never copied. Everything computed is
 //! shared (`Arc`), so a clone costs little.
 
 mod convert;
