@@ -26,7 +26,7 @@ pub mod value;
 mod walk;
 
 pub use cost::{AstNode, DeclaredSizes, SizeEstimator};
-pub use decl::DeclType;
+pub use decl::{DeclType, RESERVED};
 pub use environment::{CompileError, Environment, Language};
 pub use error::EvalError;
 pub use function::{Call, Function, Overload};

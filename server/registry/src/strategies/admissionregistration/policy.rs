@@ -8,31 +8,6 @@ use super::{expressions, match_resources, mutating_policy, permission, validatin
 use crate::strategies::{Errors, Strategy, Write};
 use crate::validation::checks;
 
-/// Words that expressions have for themselves.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
-
 /// See the module.
 pub(in crate::strategies) struct Policy {
     /// Whether it changes writes, or only judges them.
@@ -140,7 +115,7 @@ fn is_identifier(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
     text.starts_with(letter)
         && text.chars().all(|c| letter(c) || c.is_ascii_digit())
-        && !RESERVED.contains(&text)
+        && !portico_cel::RESERVED.contains(&text)
 }
 
 /// `apiVersion/kind` of the parameters.
