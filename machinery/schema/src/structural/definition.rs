@@ -63,6 +63,20 @@ pub struct Terms {
     pub stays: bool,
 }
 
+#[cfg(test)]
+impl Terms {
+    /// Those of a new definition without a status subresource.
+    pub(in crate::structural) const NEW: Self = Self {
+        structural: true,
+        known_types: true,
+        pruned_defaults: true,
+        atomic_sets: true,
+        settled_keys: true,
+        status: false,
+        stays: false,
+    };
+}
+
 /// Judges a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
 /// judged; then each node.
 #[must_use]

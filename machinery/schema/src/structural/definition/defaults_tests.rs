@@ -9,16 +9,6 @@ use super::*;
 use crate::model::TypeSetBuilder;
 use crate::schema::Schema;
 
-const TERMS: Terms = Terms {
-    structural: true,
-    known_types: true,
-    pruned_defaults: true,
-    atomic_sets: true,
-    settled_keys: true,
-    status: false,
-    stays: false,
-};
-
 pub(in crate::structural::definition) fn object_meta() -> Typed {
     let fields = json!({"name": {"type": "string"}, "labels": {"type": "{}string"}});
     let packages = serde_json::from_value(json!({"m": {"ObjectMeta": {"fields": fields}}})).unwrap();
@@ -44,7 +34,7 @@ fn with<T>(properties: Value, judge: impl FnOnce(&portico_machinery::Cursor<'_>,
 
 fn judge(properties: Value) -> Vec<String> {
     with(properties, |schema, metadata| {
-        validate(schema, &TERMS, metadata)
+        validate(schema, &Terms::NEW, metadata)
             .iter()
             .map(|e| e.to_string().replace("s.properties[a]", "a"))
             .collect()

@@ -5,16 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 
-const ALL: Terms = Terms {
-    structural: true,
-    known_types: true,
-    pruned_defaults: true,
-    atomic_sets: true,
-    settled_keys: true,
-    status: false,
-    stays: false,
-};
-
 /// What is wrong with a schema that stands at `s`.
 fn judge(schema: Value, terms: &Terms) -> Vec<String> {
     let object = Object::from_map(Map::from_iter([("s".to_owned(), schema)]));
@@ -25,7 +15,7 @@ fn judge(schema: Value, terms: &Terms) -> Vec<String> {
 
 /// As [`judge`], for `spec` of an object.
 fn spec(spec: Value) -> Vec<String> {
-    let texts = judge(json!({"type": "object", "properties": {"spec": spec}}), &ALL);
+    let texts = judge(json!({"type": "object", "properties": {"spec": spec}}), &Terms::NEW);
     texts.iter().map(|text| text.replace("s.properties[spec]", "spec")).collect()
 }
 
@@ -84,22 +74,22 @@ fn int_or_string_may_be_spelled_in_three_ways() {
 #[test]
 fn the_root_is_an_object_and_says_little_of_metadata() {
     let name = json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}});
-    assert!(judge(name, &ALL).is_empty());
+    assert!(judge(name, &Terms::NEW).is_empty());
     let labels =
         json!({"type": "object", "properties": {"metadata": {"type": "object", "description": "x"}}});
-    assert_eq!(judge(labels, &ALL).len(), 1);
+    assert_eq!(judge(labels, &Terms::NEW).len(), 1);
     let null = json!({"type": "object", "nullable": true});
-    assert_eq!(judge(null, &ALL), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
+    assert_eq!(judge(null, &Terms::NEW), ["s.nullable: Forbidden: nullable cannot be true at the root"]);
     let default = json!({"type": "object", "properties": {"kind": {"type": "string", "default": "X"}}});
     assert_eq!(
-        judge(default, &ALL),
+        judge(default, &Terms::NEW),
         ["s.properties[kind].default: Forbidden: must not be set in top-level kind"]
     );
 }
 
 #[test]
 fn with_a_status_the_root_may_only_say_what_does_not_concern_it() {
-    let terms = Terms { status: true, ..ALL };
+    let terms = Terms { status: true, ..Terms::NEW };
     let good = json!({"type": "object", "required": ["spec"], "properties": {"spec": {"type": "object"}}});
     assert!(judge(good, &terms).is_empty());
     let texts = judge(json!({"type": "object", "maxProperties": 1}), &terms);
@@ -113,7 +103,7 @@ fn with_a_status_the_root_may_only_say_what_does_not_concern_it() {
 fn only_the_roots_junctors_need_a_skeleton() {
     let root = json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]});
     let want = "s.properties[a]: Required value: because it is defined in s.anyOf[0].properties[a]";
-    assert_eq!(judge(root, &ALL), [want]);
+    assert_eq!(judge(root, &Terms::NEW), [want]);
     assert!(spec(json!({"type": "object", "anyOf": [{"properties": {"a": {"minimum": 1}}}]})).is_empty());
 }
 
@@ -133,15 +123,23 @@ fn structural_errors_are_sorted_and_come_before_those_of_nodes() {
 #[test]
 fn what_has_no_structural_form_is_told_only_when_nothing_else_is() {
     let schema = json!({"type": "object", "$schema": "x"});
-    assert_eq!(judge(schema, &ALL), [r#"s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported"#]);
+    assert_eq!(
+        judge(schema, &Terms::NEW),
+        [r#"s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported"#]
+    );
     let both = json!({"$schema": "x", "$ref": "y"});
-    assert_eq!(judge(both, &ALL), ["s.$ref: Forbidden: $ref is not supported"]);
+    assert_eq!(judge(both, &Terms::NEW), ["s.$ref: Forbidden: $ref is not supported"]);
 }
 
 #[test]
 fn old_definitions_keep_what_was_let_through() {
-    let lenient =
-        Terms { structural: false, known_types: false, atomic_sets: false, settled_keys: false, ..ALL };
+    let lenient = Terms {
+        structural: false,
+        known_types: false,
+        atomic_sets: false,
+        settled_keys: false,
+        ..Terms::NEW
+    };
     for (schema, trait_of) in [
         (json!({"type": "float"}), Traits { unknown_types: true, ..Traits::default() }),
         (json!({"properties": {"a": {}}}), Traits::default()),
@@ -152,7 +150,7 @@ fn old_definitions_keep_what_was_let_through() {
     ] {
         let object = Object::from_map(Map::from_iter([("s".to_owned(), schema.clone())]));
         assert_eq!(traits(&object.at(&["s"])), trait_of, "{schema}");
-        assert!(judge(schema.clone(), &lenient).is_empty() && !judge(schema, &ALL).is_empty());
+        assert!(judge(schema.clone(), &lenient).is_empty() && !judge(schema, &Terms::NEW).is_empty());
     }
 }
 
@@ -188,6 +186,6 @@ fn rules_are_looked_at_before_they_are_read() {
 #[test]
 fn a_large_schema_is_judged_in_bounded_time_and_words() {
     let properties: Map<String, Value> = (0..20_000).map(|n| (format!("p{n}"), json!({}))).collect();
-    let texts = judge(json!({"type": "object", "properties": properties}), &ALL);
+    let texts = judge(json!({"type": "object", "properties": properties}), &Terms::NEW);
     assert_eq!(texts.len(), MOST_ERRORS);
 }

@@ -7,18 +7,8 @@ use super::*;
 use crate::structural::Structural;
 use crate::structural::definition::Terms;
 
-const TERMS: Terms = Terms {
-    structural: true,
-    known_types: true,
-    pruned_defaults: true,
-    atomic_sets: true,
-    settled_keys: true,
-    status: false,
-    stays: false,
-};
-
 fn written(schema: &Value) -> Vec<String> {
-    let errors = definition::validate(schema, &Path::new("s"), &[], &TERMS);
+    let errors = definition::validate(schema, &Path::new("s"), &[], &Terms::NEW);
     errors.iter().map(ToString::to_string).collect()
 }
 
