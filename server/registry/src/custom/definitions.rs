@@ -69,11 +69,6 @@ impl Definitions {
             self.forget(name, snapshot.revision());
             return None;
         };
-        if let Some(known) = self.known.read().by_name.get(name)
-            && known.record.revision == record.revision
-        {
-            return Some(known.clone());
-        }
         self.take(record)
     }
 
@@ -84,8 +79,17 @@ impl Definitions {
         (definition.record.revision == record.revision).then(|| Arc::clone(&definition.facts))
     }
 
+    /// What is known, if it is of this state or a newer one.
+    fn at_least(&self, record: &Record) -> Option<Definition> {
+        let known = self.known.read();
+        known.by_name.get(record.key.name()).filter(|d| d.record.revision >= record.revision).cloned()
+    }
+
     /// Takes a state of a definition, unless a newer one is known. What it no longer serves ends.
     pub(crate) fn take(&self, record: &Arc<Record>) -> Option<Definition> {
+        if let Some(known) = self.at_least(record) {
+            return Some(known);
+        }
         let facts = match Facts::read(record.value.json()) {
             Ok(facts) => Arc::new(facts),
             Err(error) => {
