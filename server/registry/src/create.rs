@@ -119,7 +119,7 @@ impl Inner {
         let beginning =
             Beginning { inner: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
         let further = served.begin(beginning, &mut object).await?;
-        prepare(served, &mut object, moment);
+        let dropped = prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
         self.accept(served, &object, judged(served, &object))?;
@@ -128,6 +128,9 @@ impl Inner {
         warnings.extend(advice);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
+        }
+        if dropped {
+            served.default_dropped(&mut object);
         }
         let key = draft::key(served, &object);
         let value = self.outgoing(served, &mut object).await?;
@@ -177,16 +180,19 @@ impl Inner {
     }
 }
 
-fn prepare(served: &Served, object: &mut Object, moment: Moment) {
+/// Whether something was dropped that only a write of the status may say.
+fn prepare(served: &Served, object: &mut Object, moment: Moment) -> bool {
+    let mut dropped = false;
     if let Some(status) = served.info.status.as_ref().filter(|s| !s.kept_on_create) {
         for field in &status.owns {
-            object.remove(&[field]);
+            dropped |= object.remove(&[field]).is_some();
         }
     }
     served.strategy.prepare_create(object, moment);
     if served.info.generation.counts() {
         object.set(&["metadata", "generation"], 1);
     }
+    dropped
 }
 
 fn judged(served: &Served, object: &Object) -> Errors {

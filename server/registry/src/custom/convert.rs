@@ -83,6 +83,15 @@ impl Served {
         selection.looks_inside() || custom.webhook().is_some() && selection.looks_at_labels()
     }
 
+    /// Sets the defaults of what a creation has dropped, a status that may not be written; what is converted before it is
+    /// stored gets those of the stored version then.
+    pub(crate) fn default_dropped(&self, object: &mut Object) {
+        if self.custom.as_ref().is_some_and(|custom| custom.stored_as == self.api_version) {
+            self.info.schema.default(object);
+            self.info.schema.normalise(object);
+        }
+    }
+
     /// A converted object in the place of a record.
     fn shown(&self, record: &Record, mut object: Object) -> Result<Arc<Record>> {
         object.set(&["apiVersion"], &self.api_version);
@@ -182,14 +191,7 @@ impl Inner {
     /// reading it in that version needs no look inside.
     pub(crate) async fn outgoing(&self, served: &Served, object: &mut Object) -> Result<Value> {
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
-        let Some(custom) = custom else {
-            if served.custom.is_some() {
-                // A status that may not be written has just gone, its default with it.
-                served.info.schema.default(object);
-                served.info.schema.normalise(object);
-            }
-            return draft::encode(served, object);
-        };
+        let Some(custom) = custom else { return draft::encode(served, object) };
         let mut sent = object.clone();
         sent.remove(&["metadata", "resourceVersion"]);
         let mut converted = self.convert(custom, &custom.stored_as, vec![sent]).await?;
