@@ -1,6 +1,8 @@
 //! Ranges of sizes and of costs, with saturating arithmetic, and what characters cost: the numbers of cel-go's and
 //! kube-apiserver's estimates. They appear in messages, so they are upstream's exactly.
 
+use std::marker::PhantomData;
+
 /// Cost of one character of a string (or byte) that is read.
 pub const STRING_TRAVERSAL: f64 = 0.1;
 /// Cost of one character of a regular expression, per unit of the string's cost.
@@ -14,68 +16,79 @@ pub const MAP_CREATE: u64 = 30;
 /// Cost of an object literal.
 pub const STRUCT_CREATE: u64 = 40;
 
+/// A range of numbers, both ends in it; their unit keeps sizes and costs apart.
+#[derive(Debug)]
+pub struct Range<Unit> {
+    /// The least.
+    pub min: u64,
+    /// The most; `u64::MAX` is unbounded.
+    pub max: u64,
+    unit: PhantomData<Unit>,
+}
+
+/// The unit of [`SizeEstimate`].
+#[derive(Debug)]
+pub enum Sizes {}
+
+/// The unit of [`CostEstimate`].
+#[derive(Debug)]
+pub enum Costs {}
+
 /// A range of numbers of characters, bytes, items or entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeEstimate {
-    /// The least.
-    pub min: u64,
-    /// The most; `u64::MAX` is unbounded.
-    pub max: u64,
-}
-
+pub type SizeEstimate = Range<Sizes>;
 /// A range of costs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CostEstimate {
-    /// The least.
-    pub min: u64,
-    /// The most; `u64::MAX` is unbounded.
-    pub max: u64,
-}
+pub type CostEstimate = Range<Costs>;
 
-impl SizeEstimate {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
-
+impl<Unit> Range<Unit> {
     /// From `min` to `max`.
     #[must_use]
     pub const fn new(min: u64, max: u64) -> Self {
-        Self { min, max }
+        Self { min, max, unit: PhantomData }
     }
 
     /// Exactly this.
     #[must_use]
-    pub const fn fixed(size: u64) -> Self {
-        Self { min: size, max: size }
+    pub const fn fixed(number: u64) -> Self {
+        Self::new(number, number)
     }
 
     /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+        self.with(other, u64::saturating_add)
     }
 
     /// The product of both.
     #[must_use]
     pub fn times(self, other: Self) -> Self {
-        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+        self.with(other, u64::saturating_mul)
     }
 
     /// What covers both.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
-        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+        Self::new(self.min.min(other.min), self.max.max(other.max))
     }
 
-    /// A cost per unit, rounded up.
+    /// The cost at so much for each, rounded up.
     #[must_use]
-    pub fn times_factor(self, per_unit: f64) -> CostEstimate {
-        CostEstimate { min: scale(self.min, per_unit), max: scale(self.max, per_unit) }
+    pub fn times_factor(self, each: f64) -> CostEstimate {
+        CostEstimate::new(scale(self.min, each), scale(self.max, each))
     }
 
-    /// A cost per unit that is a range.
+    fn with<Other, Result>(self, other: Range<Other>, of: impl Fn(u64, u64) -> u64) -> Range<Result> {
+        Range::new(of(self.min, other.min), of(self.max, other.max))
+    }
+}
+
+impl SizeEstimate {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self::new(0, u64::MAX);
+
+    /// The cost at a range for each.
     #[must_use]
-    pub fn times_cost(self, cost: CostEstimate) -> CostEstimate {
-        CostEstimate { min: self.min.saturating_mul(cost.min), max: self.max.saturating_mul(cost.max) }
+    pub fn times_cost(self, each: CostEstimate) -> CostEstimate {
+        self.with(each, u64::saturating_mul)
     }
 }
 
@@ -84,43 +97,24 @@ impl CostEstimate {
     pub const ZERO: Self = Self::fixed(0);
     /// One unit: what an operation costs that says nothing else.
     pub const ONE: Self = Self::fixed(1);
+}
 
-    /// From `min` to `max`.
-    #[must_use]
-    pub const fn new(min: u64, max: u64) -> Self {
-        Self { min, max }
-    }
-
-    /// Exactly this.
-    #[must_use]
-    pub const fn fixed(cost: u64) -> Self {
-        Self { min: cost, max: cost }
-    }
-
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
-    }
-
-    /// The product of both.
-    #[must_use]
-    pub fn times(self, other: Self) -> Self {
-        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
-    }
-
-    /// Multiplied by a factor, rounded up.
-    #[must_use]
-    pub fn times_factor(self, factor: f64) -> Self {
-        Self { min: scale(self.min, factor), max: scale(self.max, factor) }
-    }
-
-    /// What covers both.
-    #[must_use]
-    pub fn union(self, other: Self) -> Self {
-        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+// By hand: what is derived asks the same of the unit, which has no values.
+impl<Unit> Clone for Range<Unit> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
+
+impl<Unit> Copy for Range<Unit> {}
+
+impl<Unit> PartialEq for Range<Unit> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.min, self.max) == (other.min, other.max)
+    }
+}
+
+impl<Unit> Eq for Range<Unit> {}
 
 /// `size * factor`, rounded up; what leaves the range is its end.
 #[must_use]
