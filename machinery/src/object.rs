@@ -12,7 +12,7 @@ mod printed;
 pub use cursor::Cursor;
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
-pub use printed::MOST_PRINTED_BYTES;
+pub use printed::{MOST_PRINTED_BYTES, go_type};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

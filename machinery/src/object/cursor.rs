@@ -202,6 +202,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// What Go calls its type: `map[string]interface {}`; `<nil>` where there is none.
+    #[must_use]
+    pub fn go_type(&self) -> &'static str {
+        match (self.root, self.value) {
+            (Some(_), _) => printed::go_type(&Value::Object(Map::new())),
+            (None, value) => printed::go_type(value.unwrap_or(&Value::Null)),
+        }
+    }
+
     /// The value as compact JSON, whole; `null` where there is none.
     #[must_use]
     pub fn json(&self) -> String {

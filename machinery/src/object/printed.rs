@@ -3,6 +3,7 @@
 use std::io::{Error, ErrorKind, Result, Write};
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// How much of a value an error tells, in bytes. An error may be told for each element of a list and print the whole list:
 /// without a bound the answer grows with the square of the body. Upstream has none.
@@ -17,6 +18,20 @@ pub(super) fn json(value: &impl Serialize) -> String {
         text.push_str("...");
     }
     text
+}
+
+/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
+#[must_use]
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
 }
 
 /// Takes bytes until there are enough.

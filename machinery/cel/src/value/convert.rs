@@ -1,5 +1,6 @@
 //! Reading JSON as its declaration says.
 
+use portico_machinery::object::go_type;
 use serde_json::Value as Json;
 
 use super::{Duration, List, Map, Text, Timestamp, Value};
@@ -40,18 +41,6 @@ pub fn from_json<'v>(json: &'v Json, of: &'v DeclType) -> Result<Value<'v>, Eval
 
 fn mismatch(expected: &str, json: &Json) -> EvalError {
     EvalError::new(format!("invalid data, expected {expected}, got {}", go_type(json)))
-}
-
-fn go_type(json: &Json) -> &'static str {
-    match json {
-        Json::Null => "<nil>",
-        Json::Bool(_) => "bool",
-        Json::Number(number) if number.is_f64() => "float64",
-        Json::Number(_) => "int64",
-        Json::String(_) => "string",
-        Json::Array(_) => "[]interface {}",
-        Json::Object(_) => "map[string]interface {}",
-    }
 }
 
 fn dynamic(json: &Json) -> Value<'_> {

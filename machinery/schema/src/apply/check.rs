@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use portico_machinery::object::go_type;
 use serde_json::{Map as Json, Value};
 
 use super::compare::{Reading, entries, items};
@@ -59,23 +60,10 @@ fn scalar(ty: &FieldType, held: &Value) -> Result<()> {
         (FieldType::String | FieldType::Bytes, held) => (held.is_string(), "expected string"),
         (FieldType::Bool, held) => (held.is_boolean(), "expected boolean"),
         (FieldType::Int32 | FieldType::Int64 | FieldType::Number, held) => {
-            let text = format!("expected numeric (int or float), got {}", type_name(held));
+            let text = format!("expected numeric (int or float), got {}", go_type(held));
             return if held.is_number() { Ok(()) } else { Err(Misfit::at("", &text)) };
         }
         (_, held) => (!held.is_object() && !held.is_array(), "expected any scalar"),
     };
     if fits { Ok(()) } else { Err(Misfit::at("", &format!("{expected}, got {held}"))) }
-}
-
-/// The type of a value as Go prints it: upstream names it where a number is wanted.
-fn type_name(held: &Value) -> &'static str {
-    match held {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }

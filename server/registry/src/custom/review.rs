@@ -253,7 +253,7 @@ fn restore_metadata(original: &Object, converted: &mut Object) -> Result<(), Str
         return Err("missing metadata in converted object".to_owned());
     }
     if !metadata.is_map() {
-        return Err(format!("invalid metadata of type {} in converted object", go_type(&metadata)));
+        return Err(format!("invalid metadata of type {} in converted object", metadata.go_type()));
     }
     for name in ["labels", "annotations"] {
         judge_texts(name, &original.metadata().field(name), &metadata.field(name))?;
@@ -279,10 +279,10 @@ fn judge_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Res
         return Ok(());
     }
     if !converted.is_map() {
-        return Err(format!("invalid metadata.{name} of type {} in converted object", go_type(converted)));
+        return Err(format!("invalid metadata.{name} of type {} in converted object", converted.go_type()));
     }
     if let Some((key, value)) = converted.entries().find(|(_, value)| value.opt_str().is_none()) {
-        let found = go_type(&value);
+        let found = value.go_type();
         return Err(format!("metadata.{name}[{key}] must be a string, but is {found} in converted object"));
     }
     if converted.same_as(original) {
@@ -301,19 +301,6 @@ fn judge_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Res
             let all: Vec<String> = errors.iter().map(field::Error::to_string).collect();
             Err(format!("[{}]", all.join(", ")))
         }
-    }
-}
-
-/// What upstream's messages call the type of a value.
-fn go_type(value: &Cursor<'_>) -> &'static str {
-    match () {
-        () if value.opt_str().is_some() => "string",
-        () if value.opt_bool().is_some() => "bool",
-        () if value.i64().is_some() => "int64",
-        () if value.is_number() => "float64",
-        () if value.is_map() => "map[string]interface {}",
-        () if value.is_present() => "[]interface {}",
-        () => "<nil>",
     }
 }
 

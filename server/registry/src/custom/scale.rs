@@ -83,15 +83,7 @@ fn found<'o>(
 }
 
 fn misfit(path: &str, at: &Cursor<'_>, expected: &str) -> String {
-    let found = match () {
-        () if at.opt_str().is_some() => "string",
-        () if at.i64().is_some() => "int64",
-        () if at.is_number() => "float64",
-        () if at.opt_bool().is_some() => "bool",
-        () if at.is_map() => "map[string]interface {}",
-        () if !at.is_present() => "<nil>",
-        () => "[]interface {}",
-    };
+    let found = at.go_type();
     let printed = at.opt_str().map_or_else(|| at.printed(), str::to_owned);
     format!("{path} accessor error: {printed} is of the type {found}, expected {expected}")
 }
