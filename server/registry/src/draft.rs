@@ -38,13 +38,44 @@ fn index(served: &Served, object: &Object, splice: u32) -> Indexed {
     }
 }
 
-/// Where the resourceVersion belongs: behind the uid. In normalised JSON `kind`, `apiVersion` and `metadata` come first,
-/// and in `metadata` only names come before the uid; no string can hold these bytes, as its quotes are escaped.
+/// Where the resourceVersion belongs: behind the uid. Of a custom resource much comes before that: annotations, labels,
+/// owners, whose names and uids are not its own.
 fn splice(json: &[u8]) -> Option<u32> {
-    const UID: &[u8] = b"\"uid\":\"";
-    let start = json.windows(UID.len()).take(2_048).position(|w| w == UID)? + UID.len();
-    let end = start + json[start..].iter().position(|b| *b == b'"')? + 1;
-    u32::try_from(end).ok()
+    let (mut depth, mut in_metadata, mut at) = (0_u32, false, 0);
+    while at < json.len() {
+        match json[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b'"' => {
+                let end = end_of_string(json, at)?;
+                let name = (json.get(end) == Some(&b':')).then(|| &json[at + 1..end - 1]);
+                match (depth, name) {
+                    (1, Some(name)) => in_metadata = name == b"metadata",
+                    (2, Some(b"uid")) if in_metadata => {
+                        return u32::try_from(end_of_string(json, end + 1)?).ok();
+                    }
+                    _ => {}
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Behind the closing quote of the string that begins here.
+fn end_of_string(json: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
 }
 
 #[cfg(test)]
@@ -58,5 +89,14 @@ mod tests {
         let at = splice(json).unwrap() as usize;
         assert!(json[..at].ends_with(br#""uid":"u""#));
         assert_eq!(splice(b"{}"), None);
+    }
+
+    #[test]
+    fn the_splice_is_behind_the_objects_own_uid() {
+        let json = concat!(
+            r#"{"apiVersion":"a/v1","data":{"metadata":{"uid":"1"},"uid":"2"},"uid":"3","metadata":{"labels":{"uid":"4"},"#,
+            r#""ownerReferences":[{"name":"x\\","uid":"5"}],"uid":"own"}}"#,
+        );
+        assert_eq!(&json[splice(json.as_bytes()).unwrap() as usize..], "}}");
     }
 }
