@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod availability;
+mod binder;
 mod certificates;
 mod command_line;
 mod connections;
@@ -14,6 +15,7 @@ mod durability;
 mod endpoints;
 mod http_api;
 mod kube_client;
+mod kube_derived;
 mod kube_leases;
 mod kube_runtime;
 mod kubectl;

@@ -1,0 +1,197 @@
+//! An operator as users of kube-rs write them: it keeps a ConfigMap per page of each Book, a resource that it derives from
+//! its own types, and says in the status what it has done. It stands still where a test tells it to, to be killed there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::runtime::finalizer::{Error as FinalizerError, Event, finalizer};
+use kube::runtime::{Controller, watcher};
+use kube::{Client, CustomResource, KubeSchema, Resource, ResourceExt};
+use portico_kit::tasks::TaskSet;
+use portico_tests::until;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::{Notify, watch};
+
+/// What holds a Book until it was said farewell to.
+pub(crate) const FINALIZER: &str = "books.example.com/farewell";
+
+/// How a book shall be.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[kube(group = "books.example.com", version = "v1", kind = "Book", namespaced, shortname = "bk")]
+#[kube(status = "BookStatus", printcolumn(name = "Pages", type_ = "integer", json_path = ".status.pages"))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BookSpec {
+    /// What is on the cover.
+    #[x_kube(validation = Rule::new("self == oldSelf").message("a title stays"))]
+    pub(crate) title: String,
+    /// How many there are.
+    #[schemars(range(max = 20))]
+    pub(crate) pages: u8,
+    /// What they are made of.
+    #[serde(default = "plain")]
+    pub(crate) paper: String,
+}
+
+fn plain() -> String {
+    "plain".into()
+}
+
+/// How a book is.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BookStatus {
+    /// The generation of the spec that this is about.
+    pub(crate) observed_generation: i64,
+    /// How many there are.
+    pub(crate) pages: u8,
+}
+
+/// Between which two writes the operator is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The finalizer is there, and no page.
+    BeforePages,
+    /// The first page is there.
+    AmongPages,
+    /// All pages are there, and the status does not say so.
+    BeforeStatus,
+    /// All is done.
+    AfterStatus,
+    /// Nothing of a deletion is done.
+    BeforeFarewell,
+    /// All of it but the removal of the finalizer.
+    AfterFarewell,
+}
+
+/// Holds the operator at a place until it is opened.
+pub(crate) struct Gate {
+    at: Option<Place>,
+    reached: Notify,
+    open: watch::Sender<bool>,
+}
+
+impl Gate {
+    /// Holds it at this place, or nowhere.
+    pub(crate) fn at(place: impl Into<Option<Place>>) -> Arc<Self> {
+        Arc::new(Self { at: place.into(), reached: Notify::new(), open: watch::channel(false).0 })
+    }
+
+    /// Waits until the operator stands there.
+    pub(crate) async fn reached(&self) {
+        let reached = tokio::time::timeout(Duration::from_secs(30), self.reached.notified()).await;
+        reached.unwrap_or_else(|_| panic!("the operator does not come to {:?}", self.at));
+    }
+
+    /// Lets it go on.
+    pub(crate) fn open(&self) {
+        self.open.send_replace(true);
+    }
+
+    async fn pass(&self, place: Place) {
+        if self.at == Some(place) {
+            self.reached.notify_one();
+            self.open.subscribe().wait_for(|open| *open).await.unwrap();
+        }
+    }
+}
+
+/// A running operator.
+pub(crate) struct Operator {
+    tasks: TaskSet,
+}
+
+impl Operator {
+    /// Starts it, held by this gate.
+    pub(crate) fn start(client: &Client, gate: &Arc<Gate>) -> Self {
+        let books: Api<Book> = Api::default_namespaced(client.clone());
+        let pages: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let binder = Arc::new(Binder { books: books.clone(), pages: pages.clone(), gate: gate.clone() });
+        let work = Controller::new(books, watcher::Config::default())
+            .owns(pages, watcher::Config::default().labels("book"))
+            .run(reconcile, |_, _, _| Action::requeue(Duration::from_millis(200)), binder);
+        let tasks = TaskSet::new();
+        tasks.spawn_until_cancelled("operator", work.for_each(async |_| {}));
+        Self { tasks }
+    }
+
+    /// Kills it where it stands.
+    pub(crate) async fn kill(self) {
+        self.tasks.cancel();
+        until("the operator is dead", 5, || std::future::ready(self.tasks.running().is_empty())).await;
+    }
+}
+
+struct Binder {
+    books: Api<Book>,
+    pages: Api<ConfigMap>,
+    gate: Arc<Gate>,
+}
+
+async fn reconcile(book: Arc<Book>, binder: Arc<Binder>) -> Result<Action, FinalizerError<kube::Error>> {
+    finalizer(&binder.books, FINALIZER, book, async |event| {
+        match event {
+            Event::Apply(book) => binder.keep(&book).await?,
+            Event::Cleanup(book) => binder.part(&book).await?,
+        }
+        Ok(Action::await_change())
+    })
+    .await
+}
+
+impl Binder {
+    /// Makes the pages that there shall be and no others, and tells of it.
+    async fn keep(&self, book: &Book) -> kube::Result<()> {
+        let ours = PatchParams::apply("binder").force();
+        self.gate.pass(Place::BeforePages).await;
+        for number in 1..=book.spec.pages {
+            let page = page(book, number);
+            self.pages.patch(&page.name_any(), &ours, &Patch::Apply(page)).await?;
+            if number == 1 {
+                self.gate.pass(Place::AmongPages).await;
+            }
+        }
+        let there =
+            self.pages.list(&ListParams::default().labels(&format!("book={}", book.name_any()))).await?;
+        let wanted: Vec<String> = (1..=book.spec.pages).map(|number| page(book, number).name_any()).collect();
+        for torn in there.iter().map(ResourceExt::name_any).filter(|name| !wanted.contains(name)) {
+            self.pages.delete(&torn, &DeleteParams::default()).await?;
+        }
+        self.gate.pass(Place::BeforeStatus).await;
+        let status =
+            BookStatus { observed_generation: book.meta().generation.unwrap_or(0), pages: book.spec.pages };
+        let told = json!({"apiVersion": Book::api_version(&()), "kind": Book::kind(&()), "status": status});
+        self.books.patch_status(&book.name_any(), &ours, &Patch::Apply(told)).await?;
+        self.gate.pass(Place::AfterStatus).await;
+        Ok(())
+    }
+
+    /// Leaves a word about a book that goes. Its pages are the garbage collector's.
+    async fn part(&self, book: &Book) -> kube::Result<()> {
+        self.gate.pass(Place::BeforeFarewell).await;
+        let name = format!("{}-farewell", book.name_any());
+        let word = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+            "data": {"title": book.spec.title}});
+        self.pages.patch(&name, &PatchParams::apply("binder").force(), &Patch::Apply(word)).await?;
+        self.gate.pass(Place::AfterFarewell).await;
+        Ok(())
+    }
+}
+
+/// A page as it shall be.
+fn page(book: &Book, number: u8) -> ConfigMap {
+    serde_json::from_value(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("{}-{number}", book.name_any()), "labels": {"book": book.name_any()},
+            "ownerReferences": [book.controller_owner_ref(&())],
+        },
+        "data": {"paper": book.spec.paper},
+    }))
+    .unwrap()
+}

@@ -1,0 +1,198 @@
+//! A kube-rs controller of a derived custom resource: killed between any two of its writes, or left alone by a server that
+//! is killed, it converges: each page once, the status about the newest spec, nothing left after a deletion.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{Condition, await_condition, conditions};
+use kube::{Client, CustomResourceExt, ResourceExt};
+use portico_tests::Portico;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::binder::{Book, BookSpec, BookStatus, FINALIZER, Gate, Operator, Place};
+
+/// What a test does to books.
+struct Shelf {
+    client: Client,
+    books: Api<Book>,
+    pages: Api<ConfigMap>,
+}
+
+impl Shelf {
+    async fn of(portico: &Portico) -> Self {
+        let client = portico.kube().await;
+        let (books, pages) =
+            (Api::default_namespaced(client.clone()), Api::default_namespaced(client.clone()));
+        Self { client, books, pages }
+    }
+
+    /// With the definition installed and served.
+    async fn installed(portico: &Portico) -> Self {
+        let shelf = Self::of(portico).await;
+        let definitions: Api<CustomResourceDefinition> = Api::all(shelf.client.clone());
+        definitions.create(&PostParams::default(), &Book::crd()).await.unwrap();
+        seen(&definitions, Book::crd_name(), conditions::is_crd_established()).await;
+        shelf
+    }
+
+    async fn create(&self, name: &str, pages: u8) -> Book {
+        let spec = BookSpec { title: "Of doors".into(), pages, paper: "vellum".into() };
+        self.books.create(&PostParams::default(), &Book::new(name, spec)).await.unwrap()
+    }
+
+    async fn change(&self, name: &str, spec: Value) -> kube::Result<Book> {
+        self.books.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await
+    }
+
+    /// Name and uid of each page.
+    async fn pages(&self, book: &str) -> BTreeMap<String, String> {
+        let pages = self.pages.list(&ListParams::default().labels(&format!("book={book}"))).await.unwrap();
+        pages.iter().map(|page| (page.name_any(), page.uid().unwrap())).collect()
+    }
+
+    /// Waits for a status about this generation; the pages are then as they shall be.
+    async fn kept(&self, name: &str, generation: i64, pages: u8) {
+        let status = BookStatus { observed_generation: generation, pages };
+        let told = seen(&self.books, name, |book: Option<&Book>| {
+            book.is_some_and(|book| book.status.as_ref() == Some(&status))
+        });
+        let book = told.await.unwrap();
+        assert_eq!(
+            (book.metadata.generation, book.finalizers()),
+            (Some(generation), &[FINALIZER.into()][..])
+        );
+        let wanted: Vec<String> = (1..=pages).map(|number| format!("{name}-{number}")).collect();
+        assert_eq!(self.pages(name).await.into_keys().collect::<Vec<_>>(), wanted);
+    }
+
+    /// Asks for a deletion, which the finalizer holds up.
+    async fn ask_to_go(&self, book: &Book) {
+        let answer = self.books.delete(&book.name_any(), &DeleteParams::default()).await.unwrap();
+        assert!(answer.left().unwrap().metadata.deletion_timestamp.is_some(), "the finalizer holds it");
+    }
+
+    /// Waits until a book is gone, and its pages after it; the farewell stays.
+    async fn gone(&self, book: &Book, pages: &BTreeMap<String, String>) {
+        let name = book.name_any();
+        seen(&self.books, &name, conditions::is_deleted(&book.uid().unwrap())).await;
+        for (page, uid) in pages {
+            seen(&self.pages, page, conditions::is_deleted(uid)).await;
+        }
+        let farewell = self.pages.get(&format!("{name}-farewell")).await.unwrap();
+        assert_eq!(farewell.data.unwrap()["title"], "Of doors");
+    }
+}
+
+/// What is there before and after is the same, not made anew.
+fn assert_kept(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) {
+    let same = before.iter().all(|(page, uid)| after.get(page).is_none_or(|now| now == uid));
+    assert!(same, "pages were made anew: {before:?}, {after:?}");
+}
+
+/// Watches an object until the condition holds.
+async fn seen<K>(api: &Api<K>, name: &str, condition: impl Condition<K>) -> Option<K>
+where
+    K: kube::Resource + Clone + std::fmt::Debug + Send + DeserializeOwned + 'static,
+{
+    let watched = await_condition(api.clone(), name, condition);
+    let in_time = tokio::time::timeout(Duration::from_secs(30), watched).await;
+    in_time.unwrap_or_else(|_| panic!("{name} does not become what it shall be")).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_derived_definition_says_holds() {
+    let portico = Portico::start().await;
+    let shelf = Shelf::installed(&portico).await;
+    let sparse = json!({"apiVersion": "books.example.com/v1", "kind": "Book", "metadata": {"name": "sparse"},
+        "spec": {"title": "Of doors", "pages": 1, "glue": "none"}});
+    let path = "/apis/books.example.com/v1/namespaces/default/books";
+    let created = portico.admin().post(path, &sparse).await.json();
+    assert_eq!(created["spec"], json!({"title": "Of doors", "pages": 1, "paper": "plain"}));
+    for (change, said) in [
+        (
+            json!({"pages": 21}),
+            "spec.pages: Invalid value: 21: spec.pages in body should be less than or equal to 20",
+        ),
+        (json!({"title": "Of windows"}), "spec.title: Invalid value: \"Of windows\": a title stays"),
+    ] {
+        let kube::Error::Api(refused) = shelf.change("sparse", change).await.unwrap_err() else {
+            panic!("{said}")
+        };
+        assert_eq!(refused.code, 422);
+        assert!(refused.message.contains(said), "{}", refused.message);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_between_any_two_writes_the_operator_converges_when_it_starts_again() {
+    let portico = Portico::start().await;
+    let shelf = Shelf::installed(&portico).await;
+    for (number, (keeping, parting)) in [
+        (Place::BeforePages, Place::BeforeFarewell),
+        (Place::AmongPages, Place::AfterFarewell),
+        (Place::BeforeStatus, Place::BeforeFarewell),
+        (Place::AfterStatus, Place::AfterFarewell),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("book-{number}");
+        let gate = Gate::at(keeping);
+        let operator = Operator::start(&shelf.client, &gate);
+        let book = shelf.create(&name, 3).await;
+        gate.reached().await;
+        operator.kill().await;
+        let before = shelf.pages(&name).await;
+        assert_eq!(before.len(), [0, 1, 3, 3][number], "{keeping:?}");
+        shelf.change(&name, json!({"pages": 2})).await.unwrap();
+
+        let gate = Gate::at(parting);
+        let operator = Operator::start(&shelf.client, &gate);
+        shelf.kept(&name, 2, 2).await;
+        let pages = shelf.pages(&name).await;
+        assert_kept(&before, &pages);
+        shelf.ask_to_go(&book).await;
+        gate.reached().await;
+        operator.kill().await;
+        assert_eq!(shelf.pages(&name).await, pages, "{parting:?}: the owner is there still");
+
+        let operator = Operator::start(&shelf.client, &Gate::at(None));
+        shelf.gone(&book, &pages).await;
+        operator.kill().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_goes_on_when_the_server_was_killed_under_it() {
+    let mut portico = Portico::start().await;
+    let mut shelf = Shelf::installed(&portico).await;
+    for place in [Place::BeforePages, Place::AmongPages, Place::BeforeStatus, Place::BeforeFarewell] {
+        let name = format!("{place:?}").to_lowercase();
+        let gate = Gate::at(place);
+        let operator = Operator::start(&shelf.client, &gate);
+        let book = shelf.create(&name, 2).await;
+        if place == Place::BeforeFarewell {
+            shelf.kept(&name, 1, 2).await;
+            shelf.ask_to_go(&book).await;
+        }
+        gate.reached().await;
+        let before = shelf.pages(&name).await;
+        portico.kill();
+        portico.restart().await;
+        shelf = Shelf::of(&portico).await;
+        gate.open();
+        if place == Place::BeforeFarewell {
+            shelf.gone(&book, &before).await;
+        } else {
+            shelf.kept(&name, 1, 2).await;
+            shelf.change(&name, json!({"pages": 4})).await.unwrap();
+            shelf.kept(&name, 2, 4).await;
+            assert_kept(&before, &shelf.pages(&name).await);
+        }
+        operator.kill().await;
+    }
+}
