@@ -51,18 +51,20 @@ impl Inner {
         served.complete(&mut object, moment);
         self.guard(context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object);
-        system::prepare_create(&mut object, moment.now)?;
+        system::prepare_create(&mut object, moment.now);
         if let Tracked::By(manager) = tracked {
             let versions = self.versions(served, Part::Main);
             managed_fields::track(&versions, &Object::default(), &mut object, manager, moment.now);
         }
         self.shape(served, Part::Main, &mut object, None).await?;
         served.strategy.claim(&mut object, &context.user);
-        let mut written = if object.name().is_empty() && !object.generate_name().is_empty() {
+        let prefixed = !object.generate_name().is_empty();
+        let created = if prefixed && object.name().is_empty() {
             self.create_generated(context, served, object, options, moment).await
         } else {
             self.create_named(context, served, object, options, moment).await
-        }?;
+        };
+        let mut written = if prefixed { created.map_err(told_of_prefix)? } else { created? };
         written.warnings.splice(0..0, duplicate_owners);
         Ok(written)
     }
@@ -84,9 +86,7 @@ impl Inner {
                 other => return other,
             }
         }
-        let mut status = last.unwrap_or_else(|| Box::new(Status::already_exists(&served.resource, "")));
-        status.message.push_str(", the server was not able to generate a unique name for the object");
-        Err(Box::new(status.with_retry_after(1)))
+        Err(last.unwrap_or_else(|| Box::new(Status::already_exists(&served.resource, ""))))
     }
 
     async fn create_named(
@@ -133,11 +133,13 @@ impl Inner {
             served.default_dropped(&mut object);
         }
         let key = draft::key(served, &object);
+        let revision = system::take_revision(&mut object);
         let value = self.outgoing(served, &mut object).await?;
         let stored = if options.dry_run {
             self.charge(served, &self.written_by(context, &object)).await?;
             Some(self.pretend_create(served, key, value).await?)
         } else {
+            revision?;
             let mut txn = Txn::create(key.clone(), value);
             txn.operations.extend(further);
             self.commit_create(context, served, &key, txn, object).await?
@@ -178,6 +180,15 @@ impl Inner {
         }
         self.submitted(served, Record { key, revision: 0, value }).await
     }
+}
+
+/// As upstream answers of every object that has a prefix for its name, whoever chose the name.
+fn told_of_prefix(mut status: Box<Status>) -> Box<Status> {
+    if status.reason() != Reason::AlreadyExists {
+        return status;
+    }
+    status.message.push_str(", the server was not able to generate a unique name for the object");
+    Box::new(status.with_retry_after(1))
 }
 
 /// Whether something was dropped that only a write of the status may say.

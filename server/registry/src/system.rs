@@ -8,20 +8,27 @@ use portico_machinery::{Object, Status, names, time};
 
 use crate::Result;
 
-/// Clears what a client may not say of a new object, and says it.
-pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) -> Result<()> {
-    if !object.resource_version().is_empty() {
-        let mut status =
-            Status::failure(Reason::Unknown, "resourceVersion should not be set on objects to be created");
-        status.code = 500;
-        return Err(Box::new(status));
-    }
-    for field in ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+/// Clears what a client may not say of a new object but its revision, and says it.
+pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.remove(&["metadata", field]);
     }
     object.set(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
-    Ok(())
+}
+
+/// Takes away the revision that a new object says it has. Upstream's store refuses it, with this, when it comes to writing;
+/// what is no number counts as none.
+pub(crate) fn take_revision(object: &mut Object) -> Result<()> {
+    let said = object.resource_version().parse().unwrap_or(0_u64);
+    object.remove(&["metadata", "resourceVersion"]);
+    if said == 0 {
+        return Ok(());
+    }
+    let mut status =
+        Status::failure(Reason::Unknown, "resourceVersion should not be set on objects to be created");
+    status.code = 500;
+    Err(Box::new(status))
 }
 
 /// Gives a name to an object that only has a prefix for one.

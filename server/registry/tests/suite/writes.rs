@@ -33,6 +33,11 @@ async fn a_name_is_given_or_generated() {
     let door = Door::open().await;
     let reply = door.post(MAPS, r#"{"metadata":{"generateName":"gen-"}}"#).await;
     assert!(reply.at("metadata.name").starts_with("gen-") && reply.at("metadata.name").len() == 9);
+    let both = r#"{"metadata":{"name":"gen-a","generateName":"gen-"}}"#;
+    assert_eq!(door.post(MAPS, both).await.at("metadata.name"), "gen-a");
+    let reply = door.post(MAPS, both).await;
+    let unable = "the server was not able to generate a unique name for the object";
+    assert!(reply.code == 409 && reply.at("message").ends_with(unable), "{reply:?}");
     let reply = door.post(MAPS, r#"{"metadata":{}}"#).await;
     assert_eq!(reply.at("details.causes.0.message"), "Required value: name or generateName is required");
 }
@@ -47,6 +52,7 @@ async fn what_a_create_may_not_say_is_refused() {
             500,
             "resourceVersion should not be set on objects to be created",
         ),
+        (MAPS, r#"{"metadata":{"name":"a_","resourceVersion":"5"}}"#, 422, "ConfigMap \"a_\" is invalid"),
         (
             MAPS,
             r#"{"metadata":{"name":"a","namespace":"other"}}"#,
@@ -89,6 +95,8 @@ async fn a_dry_run_answers_like_a_write_and_writes_nothing() {
     let door = Door::open().await;
     let dry = door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await;
     assert_eq!((dry.code, dry.at("metadata.resourceVersion").as_str()), (201, "\"\""));
+    let versioned = r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#;
+    assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), versioned).await.code, 201);
     assert_eq!(door.get(&format!("{MAPS}/a")).await.code, 404);
     door.post(MAPS, &object("ConfigMap", "a", "")).await;
     assert_eq!(door.post(&format!("{MAPS}?dryRun=All"), &object("ConfigMap", "a", "")).await.code, 409);
