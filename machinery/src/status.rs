@@ -179,6 +179,9 @@ pub struct Status {
     /// The HTTP code; absent in successes.
     #[serde(default, skip_serializing_if = "is_zero_code")]
     pub code: u16,
+    /// What its reader is warned of besides, in headers: no part of the document.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if takes a reference")]
@@ -206,6 +209,7 @@ impl Status {
             reason: reason.as_str().to_owned(),
             details: None,
             code: reason.code(),
+            warnings: Vec::new(),
         }
     }
 
@@ -230,6 +234,14 @@ impl Status {
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.details.get_or_insert_default().retry_after_seconds = seconds;
+        self
+    }
+
+    /// The same with these warnings before its own.
+    #[must_use]
+    pub fn with_warnings(mut self: Box<Self>, mut first: Vec<String>) -> Box<Self> {
+        first.append(&mut self.warnings);
+        self.warnings = first;
         self
     }
 

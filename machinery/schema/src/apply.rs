@@ -9,6 +9,7 @@ mod compare;
 mod item;
 mod merge;
 mod owners;
+mod printed;
 mod remove;
 mod shape;
 mod to_set;
@@ -16,6 +17,8 @@ mod view;
 
 pub use compare::Comparison;
 pub use owners::{Conflicts, Failure, Filter, Owned, Owners, Versions, apply, update};
+
+use std::fmt;
 
 use portico_machinery::Object;
 
@@ -43,6 +46,22 @@ impl Misfit {
     fn below(mut self, step: &str) -> Self {
         self.path.insert_str(0, step);
         self
+    }
+}
+
+/// Everything of a configuration that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfits(pub Vec<Misfit>);
+
+impl std::error::Error for Misfits {}
+
+impl fmt::Display for Misfits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = &self.0[..] {
+            return only.fmt(f);
+        }
+        f.write_str("errors:")?;
+        self.0.iter().try_for_each(|misfit| write!(f, "\n  {misfit}"))
     }
 }
 
@@ -84,8 +103,8 @@ impl Schema {
     /// Whether a configuration can be applied: no unknown fields, no element of a list without its keys or twice.
     ///
     /// # Errors
-    /// [`Misfit`].
-    pub fn check_applied(&self, config: &Object) -> Result<(), Misfit> {
+    /// [`Misfits`], in the order in which they stand there.
+    pub fn check_applied(&self, config: &Object) -> Result<(), Misfits> {
         check::object(self.types_in_use(), self.shape(), config.map())
     }
 

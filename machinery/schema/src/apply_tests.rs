@@ -255,9 +255,13 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let rows = [
         (r#"{"colour":1}"#, ".colour: field not declared in schema"),
         (r#"{"struct":{"below":{"x":1}}}"#, ".struct.below.x: field not declared in schema"),
-        (r#"{"string":1}"#, ".string: expected string, got 1"),
-        (r#"{"map":["a"]}"#, ".map: expected map, got [\"a\"]"),
-        (r#"{"setStr":"a"}"#, ".setStr: expected list, got \"a\""),
+        (r#"{"string":1}"#, ".string: expected string, got &value.valueUnstructured{Value:1}"),
+        (r#"{"map":["a"]}"#, ".map: expected map, got &{[a]}"),
+        (
+            r#"{"setStr":"a","numeric":"1","struct":{"colour":1}}"#,
+            "errors:\n  .setStr: expected list, got &{a}\n  .numeric: expected numeric (int or float), got string\n  \
+             .struct.colour: field not declared in schema",
+        ),
         (r#"{"setStr":["a","a"]}"#, ".setStr: duplicate entries for key [=\"a\"]"),
         (
             r#"{"setStr":[null]}"#,

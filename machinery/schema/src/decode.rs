@@ -6,12 +6,14 @@ mod scalar;
 pub(crate) mod times;
 mod walk;
 mod yaml;
+mod yaml_keys;
 
 pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
 pub(crate) use walk::{MAX_STRICT, MAX_STRUCTS};
+pub use yaml_keys::warnings;
 
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::{Node, Object, Status};
@@ -58,7 +60,7 @@ pub struct Decoded {
     /// What was understood.
     pub object: Object,
     /// What a strict reading refuses, in upstream's words and order: `unknown field "spec.x"`, `duplicate field "a"`.
-    /// With fieldValidation=Warn each is a warning.
+    /// With fieldValidation=Warn they become [`warnings`].
     pub strict: Vec<String>,
 }
 
@@ -78,6 +80,14 @@ impl Decoded {
     fn strict_text(&self) -> Option<String> {
         (!self.strict.is_empty()).then(|| format!("strict decoding error: {}", self.strict.join(", ")))
     }
+}
+
+/// What was read of a body of this format, with complaints as upstream's reader of that format words them.
+pub(crate) fn told(body: &[u8], format: Format, mut decoded: Decoded) -> Decoded {
+    if format == Format::Yaml {
+        yaml_keys::retell(body, &mut decoded.strict);
+    }
+    decoded
 }
 
 pub(crate) fn object(

@@ -203,7 +203,8 @@ fn another_kind_or_version_is_refused() {
 fn yaml_takes_the_same_way_with_its_own_scalars() {
     let body = "kind: Thing\nspec:\n  int: 0644\n  flag: yes\n  text: hello\n  text: again\n  colour: red\nwhen: 2026-01-02T03:04:05+01:00\n";
     let decoded = schema().decode(body.as_bytes(), Format::Yaml, &thing()).unwrap();
-    assert_eq!(decoded.strict, ["duplicate field \"spec.text\"", "unknown field \"spec.colour\""]);
+    assert!(decoded.strict[0].ends_with(": key \"text\" already set in map"), "{:?}", decoded.strict);
+    assert_eq!(decoded.strict[1..], ["unknown field \"spec.colour\""]);
     let want = json!({"kind":"Thing","spec":{"int":420,"flag":true,"text":"again"},"when":"2026-01-02T02:04:05Z","apiVersion":"test.io/v1"});
     assert_eq!(Value::Object(decoded.object.map().clone()), want);
     let flow = schema().decode(b"{kind: Thing, spec: {int: 1}}", Format::Yaml, &thing()).unwrap();

@@ -134,10 +134,11 @@ impl Schema {
         format: Format,
         expected: &GroupVersionKind,
     ) -> Result<Decoded, DecodeError> {
-        match &self.0 {
+        let decoded = match &self.0 {
             Dialect::Typed(typed) => decode::object(typed, body, format, expected),
             Dialect::Structural(custom) => custom.decode(body, format, expected),
-        }
+        };
+        decoded.map(|decoded| decode::told(body, format, decoded))
     }
 
     /// Decodes options (DeleteOptions and the like) or other bodies whose `kind` and `apiVersion` are not looked at.
@@ -145,10 +146,11 @@ impl Schema {
     /// # Errors
     /// [`DecodeError`].
     pub fn decode_untagged(&self, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
-        match &self.0 {
+        let decoded = match &self.0 {
             Dialect::Typed(typed) => decode::untagged(typed, body, format),
             Dialect::Structural(custom) => custom.decode_untagged(body, format),
-        }
+        };
+        decoded.map(|decoded| decode::told(body, format, decoded))
     }
 
     /// Runs an object that was put together elsewhere (a patch's result) through the decoder: what does not fit the

@@ -81,15 +81,17 @@ impl Answer {
         Self { status, unrouted: true, ..Self::json(404, Bytes::from_static(b"404 page not found\n"), 0) }
     }
 
-    /// A Status under its own code (200 for a success).
+    /// A Status under its own code (200 for a success), with its warnings.
     #[must_use]
-    pub fn status(status: Status) -> Self {
+    pub fn status(mut status: Status) -> Self {
+        let warnings = std::mem::take(&mut status.warnings);
         let code = match status.code {
             0 if status.is_failure() => 500,
             0 => 200,
             code => code,
         };
-        Self { status: Some(Box::new(status.clone())), ..Self::json(code, status.to_json().into(), 0) }
+        let body = status.to_json().into();
+        Self { status: Some(Box::new(status)), warnings, ..Self::json(code, body, 0) }
     }
 
     /// The media type to answer with when the body is sent in [`Answer::encoding`].

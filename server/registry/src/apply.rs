@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use portico_machinery::status::Reason;
 use portico_machinery::{Attributes, Object, Status};
+use portico_schema::decode::warnings;
 
 use crate::Result;
 use crate::managed_fields::{self, Applying, KindVersions, Tracked};
@@ -163,7 +164,7 @@ pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
             Some(_) => Err(Box::new(Status::failure(Reason::Unknown, text))),
         };
     }
-    let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("duplicate")).collect();
+    let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("yaml: ")).collect();
     Ok(Configuration { object, duplicates })
 }
 
@@ -179,10 +180,10 @@ impl Configuration {
     fn strict(&self, validation: FieldValidation) -> Result<Vec<String>> {
         match validation {
             FieldValidation::Ignore => Ok(Vec::new()),
-            FieldValidation::Warn => Ok(self.duplicates.clone()),
+            FieldValidation::Warn => Ok(warnings(self.duplicates.clone())),
             FieldValidation::Strict if self.duplicates.is_empty() => Ok(Vec::new()),
             FieldValidation::Strict => Err(Box::new(Status::bad_request(format!(
-                "error strict decoding patch: {}",
+                "error strict decoding YAML: error converting YAML to JSON: {}",
                 self.duplicates.join(", ")
             )))),
         }

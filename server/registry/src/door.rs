@@ -167,7 +167,12 @@ impl Request<'_> {
         Ok(Answer::json(code, body, stored.revision()).dressed(wanted))
     }
 
-    fn written(&self, written: Written, wanted: Wanted, mut warnings: Vec<String>) -> Result<Answer> {
+    /// Warns of what was wrong with the body also when the write was refused.
+    fn written(&self, written: Result<Written>, wanted: Wanted, mut warnings: Vec<String>) -> Result<Answer> {
+        let written = match written {
+            Ok(written) => written,
+            Err(status) => return Err(status.with_warnings(warnings)),
+        };
         let code = if written.created { 201 } else { 200 };
         let mut answer = self.object(code, &written.stored, wanted, false)?;
         warnings.extend(written.warnings);
@@ -231,10 +236,8 @@ impl Request<'_> {
         }
         let info = &self.served.info;
         let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
-        let written = self
-            .inner
-            .create(&self.context(), &self.served, self.namespace, decoded.object, &options)
-            .await?;
+        let written =
+            self.inner.create(&self.context(), &self.served, self.namespace, decoded.object, &options).await;
         self.written(written, wanted, decoded.strict)
     }
 
@@ -278,12 +281,12 @@ impl Request<'_> {
         let view = self.view();
         let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
         let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
-        crate::patch::check_name(&decoded.object, self.place.name)?;
-        let written = match view {
-            Some(view) => self.inner.update_view(&self.context(), view, decoded.object, &options).await?,
-            None => {
-                let context = self.context();
-                self.inner.update(&context, &self.served, self.place, decoded.object, &options).await?
+        let context = self.context();
+        let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
+            (Err(status), _) => Err(status),
+            (Ok(()), Some(view)) => self.inner.update_view(&context, view, decoded.object, &options).await,
+            (Ok(()), None) => {
+                self.inner.update(&context, &self.served, self.place, decoded.object, &options).await
             }
         };
         self.written(written, wanted, decoded.strict)
@@ -298,8 +301,8 @@ impl Request<'_> {
         let options = self.query.patch_options()?;
         let patch = body::patch(self.call)?;
         let written = match self.view() {
-            Some(view) => self.inner.patch_view(&self.context(), view, &patch, &options).await?,
-            None => self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await?,
+            Some(view) => self.inner.patch_view(&self.context(), view, &patch, &options).await,
+            None => self.inner.patch(&self.context(), &self.served, self.place, &patch, &options).await,
         };
         self.written(written, wanted, Vec::new())
     }
@@ -308,8 +311,8 @@ impl Request<'_> {
         let options = self.query.apply_options()?;
         let config = &self.call.body;
         let written = match self.view() {
-            Some(view) => self.inner.apply_view(&self.context(), view, config, &options).await?,
-            None => self.inner.apply(&self.context(), &self.served, self.place, config, &options).await?,
+            Some(view) => self.inner.apply_view(&self.context(), view, config, &options).await,
+            None => self.inner.apply(&self.context(), &self.served, self.place, config, &options).await,
         };
         self.written(written, wanted, Vec::new())
     }

@@ -39,7 +39,10 @@ impl Inner {
                 uid: UidRule::Immutable,
                 tracked: Tracked::By(&manager),
             };
-            let attempt = self.replace(context, served, place, &current, new, terms).await?;
+            let attempt = match self.replace(context, served, place, &current, new, terms).await {
+                Ok(attempt) => attempt,
+                Err(status) => return Err(status.with_warnings(warnings)),
+            };
             if let Attempt::Done(mut written) = attempt {
                 warnings.append(&mut written.warnings);
                 written.warnings = warnings;

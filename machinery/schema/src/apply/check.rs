@@ -6,64 +6,104 @@ use portico_machinery::object::go_type;
 use serde_json::{Map as Json, Value};
 
 use super::compare::{Reading, entries, items};
+use super::printed::{Plain, Syntax};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
-use super::{Misfit, item};
+use super::{Misfit, Misfits, item};
 use crate::model::{FieldType, TypeSet};
 
-type Result<T, E = Misfit> = std::result::Result<T, E>;
+/// How many misfits are told at most: each tells its path, and together they would be far larger than what they are about.
+/// Upstream has no bound.
+const MOST_TOLD: usize = 256;
 
-/// The first thing that does not fit.
-pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Result<()> {
-    map(types, &root, object)
+/// Everything that does not fit. An unknown field ends its map, and an element without keys its list.
+pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Result<(), Misfits> {
+    let mut check = Check { types, at: String::new(), found: Vec::new() };
+    check.map(&root, object);
+    if check.found.is_empty() { Ok(()) } else { Err(Misfits(check.found)) }
 }
 
-fn value(types: &TypeSet, ty: TypeRef<'_>, held: &Value) -> Result<()> {
-    match ty.shape(types) {
-        Shape::Map(shape) => entries(Some(held))?.map_or(Ok(()), |object| map(types, &shape, object)),
-        Shape::List(shape) => list(types, &shape, items(Some(held))?),
-        Shape::Scalar(ty) => scalar(ty, held),
-        Shape::Deduced(shape) => held.as_object().map_or(Ok(()), |object| map(types, &shape, object)),
-        Shape::Untyped => Ok(()),
-    }
+struct Check<'t> {
+    types: &'t TypeSet,
+    at: String,
+    found: Vec<Misfit>,
 }
 
-fn map(types: &TypeSet, shape: &Map<'_>, object: &Json<String, Value>) -> Result<()> {
-    object.iter().try_for_each(|(key, held)| {
-        let at = || format!(".{key}");
-        let ty = shape.entry(key).0.ok_or_else(|| Misfit::at(&at(), "field not declared in schema"))?;
-        value(types, ty, held).map_err(|e| e.below(&at()))
-    })
-}
-
-fn list(types: &TypeSet, shape: &List<'_>, items: &[Value]) -> Result<()> {
-    let mut seen = BTreeSet::new();
-    for (i, held) in items.iter().enumerate() {
-        let step = if matches!(shape.relation, Relation::Atomic) {
-            format!("[{i}]")
-        } else {
-            let element = item::element(types, shape, held, Reading::Raw)
-                .map_err(|why| Misfit::at("", &format!("element {i}: {why}")))?;
-            let step = element.to_string();
-            if !seen.insert(element) {
-                return Err(Misfit::at("", &format!("duplicate entries for key {step}")));
-            }
-            step
-        };
-        value(types, shape.of, held).map_err(|e| e.below(&step))?;
-    }
-    Ok(())
-}
-
-fn scalar(ty: &FieldType, held: &Value) -> Result<()> {
-    let (fits, expected) = match (ty, held) {
-        (_, Value::Null) => return Ok(()),
-        (FieldType::String | FieldType::Bytes, held) => (held.is_string(), "expected string"),
-        (FieldType::Bool, held) => (held.is_boolean(), "expected boolean"),
-        (FieldType::Int32 | FieldType::Int64 | FieldType::Number, held) => {
-            let text = format!("expected numeric (int or float), got {}", go_type(held));
-            return if held.is_number() { Ok(()) } else { Err(Misfit::at("", &text)) };
+impl Check<'_> {
+    fn tell(&mut self, text: impl Into<String>) {
+        if self.found.len() < MOST_TOLD {
+            self.found.push(Misfit { path: self.at.clone(), text: text.into() });
         }
-        (_, held) => (!held.is_object() && !held.is_array(), "expected any scalar"),
-    };
-    if fits { Ok(()) } else { Err(Misfit::at("", &format!("{expected}, got {held}"))) }
+    }
+
+    fn below(&mut self, step: &str, check: impl FnOnce(&mut Self)) {
+        let here = self.at.len();
+        self.at.push_str(step);
+        check(self);
+        self.at.truncate(here);
+    }
+
+    fn value(&mut self, ty: TypeRef<'_>, held: &Value) {
+        match ty.shape(self.types) {
+            Shape::Map(shape) => match entries(Some(held)) {
+                Ok(object) => object.into_iter().for_each(|object| self.map(&shape, object)),
+                Err(misfit) => self.tell(misfit.text),
+            },
+            Shape::List(shape) => match items(Some(held)) {
+                Ok(items) => self.list(&shape, items),
+                Err(misfit) => self.tell(misfit.text),
+            },
+            Shape::Scalar(ty) => self.scalar(ty, held),
+            Shape::Deduced(shape) => held.as_object().into_iter().for_each(|object| self.map(&shape, object)),
+            Shape::Untyped => {}
+        }
+    }
+
+    fn map(&mut self, shape: &Map<'_>, object: &Json<String, Value>) {
+        for (key, held) in object {
+            let step = format!(".{key}");
+            let Some(ty) = shape.entry(key).0 else {
+                return self.below(&step, |check| check.tell("field not declared in schema"));
+            };
+            self.below(&step, |check| check.value(ty, held));
+        }
+    }
+
+    fn list(&mut self, shape: &List<'_>, items: &[Value]) {
+        let mut seen = BTreeSet::new();
+        for (i, held) in items.iter().enumerate() {
+            let step = if matches!(shape.relation, Relation::Atomic) {
+                format!("[{i}]")
+            } else {
+                let element = match item::element(self.types, shape, held, Reading::Raw) {
+                    Ok(element) => element,
+                    Err(why) => return self.tell(format!("element {i}: {why}")),
+                };
+                let step = element.to_string();
+                if !seen.insert(element) {
+                    self.tell(format!("duplicate entries for key {step}"));
+                }
+                step
+            };
+            self.below(&step, |check| check.value(shape.of, held));
+        }
+    }
+
+    fn scalar(&mut self, ty: &FieldType, held: &Value) {
+        match (ty, held) {
+            (_, Value::Null) => {}
+            (FieldType::String | FieldType::Bytes, held) if !held.is_string() => {
+                self.tell(format!("expected string, got {}", Syntax(held)));
+            }
+            (FieldType::Bool, held) if !held.is_boolean() => {
+                self.tell(format!("expected boolean, got {}", Plain(held)));
+            }
+            (FieldType::Int32 | FieldType::Int64 | FieldType::Number, held) if !held.is_number() => {
+                self.tell(format!("expected numeric (int or float), got {}", go_type(held)));
+            }
+            (_, held) if held.is_object() || held.is_array() => {
+                self.tell(format!("expected any scalar, got {}", Plain(held)));
+            }
+            _ => {}
+        }
+    }
 }

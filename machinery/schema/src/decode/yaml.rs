@@ -23,7 +23,7 @@ pub(super) fn to_json(text: &str) -> Result<String, String> {
     String::from_utf8(out).map_err(|error| error.to_string())
 }
 
-fn options() -> serde_saphyr::Options {
+pub(super) fn options() -> serde_saphyr::Options {
     let mut limits = AliasLimits::default();
     limits.max_total_replayed_events = 200_000;
     let mut options = serde_saphyr::options! {

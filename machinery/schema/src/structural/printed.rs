@@ -41,7 +41,7 @@ fn cut(mut text: String) -> String {
 
 /// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Float(pub f64);
+pub(crate) struct Float(pub f64);
 
 impl fmt::Display for Float {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 use portico_machinery::accept::MediaType;
 use portico_machinery::{GroupVersionKind, Status};
+use portico_schema::decode::warnings;
 use portico_schema::{Decoded, Format, Schema};
 
 use crate::Result;
@@ -37,7 +38,7 @@ pub(super) fn decode(
     let mut decoded = schema.decode(&call.body, format, gvk).map_err(|e| e.status())?;
     match validation {
         FieldValidation::Ignore => decoded.strict.clear(),
-        FieldValidation::Warn => {}
+        FieldValidation::Warn => decoded.strict = warnings(decoded.strict),
         FieldValidation::Strict => {
             if let Some(status) = decoded.strict_status(gvk) {
                 return Err(Box::new(status));

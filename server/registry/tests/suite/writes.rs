@@ -6,6 +6,8 @@ use portico_registry::{Context, Part, Stored, UpdateOptions};
 use crate::harness::{Door, JSON, MERGE, api_service, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const YAML: &str = "application/yaml";
+const APPLY: &str = "application/apply-patch+yaml";
 
 #[tokio::test]
 async fn system_metadata_is_the_servers() {
@@ -88,6 +90,40 @@ async fn unknown_fields_warn_vanish_or_refuse() {
     let strict = door.post(&format!("{MAPS}?fieldValidation=Strict"), &body("c")).await;
     assert_eq!(strict.code, 400);
     assert!(strict.at("message").ends_with("strict decoding error: unknown field \"dota\""));
+}
+
+#[tokio::test]
+async fn keys_that_yaml_has_twice_are_told_by_line() {
+    let door = Door::open().await;
+    let body = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: a\ndata:\n  k: one\n  k: two\n";
+    let line = "line 7: key \"k\" already set in map";
+    let warned = door.ask("POST", MAPS, "", YAML, body).await;
+    assert_eq!((warned.code, &warned.warnings[..]), (201, &[line.to_owned()][..]), "{}", warned.text);
+    let strict = door.ask("POST", &format!("{MAPS}?fieldValidation=Strict"), "", YAML, body).await;
+    let text = format!("strict decoding error: yaml: unmarshal errors:\n  {line}");
+    assert!(strict.code == 400 && strict.at("message").ends_with(&text), "{strict:?}");
+    let applied = format!("{MAPS}/a?fieldManager=m&force=true");
+    let warned = door.patch(&applied, APPLY, body).await;
+    assert_eq!((warned.code, warned.warnings), (200, vec![line.to_owned()]));
+    let strict = door.patch(&format!("{applied}&fieldValidation=Strict"), APPLY, body).await;
+    let text = format!(
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {line}"
+    );
+    assert_eq!((strict.code, strict.at("message")), (400, text));
+}
+
+#[tokio::test]
+async fn a_refused_write_warns_of_unknown_fields_too() {
+    let door = Door::open().await;
+    let unknown = vec!["unknown field \"dota\"".to_owned()];
+    let refused = door.post(MAPS, &object("ConfigMap", "a_", r#","dota":{}"#)).await;
+    assert_eq!((refused.code, &refused.warnings), (422, &unknown));
+    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let body = r#"{"metadata":{"name":"a","labels":{"_":""}},"dota":1}"#;
+    let refused = door.put(&format!("{MAPS}/a"), body).await;
+    assert_eq!((refused.code, &refused.warnings), (422, &unknown));
+    let refused = door.patch(&format!("{MAPS}/a"), MERGE, body).await;
+    assert_eq!((refused.code, &refused.warnings), (422, &unknown));
 }
 
 #[tokio::test]

@@ -1,0 +1,116 @@
+//! How upstream's errors of apply print a value: it holds it by a pointer, which Go shows together with what is in it.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::structural::Float;
+
+/// As `%v`: `&{a}`, `&{map[a:1 b:[x y]]}`.
+pub(super) struct Plain<'v>(pub &'v Value);
+
+/// As `%#v`: `&value.valueUnstructured{Value:1}`.
+pub(super) struct Syntax<'v>(pub &'v Value);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("&{")?;
+        plain(f, self.0)?;
+        f.write_str("}")
+    }
+}
+
+impl fmt::Display for Syntax<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("&value.valueUnstructured{Value:")?;
+        syntax(f, self.0)?;
+        f.write_str("}")
+    }
+}
+
+fn plain(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
+    match value {
+        Value::Null => f.write_str("<nil>"),
+        Value::String(text) => f.write_str(text),
+        Value::Array(items) => {
+            f.write_str("[")?;
+            separated(f, " ", items, plain)?;
+            f.write_str("]")
+        }
+        Value::Object(map) => {
+            f.write_str("map[")?;
+            separated(f, " ", sorted(map), |f, (key, held)| {
+                write!(f, "{key}:")?;
+                plain(f, held)
+            })?;
+            f.write_str("]")
+        }
+        other => scalar(f, other),
+    }
+}
+
+fn syntax(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
+    match value {
+        Value::Null => f.write_str("interface {}(nil)"),
+        Value::String(text) => write!(f, "{text:?}"),
+        Value::Array(items) => {
+            f.write_str("[]interface {}{")?;
+            separated(f, ", ", items, syntax)?;
+            f.write_str("}")
+        }
+        Value::Object(map) => {
+            f.write_str("map[string]interface {}{")?;
+            separated(f, ", ", sorted(map), |f, (key, held)| {
+                write!(f, "{key:?}:")?;
+                syntax(f, held)
+            })?;
+            f.write_str("}")
+        }
+        other => scalar(f, other),
+    }
+}
+
+/// Numbers and truth values print alike.
+fn scalar(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
+    match value.as_f64().filter(|_| value.is_f64()) {
+        Some(float) => write!(f, "{}", Float(float)),
+        None => write!(f, "{value}"),
+    }
+}
+
+fn sorted(map: &serde_json::Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
+}
+
+fn separated<T>(
+    f: &mut fmt::Formatter<'_>,
+    by: &str,
+    items: impl IntoIterator<Item = T>,
+    print: impl Fn(&mut fmt::Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            f.write_str(by)?;
+        }
+        print(f, item)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_print_as_upstream_prints_them() {
+        let list = json!([1, {"c": true, "a": 1.5, "b": null, "big": 1e30}]);
+        assert_eq!(Plain(&list).to_string(), "&{[1 map[a:1.5 b:<nil> big:1e+30 c:true]]}");
+        let map = json!({"b": {"c": "\""}, "a": [1, 2.5, "x", true, null, {}]});
+        let inner = r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil), map[string]interface {}{}}, "b":map[string]interface {}{"c":"\""}}"#;
+        assert_eq!(Syntax(&map).to_string(), format!("&value.valueUnstructured{{Value:{inner}}}"));
+    }
+}

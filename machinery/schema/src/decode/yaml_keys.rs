@@ -1,0 +1,210 @@
+//! Keys that a YAML text has twice: upstream's YAML reader finds them, and tells the line instead of the field's path.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Spanned;
+
+use super::MAX_STRICT;
+
+/// How upstream's reader begins what it has to say.
+const BEGINNING: &str = "yaml: unmarshal errors:";
+
+/// Words what the JSON of a YAML text has twice as upstream does: one complaint, before all others, a line for each key.
+pub(super) fn retell(body: &[u8], strict: &mut Vec<String>) {
+    let by_path = |text: &String| text.starts_with("duplicate field ");
+    if !strict.iter().any(by_path) {
+        return;
+    }
+    let read =
+        serde_saphyr::from_str_with_options::<Tree>(&String::from_utf8_lossy(body), super::yaml::options());
+    let mut lines = Vec::new();
+    if let Ok(tree) = read {
+        tree.collect(&mut lines);
+    }
+    // What only one of the two readers finds twice stays as it was told.
+    if !lines.is_empty() {
+        strict.retain(|text| !by_path(text));
+        strict.insert(0, format!("{BEGINNING}\n  {}", lines.join("\n  ")));
+    }
+}
+
+/// What is said of a body as warnings: a line each.
+#[must_use]
+pub fn warnings(strict: Vec<String>) -> Vec<String> {
+    let lines = |text: String| match text.strip_prefix(BEGINNING) {
+        Some(lines) => {
+            lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+        }
+        None => vec![text],
+    };
+    strict.into_iter().flat_map(lines).collect()
+}
+
+/// The keys of a text, with the lines of their values.
+enum Tree {
+    Scalar,
+    List(Vec<Tree>),
+    Map(Vec<(Key, Spanned<Tree>)>),
+}
+
+impl Tree {
+    /// Deeper ones first: upstream complains when it puts a value into its map.
+    fn collect(&self, lines: &mut Vec<String>) {
+        match self {
+            Self::Scalar => {}
+            Self::List(items) => items.iter().for_each(|item| item.collect(lines)),
+            Self::Map(entries) => {
+                let mut seen = HashSet::new();
+                for (Key(key), held) in entries {
+                    held.value.collect(lines);
+                    if !seen.insert(key) && lines.len() < MAX_STRICT {
+                        lines.push(format!("line {}: key {key} already set in map", held.referenced.line()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Planter)
+    }
+}
+
+struct Planter;
+
+impl<'de> Visitor<'de> for Planter {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_unit<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_none<E>(self) -> Result<Tree, E> {
+        Ok(Tree::Scalar)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        Tree::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Tree::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Tree, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Tree::Map(map))
+    }
+}
+
+/// A key as Go prints it in its source: strings in quotes.
+#[derive(PartialEq, Eq, Hash)]
+struct Key(String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyReader)
+    }
+}
+
+struct KeyReader;
+
+impl Visitor<'_> for KeyReader {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key that is a scalar")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Key, E> {
+        Ok(Key(v.to_string()))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Key, E> {
+        Ok(Key(v.to_string()))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Key, E> {
+        Ok(Key(v.to_string()))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Key, E> {
+        Ok(Key(v.to_string()))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Key, E> {
+        Ok(Key(format!("{v:?}")))
+    }
+
+    fn visit_unit<E>(self) -> Result<Key, E> {
+        Ok(Key("interface {}(nil)".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let mut strict = vec!["duplicate field \"x\"".to_owned(), "unknown field \"y\"".to_owned()];
+        retell(text.as_bytes(), &mut strict);
+        strict
+    }
+
+    #[test]
+    fn keys_are_told_with_the_lines_of_their_values() {
+        let block = told("\nkind: A\nspec:\n  foo: 1\n  foo: 2\nkind:\n  b\n");
+        let lines = "line 5: key \"foo\" already set in map\n  line 7: key \"kind\" already set in map";
+        assert_eq!(block, [&format!("yaml: unmarshal errors:\n  {lines}"), "unknown field \"y\""]);
+        let flow =
+            told("{\"m\":{\"n\":1,\"n\":1},\"a\":1,\"a\":{\"x\":[{\"u\":1,\"u\":2},\n {\"v\":1,\"v\":1}]}}");
+        let order = ["1: key \"n\"", "1: key \"u\"", "2: key \"v\"", "1: key \"a\""];
+        assert_eq!(
+            warnings(flow)[..4],
+            order.map(|at| format!("line {at} already set in map")),
+            "the deeper first"
+        );
+    }
+
+    #[test]
+    fn what_the_other_reader_does_not_find_stays() {
+        assert_eq!(told("a: 1\nb: 2").len(), 2);
+        assert_eq!(told("a: [").len(), 2);
+        assert_eq!(warnings(told("a: 1")), ["duplicate field \"x\"", "unknown field \"y\""]);
+    }
+}
