@@ -2,7 +2,7 @@
 
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
-use portico_store::{Key, Record, Txn, TxnError, Value};
+use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 
 use crate::Result;
 use crate::custom::Judging;
@@ -64,9 +64,12 @@ impl Inner {
         } else {
             self.create_named(context, served, object, options, moment).await
         };
-        let mut written = if prefixed { created.map_err(told_of_prefix)? } else { created? };
-        written.warnings.splice(0..0, duplicate_owners);
-        Ok(written)
+        let first = Vec::from_iter(duplicate_owners);
+        match created {
+            Ok(written) => Ok(written.with_first(first)),
+            Err(status) if prefixed => Err(told_of_prefix(status).with_warnings(first)),
+            Err(status) => Err(status.with_warnings(first)),
+        }
     }
 
     async fn create_generated(
@@ -123,9 +126,25 @@ impl Inner {
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
         self.accept(served, &object, judged(served, &object))?;
-        let advice = self.admit(served, &self.written_by(context, &object)).await?;
         let mut warnings = served.warnings(Part::Main, &object, None);
-        warnings.extend(advice);
+        let new = Judged { object, further, dropped };
+        match self.keep_new(context, served, new, options, &mut warnings).await {
+            Ok(stored) => Ok(stored.map(|stored| Written { stored, created: true, warnings })),
+            Err(status) => Err(status.with_warnings(warnings)),
+        }
+    }
+
+    /// Admits what is valid and stores it. Nothing when something was lost to somebody else.
+    async fn keep_new(
+        &self,
+        context: &Context,
+        served: &Served,
+        new: Judged,
+        options: &CreateOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Stored>> {
+        let Judged { mut object, further, dropped } = new;
+        warnings.extend(self.admit(served, &self.written_by(context, &object)).await?);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
@@ -135,16 +154,14 @@ impl Inner {
         let key = draft::key(served, &object);
         let revision = system::take_revision(&mut object);
         let value = self.outgoing(served, &mut object).await?;
-        let stored = if options.dry_run {
+        if options.dry_run {
             self.charge(served, &self.written_by(context, &object)).await?;
-            Some(self.pretend_create(served, key, value).await?)
-        } else {
-            revision?;
-            let mut txn = Txn::create(key.clone(), value);
-            txn.operations.extend(further);
-            self.commit_create(context, served, &key, txn, object).await?
-        };
-        Ok(stored.map(|stored| Written { stored, created: true, warnings }))
+            return self.pretend_create(served, key, value).await.map(Some);
+        }
+        revision?;
+        let mut txn = Txn::create(key.clone(), value);
+        txn.operations.extend(further);
+        self.commit_create(context, served, &key, txn, object).await
     }
 
     async fn commit_create(
@@ -180,6 +197,15 @@ impl Inner {
         }
         self.submitted(served, Record { key, revision: 0, value }).await
     }
+}
+
+/// A valid object that is new.
+struct Judged {
+    object: Object,
+    /// What is written together with it.
+    further: Vec<Operation>,
+    /// Whether a status was dropped.
+    dropped: bool,
 }
 
 /// As upstream answers of every object that has a prefix for its name, whoever chose the name.

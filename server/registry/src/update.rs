@@ -169,14 +169,18 @@ impl Inner {
             served.strategy.count_changes(&mut new, old);
         }
         let judged = judged(served, place.part, &new, old);
-        self.accept(served, &new, judged.errors)?;
-        let write =
-            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
-        let advice = self.admit(served, &write).await?;
-        let mut warnings: Vec<String> = duplicate_owners.into_iter().collect();
+        let mut warnings = Vec::from_iter(duplicate_owners);
+        if let Err(status) = self.accept(served, &new, judged.errors) {
+            return Err(status.with_warnings(warnings));
+        }
         warnings.extend(judged.warnings);
         warnings.extend(served.warnings(place.part, &new, Some(old)));
-        warnings.extend(advice);
+        let write =
+            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
+        match self.admit(served, &write).await {
+            Ok(advice) => warnings.extend(advice),
+            Err(status) => return Err(status.with_warnings(warnings)),
+        }
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
         if same_content(&new, old) && !self.is_stored_otherwise(served, &current.key, &new).await? {

@@ -118,7 +118,12 @@ async fn a_refused_write_warns_of_unknown_fields_too() {
     let unknown = vec!["unknown field \"dota\"".to_owned()];
     let refused = door.post(MAPS, &object("ConfigMap", "a_", r#","dota":{}"#)).await;
     assert_eq!((refused.code, &refused.warnings), (422, &unknown));
-    door.post(MAPS, &object("ConfigMap", "a", "")).await;
+    let owner = r#"{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"o-1"}"#;
+    let owned = format!(r#"{{"metadata":{{"name":"a","ownerReferences":[{owner},{owner}]}}}}"#);
+    let advice = door.post(MAPS, &owned).await.warnings;
+    assert_eq!(advice.len(), 1, "{advice:?}");
+    let refused = door.post(MAPS, &owned).await;
+    assert_eq!((refused.code, &refused.warnings), (409, &advice));
     let body = r#"{"metadata":{"name":"a","labels":{"_":""}},"dota":1}"#;
     let refused = door.put(&format!("{MAPS}/a"), body).await;
     assert_eq!((refused.code, &refused.warnings), (422, &unknown));
