@@ -127,6 +127,17 @@ impl Schema {
         Self { kind: Some(kind), format, ..Self::default() }
     }
 
+    /// The same; a reference that nothing stands beside needs no wrap.
+    fn unwrapped(mut self) -> Self {
+        let alone = self.all_of.len() == 1
+            && self.description.is_empty()
+            && self.default.is_none()
+            && self.map_type.is_none()
+            && self.patch_strategy.is_none()
+            && self.merge_key.is_none();
+        if alone { self.all_of.remove(0) } else { self }
+    }
+
     /// What an operation answers.
     pub fn answered(dialect: Dialect, content: &Content) -> Self {
         match content {
@@ -188,9 +199,11 @@ fn properties(
 ) -> IndexMap<String, Schema> {
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    let described = |f: &Field| Schema {
-        description: words.field(&f.name).unwrap_or_default().into(),
-        ..property(dialect, f, types)
+    let described = |f: &Field| {
+        let description = words.field(&f.name).unwrap_or_default().into();
+        let schema = Schema { description, ..property(dialect, f, types) };
+        // Of a type without words it is not known which of its fields have none.
+        if words.about.is_empty() { schema } else { schema.unwrapped() }
     };
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
@@ -204,7 +217,12 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
             reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
     }
-    schema.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
+    let values = field.enumeration.iter().map(ToString::to_string).collect();
+    // What a list may hold is said of its items.
+    match schema.items.as_deref_mut() {
+        Some(items) => items.enumeration = values,
+        None => schema.enumeration = values,
+    }
     schema.list_type = field.list_type.map(|list| match list {
         ListType::Atomic => "atomic",
         ListType::Set => "set",
