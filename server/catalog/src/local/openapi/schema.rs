@@ -167,7 +167,7 @@ pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
         },
     };
     schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
-    schema.map_type = map_type(Some(ty.map_type));
+    schema.map_type = (ty.map_type == MapType::Atomic).then_some("atomic");
     schema.unions = ty.unions.iter().map(UnionRef::from).collect();
     schema.description = words.about.into();
     Some(schema)
@@ -218,9 +218,9 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
         schema.default = default(field, types);
     }
     let values = field.enumeration.iter().map(ToString::to_string).collect();
-    // What a list may hold is said of its items.
-    match schema.items.as_deref_mut() {
-        Some(items) => items.enumeration = values,
+    // What a list or map may hold is said of what it holds.
+    match schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut()) {
+        Some(held) => held.enumeration = values,
         None => schema.enumeration = values,
     }
     schema.list_type = field.list_type.map(|list| match list {
@@ -229,14 +229,13 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
         ListType::Map => "map",
     });
     schema.list_keys = field.list_keys.iter().map(ToString::to_string).collect();
-    schema.map_type = map_type(field.map_type);
+    schema.map_type = field.map_type.map(|map| match map {
+        MapType::Atomic => "atomic",
+        MapType::Granular => "granular",
+    });
     schema.merge_key = field.merge_key.as_ref().map(ToString::to_string);
     schema.patch_strategy = patch_strategy(field);
     schema
-}
-
-fn map_type(map: Option<MapType>) -> Option<&'static str> {
-    (map == Some(MapType::Atomic)).then_some("atomic")
 }
 
 fn patch_strategy(field: &Field) -> Option<String> {
