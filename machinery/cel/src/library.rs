@@ -2,6 +2,7 @@
 //!
 //! Each file below is one library; this table is the only place that lists them.
 
+mod authorization;
 pub mod cidr;
 mod comprehensions;
 mod costs;
@@ -55,6 +56,7 @@ impl Library {
 pub fn libraries() -> Vec<Library> {
     vec![
         url::library(),
+        authorization::library(),
         regex::library(),
         lists::library(),
         strings::first(),

@@ -10,6 +10,7 @@ mod literal;
 mod logic;
 mod member;
 mod primary;
+mod syntax;
 
 use crate::ast::{Expr, ExprKind, Id};
 use crate::macros::Macro;
@@ -32,7 +33,7 @@ pub struct Parsed {
 /// Parses an expression, expanding macros.
 ///
 /// # Errors
-/// Everything that is wrong: one syntax error at most, and all misuse of literals, names and macros before it.
+/// Everything that is wrong with the syntax, and all misuse of literals, names and macros before that.
 pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
     if text.len() > LONGEST_EXPRESSION {
         let size = text.chars().count();
@@ -42,14 +43,22 @@ pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
             ))]);
         }
     }
-    let tokens = lex(text).map_err(|issue| vec![issue])?;
+    let (tokens, mut unread) = lex(text);
+    if !unread.is_empty() {
+        unread.extend(syntax::complaints(text, &tokens));
+        return Err(unread);
+    }
     let mut parser =
         Parser { text, tokens, at: 0, places: vec![0], issues: Vec::new(), macros, depth: Depth::default() };
     match parser.whole() {
         Ok(expr) if parser.issues.is_empty() => Ok(Parsed { expr, places: parser.places }),
         Ok(_) => Err(parser.issues),
-        Err(issue) => {
-            parser.issues.push(issue);
+        Err(limit @ Issue { offset: None, .. }) => {
+            parser.issues.push(limit);
+            Err(parser.issues)
+        }
+        Err(_) => {
+            parser.issues.extend(syntax::complaints(text, &parser.tokens));
             Err(parser.issues)
         }
     }

@@ -53,6 +53,9 @@ fn quoted(mark: &'static str) -> &'static str {
     }
 }
 
+/// The most texts that are none which are told.
+const MOST_ISSUES: usize = 100;
+
 /// A token and where it stands, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexed {
@@ -67,9 +70,9 @@ const MARKS: [&str; 25] = [
     "+", "*", "/", "%", "=",
 ];
 
-/// Splits a text into tokens.
-pub(super) fn lex(text: &str) -> Result<Vec<Lexed>, Issue> {
-    let mut tokens = Vec::new();
+/// Splits a text into tokens. What is none is told, and left out.
+pub(super) fn lex(text: &str) -> (Vec<Lexed>, Vec<Issue>) {
+    let (mut tokens, mut issues) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let rest = &text[at..];
@@ -77,22 +80,60 @@ pub(super) fn lex(text: &str) -> Result<Vec<Lexed>, Issue> {
             at += 1;
         } else if rest.starts_with("//") {
             at += rest.find('\n').unwrap_or(rest.len());
-        } else {
-            let (token, length) = token(rest).ok_or_else(|| unrecognized(at, rest))?;
+        } else if let Some((token, length)) = token(rest) {
             tokens.push(Lexed { token, start: at, end: at + length });
             at += length;
+        } else {
+            let shown = unrecognized(rest);
+            if issues.len() < MOST_ISSUES {
+                let text = format!("Syntax error: token recognition error at: '{shown}'");
+                issues.push(Issue::at(at, text));
+            }
+            at += shown.len();
         }
     }
-    Ok(tokens)
+    (tokens, issues)
 }
 
-fn unrecognized(at: usize, rest: &str) -> Issue {
-    let shown: String = if rest.starts_with(['"', '\'']) {
-        rest.lines().next().unwrap_or_default().to_owned()
-    } else {
-        rest.chars().take(1).collect()
+/// What is read in vain where no token is, up to the first character that no token has there.
+fn unrecognized(rest: &str) -> &str {
+    let fine = match rest.as_bytes().first() {
+        Some(quote @ (b'"' | b'\'')) => 1 + string_while(&rest[1..], char::from(*quote)),
+        Some(b'=' | b'&' | b'|') => 1,
+        Some(b'`') => 1 + rest[1..].find(|c| !is_in_escaped(c)).unwrap_or(rest.len() - 1),
+        _ => 0,
     };
-    Issue::at(at, format!("Syntax error: token recognition error at: '{shown}'"))
+    let end = rest[fine..].chars().next().map_or(rest.len(), |c| fine + c.len_utf8());
+    &rest[..end]
+}
+
+/// How much of a short string that does not end may stand in one.
+fn string_while(body: &str, quote: char) -> usize {
+    let mut at = 0;
+    while let Some(next) = body[at..].chars().next().filter(|c| *c != quote && !matches!(c, '\n' | '\r')) {
+        if next != '\\' {
+            at += next.len_utf8();
+            continue;
+        }
+        let rest = &body[at + 1..];
+        let Some(length) = escape(rest) else {
+            let digits = |more: fn(&u8) -> bool| 1 + rest.bytes().skip(1).take_while(more).count();
+            return at
+                + 1
+                + match rest.as_bytes().first() {
+                    Some(b'x' | b'X' | b'u' | b'U') => digits(u8::is_ascii_hexdigit),
+                    Some(b'0'..=b'3') => digits(|digit| (b'0'..=b'7').contains(digit)),
+                    _ => 0,
+                };
+        };
+        at += 1 + length;
+    }
+    at
+}
+
+/// Whether a character may stand between backticks.
+fn is_in_escaped(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ')
 }
 
 fn token(rest: &str) -> Option<(Token, usize)> {
@@ -117,8 +158,8 @@ fn token(rest: &str) -> Option<(Token, usize)> {
     if first == '`' {
         let length = rest[1..].find('`')?;
         let inner = &rest[1..=length];
-        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ');
-        return (!inner.is_empty() && inner.chars().all(fine)).then_some((Token::Escaped, length + 2));
+        let fine = !inner.is_empty() && inner.chars().all(is_in_escaped);
+        return fine.then_some((Token::Escaped, length + 2));
     }
     let mark = MARKS.iter().find(|mark| rest.starts_with(**mark))?;
     (*mark != "=").then_some((Token::Mark(mark), mark.len()))

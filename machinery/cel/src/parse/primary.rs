@@ -80,6 +80,7 @@ impl Parser<'_> {
         self.advance();
         let id = self.new_id(place);
         let mut items = Vec::new();
+        self.lone_comma("]");
         while !self.take(Token::Mark("]")) {
             let optional = self.take(Token::Mark("?"));
             items.push(Item { value: self.expr()?, optional });
@@ -93,6 +94,7 @@ impl Parser<'_> {
         self.advance();
         let id = self.new_id(place);
         let mut entries = Vec::new();
+        self.lone_comma("}");
         while !self.take(Token::Mark("}")) {
             let optional = self.take(Token::Mark("?"));
             let key = self.expr()?;
@@ -102,6 +104,13 @@ impl Parser<'_> {
             self.separator("}")?;
         }
         Ok(Expr { id, kind: ExprKind::Map(entries) })
+    }
+
+    /// A comma that may stand before the closing mark even where nothing else does.
+    fn lone_comma(&mut self, closing: &'static str) {
+        if self.token() == Token::Mark(",") && self.peek(1) == Token::Mark(closing) {
+            self.advance();
+        }
     }
 
     /// A comma, unless the closing mark comes next.
@@ -162,6 +171,7 @@ impl Parser<'_> {
         self.advance();
         let id = self.new_id(place);
         let mut fields = Vec::new();
+        self.lone_comma("}");
         while !self.take(Token::Mark("}")) {
             fields.push(self.object_field()?);
             self.separator("}")?;

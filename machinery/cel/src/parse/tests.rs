@@ -87,7 +87,7 @@ fn what_does_not_parse_is_refused_with_its_place() {
             "self.a ==",
             "ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', ",
         ),
-        ("a b", "ERROR: <input>:1:3: Syntax error: mismatched input 'b' expecting <EOF>\n | a b\n | ..^"),
+        ("a b", "ERROR: <input>:1:3: Syntax error: extraneous input 'b' expecting <EOF>\n | a b\n | ..^"),
         ("if", "ERROR: <input>:1:1: reserved identifier: if\n | if\n | ^"),
         ("99999999999999999999", "ERROR: <input>:1:1: invalid int literal"),
         ("1e999", "ERROR: <input>:1:1: invalid double literal"),
@@ -96,12 +96,26 @@ fn what_does_not_parse_is_refused_with_its_place() {
         ("a.map(1, true)", "ERROR: <input>:1:7: argument is not an identifier"),
         ("a.all(x, x, true)", "ERROR: <input>:1:10: duplicate variable name: x"),
         ("'a", "ERROR: <input>:1:1: Syntax error: token recognition error at: ''a'"),
-        ("a = b", "ERROR: <input>:1:3: Syntax error: token recognition error at: '='"),
+        ("a = b", "ERROR: <input>:1:3: Syntax error: token recognition error at: '= '"),
         ("", "ERROR: <input>:1:1: Syntax error: mismatched input '<EOF>'"),
     ];
     for (text, message) in cases {
         let refused = read(text).map(|parsed| spell(&parsed.expr)).unwrap_err();
         assert!(refused.starts_with(message), "{text}: {refused}");
+    }
+}
+
+/// What kube-apiserver 1.36.3 answered for rules that do not parse.
+const REFUSED: &str = include_str!("../../testdata/syntax.jsonl");
+
+#[test]
+fn syntax_errors_are_told_as_upstream_tells_them() {
+    let rows: Vec<serde_json::Value> =
+        REFUSED.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() > 200);
+    for row in rows {
+        let refused = read(row["text"].as_str().unwrap()).map(|parsed| spell(&parsed.expr)).unwrap_err();
+        assert_eq!(refused, row["error"].as_str().unwrap());
     }
 }
 
