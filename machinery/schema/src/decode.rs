@@ -184,7 +184,12 @@ pub(crate) fn read_text<T>(
             (Err(_), _) => {}
         }
     }
-    let json = yaml::to_json(&text).map_err(syntax)?;
+    let of_yaml = |error: String| DecodeError::Unrecognized {
+        expected: expected.to_owned(),
+        error,
+        head: error::head(body),
+    };
+    let json = yaml::to_json(&text).map_err(of_yaml)?;
     read(&json).map_err(|error| syntax(error.0))
 }
 
@@ -199,7 +204,10 @@ pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
     };
     let value = match read(&text) {
         Ok(value) => value,
-        Err(_) => yaml::to_json(&text).and_then(|json| read(&json)).map_err(syntax)?,
+        Err(_) => yaml::to_json(&text)
+            .map_err(|error| format!("error converting YAML to JSON: {error}"))
+            .and_then(|json| read(&json))
+            .map_err(syntax)?,
     };
     Object::from_node(Node(value)).map_err(|error| syntax(error.to_string()))
 }

@@ -60,8 +60,6 @@ pub struct FieldDescription {
     pub keys: Vec<String>,
     /// `atomic` for a map or struct that apply treats as one.
     pub atomic: bool,
-    /// For a struct whose type is treated as one, but not here; OpenAPI tells it of maps, too.
-    pub granular: bool,
     /// `merge`, `retainKeys`, `replace`, joined by commas.
     pub patch: String,
     /// The merge key of strategic merge patch.
@@ -162,10 +160,7 @@ impl Scope<'_> {
             default: field.default,
             list_type: field.list.map(Into::into),
             list_keys: field.keys.into_iter().map(Into::into).collect(),
-            map_type: match (field.atomic, field.granular) {
-                (true, _) => Some(MapType::Atomic),
-                (false, granular) => granular.then_some(MapType::Granular),
-            },
+            map_type: field.atomic.then_some(MapType::Atomic),
             patch: PatchStrategy {
                 merge: field.patch.split(',').any(|word| word == "merge"),
                 retain_keys: field.patch.split(',').any(|word| word == "retainKeys"),

@@ -72,8 +72,14 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
 
 /// Applies a strategic merge patch along a schema.
 pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Result<Object, PatchError> {
-    let Value::Object(patch) = read(patch)? else {
-        return Err(PatchError::Malformed("invalid strategic merge patch: it is no object".to_owned()));
+    let patch = match read(patch)? {
+        Value::Object(patch) => patch,
+        other => {
+            let name = json_name(&other);
+            return Err(PatchError::Malformed(format!(
+                "json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
+            )));
+        }
     };
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
     Ok(Object::from_map(map.unwrap_or_default()))

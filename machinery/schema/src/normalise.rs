@@ -76,26 +76,42 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
         (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
         (FieldType::Any, mut value) => {
             value.sort_all_objects();
-            whole_numbers(&mut value);
+            whole_numbers(&mut value, EXACT);
             value
         }
         (_, value) => value,
     }
 }
 
+/// Up to here each whole number is a float of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+/// Up to here a whole float is read back as a whole number of 64 bits.
+const WIDEST: f64 = 9.2e18;
+
+/// Numbers of a custom resource as upstream's storage reads them back: those without a fraction are whole ones. Until
+/// then, a number that was written with a fraction is a float to all who judge it. Metadata has types of its own.
+pub(crate) fn whole_object(map: &mut Map<String, Value>) {
+    let fields = map.iter_mut().filter(|(name, _)| *name != "metadata");
+    fields.for_each(|(_, value)| whole_numbers(value, WIDEST));
+}
+
+/// As [`whole_object`], of one value.
+pub(crate) fn whole_value(value: &mut Value) {
+    whole_numbers(value, WIDEST);
+}
+
 /// Numbers without a fraction are written without one, as upstream writes what it has read as any JSON.
-fn whole_numbers(value: &mut Value) {
-    /// Up to here each whole number is one of the type.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
+fn whole_numbers(value: &mut Value, most: f64) {
     match value {
         Value::Number(number) => {
             let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
-            if let Some(whole) = float.filter(|float| float.abs() <= EXACT) {
+            #[expect(clippy::cast_possible_truncation, reason = "only whole numbers within the range")]
+            if let Some(whole) = float.filter(|float| float.abs() <= most) {
                 *value = Value::from(whole as i64);
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(whole_numbers),
-        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(list) => list.iter_mut().for_each(|value| whole_numbers(value, most)),
+        Value::Object(map) => map.values_mut().for_each(|value| whole_numbers(value, most)),
         _ => {}
     }
 }

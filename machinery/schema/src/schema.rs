@@ -206,6 +206,14 @@ impl Schema {
         }
     }
 
+    /// Makes whole numbers of those that were written with a fraction of nothing, as storage reads them back. Until then
+    /// a custom resource is judged with the floats that it was written with.
+    pub fn whole_numbers(&self, object: &mut Object) {
+        if let Dialect::Structural(_) = &self.0 {
+            CustomResource::whole_numbers(object);
+        }
+    }
+
     /// Brings an object into canonical form, to be done last, before encoding; idempotent. A built-in kind: fields in wire
     /// order, zero values dropped or kept by each field's emit rule, structs that are always printed made, map keys
     /// sorted, times canonical. A custom resource: all keys sorted, its metadata as that of built-in kinds.

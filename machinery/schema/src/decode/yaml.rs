@@ -10,17 +10,43 @@ use super::MAX_DEPTH;
 /// The most bytes of JSON that a YAML text may become: four times the largest body, for what aliases repeat.
 const MAX_JSON: usize = 12 * 1024 * 1024;
 
-/// The JSON of a YAML text, duplicate keys and all.
+/// The JSON of the first document of a YAML text, duplicate keys and all.
 ///
 /// # Errors
 /// The parser's words.
 pub(super) fn to_json(text: &str) -> Result<String, String> {
     let mut out = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
+    let read = serde_saphyr::with_deserializer_from_str_with_options(first(text), options(), |deserializer| {
         Transcode(&mut out).deserialize(deserializer)
     });
-    read.map_err(|error| format!("error converting YAML to JSON: yaml: {error}"))?;
+    read.map_err(|error| format!("yaml: {}", worded(&error)))?;
     String::from_utf8(out).map_err(|error| error.to_string())
+}
+
+/// The first document: nobody reads those after it.
+pub(super) fn first(text: &str) -> &str {
+    let mut begun = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end();
+        let marks =
+            |mark| bare.strip_prefix(mark).is_some_and(|rest: &str| rest.is_empty() || rest.starts_with(' '));
+        if begun && (marks("---") || marks("...")) {
+            return &text[..at];
+        }
+        begun |= !bare.is_empty() && !bare.starts_with(['#', '%']);
+        at += line.len();
+    }
+    text
+}
+
+/// An error as upstream words it: the line first.
+fn worded(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    match (text.rfind(" at line "), error.location()) {
+        (Some(at), Some(location)) => format!("line {}: {}", location.line(), &text[..at]),
+        _ => text,
+    }
 }
 
 pub(super) fn options() -> serde_saphyr::Options {
@@ -195,12 +221,19 @@ mod tests {
             ("1: x\ntrue: why", r#"{"1":"x","true":"why"}"#),
             ("a: &x [1, null]\nb: *x", r#"{"a":[1,null],"b":[1,null]}"#),
             ("a: 1\na: 2", r#"{"a":1,"a":2}"#),
+            ("# one\n---\na: 1\n--- \na: 2", r#"{"a":1}"#),
+            ("a: 1\n...\n]", r#"{"a":1}"#),
             ("a:\n  b: |\n    x\n    y\n", r#"{"a":{"b":"x\ny\n"}}"#),
             ("base: &b {x: 1}\nmore: {<<: *b, z: 2}", r#"{"base":{"x":1},"more":{"z":2,"x":1}}"#),
         ];
         for (text, want) in rows {
             assert_eq!(to_json(text).as_deref(), Ok(want));
         }
+    }
+
+    #[test]
+    fn errors_begin_with_the_line() {
+        assert!(to_json("a: 1\nb: [").unwrap_err().starts_with("yaml: line 2: "));
     }
 
     #[test]

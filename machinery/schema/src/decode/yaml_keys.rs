@@ -17,8 +17,9 @@ pub(super) fn retell(body: &[u8], strict: &mut Vec<String>) {
     if !strict.iter().any(by_path) {
         return;
     }
-    let read =
-        serde_saphyr::from_str_with_options::<Tree>(&String::from_utf8_lossy(body), super::yaml::options());
+    let text = String::from_utf8_lossy(body);
+    let text = super::yaml::first(&text);
+    let read = serde_saphyr::from_str_with_options::<Tree>(text, super::yaml::options());
     let mut lines = Vec::new();
     if let Ok(tree) = read {
         tree.collect(&mut lines);

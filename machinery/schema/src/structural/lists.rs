@@ -1,5 +1,6 @@
 //! Sets and maps that are written as lists: what may not stand in them twice.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use portico_machinery::field::{Error, Path};
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 use super::model::Node;
 use super::printed;
 use crate::model::ListType;
+use crate::normalise;
 
 /// Which elements are duplicates, each value once, at the place of its second occurrence.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
@@ -40,7 +42,7 @@ fn value(value: &Value, node: &Node, path: &Path, errors: &mut Vec<Error>) {
 fn list(items: &[Value], node: &Node, path: &Path, errors: &mut Vec<Error>) {
     let mut duplicates = Duplicates { path, errors };
     match node.list_type {
-        Some(ListType::Set) => duplicates.of(items.iter(), |item| printed::value(item)),
+        Some(ListType::Set) => duplicates.of(items.iter().map(comparable), |item| printed::value(item)),
         Some(ListType::Map) => duplicates.of_keyed(items, &node.list_keys),
         Some(ListType::Atomic) | None => {}
     }
@@ -49,6 +51,15 @@ fn list(items: &[Value], node: &Node, path: &Path, errors: &mut Vec<Error>) {
             value(item, below, &path.index(at), errors);
         }
     }
+}
+
+/// What tells elements apart: scalars by type and value, the rest by their JSON, in which a float may look whole.
+fn comparable(item: &Value) -> Cow<'_, Value> {
+    let mut item = Cow::Borrowed(item);
+    if item.is_array() || item.is_object() {
+        normalise::whole_value(item.to_mut());
+    }
+    item
 }
 
 struct Duplicates<'a> {
@@ -91,12 +102,19 @@ impl Duplicates<'_> {
         }
         // The keys that an element has; those that it lacks are equal to each other.
         let keys = items.iter().map(|item| {
-            let present = names.iter().filter_map(|name| Some((&**name, item.get(&**name)?)));
+            let several = names.len() > 1;
+            let present = names.iter().filter_map(|name| {
+                let mut value = comparable(item.get(&**name)?);
+                if several && value.is_f64() {
+                    normalise::whole_value(value.to_mut());
+                }
+                Some((&**name, value))
+            });
             present.collect::<Vec<_>>()
         });
         self.of(keys, |keys| {
             let map: Map<String, Value> =
-                keys.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect();
+                keys.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into_owned())).collect();
             printed::value(&Value::Object(map))
         });
     }

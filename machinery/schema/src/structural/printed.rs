@@ -5,6 +5,8 @@ use std::fmt;
 use portico_machinery::MOST_PRINTED_BYTES;
 use serde_json::Value;
 
+use crate::normalise;
+
 /// A value as a field error shows it: strings quoted, numbers bare, the rest as compact JSON. Of a long one the beginning.
 pub(super) fn value(value: &Value) -> String {
     match value {
@@ -21,6 +23,7 @@ pub(super) fn value(value: &Value) -> String {
 fn json(value: &Value) -> String {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
+    normalise::whole_value(&mut sorted);
     let mut object = portico_machinery::Object::default();
     object.put(&["v"], portico_machinery::Node(sorted));
     object.at(&["v"]).printed()
@@ -70,7 +73,7 @@ mod tests {
             (Value::from(7), "7"),
             (Value::from("a\"b"), r#""a\"b""#),
             (Value::Null, "null"),
-            (serde_json::json!({"b": [1], "a": true}), r#"{"a":true,"b":[1]}"#),
+            (serde_json::json!({"b": [1.0, 1.5], "a": true}), r#"{"a":true,"b":[1,1.5]}"#),
         ];
         for (held, want) in rows {
             assert_eq!(value(&held), want);

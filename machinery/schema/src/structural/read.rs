@@ -103,7 +103,7 @@ impl Walk<'_> {
 
     fn number(&mut self) -> Result<Value, SyntaxError> {
         let text = self.reader.number()?;
-        let value = number_value(text).map(whole);
+        let value = number_value(text);
         if value.is_none() && self.body.error.is_none() {
             let error = format!("json: cannot unmarshal number {text} into Go value of type float64");
             self.body.error = Some(error);
@@ -118,17 +118,6 @@ impl Walk<'_> {
             self.named += text.len();
             self.body.duplicates.push(text);
         }
-    }
-}
-
-/// A number as it will be once upstream has written and read it: a fraction of nothing is gone.
-fn whole(value: Value) -> Value {
-    match value.as_f64() {
-        #[expect(clippy::cast_possible_truncation, reason = "only whole numbers within the range")]
-        Some(float) if value.is_f64() && float.fract() == 0.0 && float.abs() < 9.2e18 => {
-            Value::from(float as i64)
-        }
-        _ => value,
     }
 }
 
@@ -147,9 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_whole_where_nothing_is_lost() {
-        let body = body("[4.0, 4.5, 1e3, 1e20, 12345678901234567890]").unwrap();
-        assert_eq!(body.value.to_string(), "[4,4.5,1000,1e+20,1.2345678901234567e+19]");
+    fn numbers_written_with_a_fraction_stay_floats() {
+        let body = body("[4, 4.0, 4.5, 1e3, 12345678901234567890]").unwrap();
+        assert_eq!(body.value.to_string(), "[4,4.0,4.5,1000.0,1.2345678901234567e+19]");
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl CustomResource {
         object.sort_keys();
     }
 
+    /// As [`Schema::whole_numbers`](crate::Schema::whole_numbers).
+    pub(crate) fn whole_numbers(object: &mut Object) {
+        crate::normalise::whole_object(object.map_mut());
+    }
+
     /// As [`Schema::settle`](crate::Schema::settle).
     pub(crate) fn settle(&self, object: &mut Object) -> bool {
         self.coerce(object) | self.default(object)

@@ -23,22 +23,17 @@ use super::printed;
 /// What is wrong with an object; with an old state, what was wrong before and stays as it was is left out.
 pub(super) fn object(new: &Map<String, Value>, old: Option<&Map<String, Value>>, root: &Node) -> Vec<Error> {
     let pair = old.map(|old| Pair::of_objects(new, old, root));
-    whole(View::Object(new), root, "", pair.as_ref())
+    Walk::new("").whole(View::Object(new), root, pair.as_ref())
 }
 
 /// What is wrong with a value that stands in a field of the object, whose name begins all paths.
 pub(super) fn field(name: &str, value: &Value, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
-    whole(View::of(value), node, name, pair)
+    Walk::new(name).whole(View::of(value), node, pair)
 }
 
-/// What is wrong with any value by itself.
-pub(super) fn value(value: &Value, node: &Node) -> Vec<Error> {
-    whole(View::of(value), node, "", None)
-}
-
-fn whole(view: View<'_>, node: &Node, prefix: &str, pair: Option<&Pair<'_>>) -> Vec<Error> {
-    let mut walk = Walk { prefix, path: String::new() };
-    walk.node(view, node, pair, Room::whole()).into_errors()
+/// What is wrong with a default. As upstream, which does not tell here that an int-or-string is one of both.
+pub(super) fn default(value: &Value, node: &Node) -> Vec<Error> {
+    Walk { of_default: true, ..Walk::new("") }.whole(View::of(value), node, None)
 }
 
 /// What a node without checks demands.
@@ -49,9 +44,19 @@ struct Walk<'p> {
     prefix: &'p str,
     /// The path as messages print it, the prefix left out.
     path: String,
+    /// A default is looked at.
+    of_default: bool,
 }
 
-impl Walk<'_> {
+impl<'p> Walk<'p> {
+    fn new(prefix: &'p str) -> Self {
+        Walk { prefix, path: String::new(), of_default: false }
+    }
+
+    fn whole(mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
+        self.node(view, node, pair, Room::whole()).into_errors()
+    }
+
     fn node(&mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>, room: Room) -> Outcome {
         let checks = node.checks.as_deref().unwrap_or(&NOTHING);
         let mut out = Outcome::new(room, checks.has_junctors());
@@ -67,10 +72,10 @@ impl Walk<'_> {
     }
 
     fn null(&mut self, node: &Node, checks: &Checks, out: &mut Outcome) {
-        if ty::names(node).is_empty() || node.nullable {
+        if self.type_names(node).is_empty() || node.nullable {
             out.matched(1);
         } else {
-            self.type_error(ty::names(node), "null", out);
+            self.type_error(self.type_names(node), "null", out);
         }
         self.enumeration(View::Null, checks, out);
     }

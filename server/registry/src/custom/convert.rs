@@ -190,6 +190,7 @@ impl Inner {
     /// An object of a request's version as it is stored. The storage version's defaults are stored with it, so that
     /// reading it in that version needs no look inside.
     pub(crate) async fn outgoing(&self, served: &Served, object: &mut Object) -> Result<Value> {
+        served.info.schema.whole_numbers(object);
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
         let Some(custom) = custom else { return draft::encode(served, object) };
         let mut sent = object.clone();

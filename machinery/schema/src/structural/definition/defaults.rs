@@ -180,7 +180,7 @@ fn has_defaults(node: &Node) -> bool {
 
 /// What is wrong with a default along its schema. Messages name the place inside of the default.
 fn along(default: &Value, node: &Node, path: &Path) -> Vec<Error> {
-    let mut errors = validate::value(default, node);
+    let mut errors = validate::default(default, node);
     for error in &mut errors {
         error.path = match error.path.as_str() {
             "" | "<nil>" => path.clone(),

@@ -106,15 +106,16 @@ impl Pass<'_> {
             let json = json.unwrap_or(&Value::Null);
             self.costs(&outcome, &path, often);
             self.complaints(&outcome, &path, json);
-            let Some(compiled) = &outcome.compiled else { continue };
+            // One that does not compile uses nothing.
+            let uses_old = outcome.compiled.as_ref().is_some_and(|compiled| compiled.uses_old);
             let here = path.child("rule");
-            if let (true, Some(within)) = (compiled.uses_old, around.no_old) {
+            if let (true, Some(within)) = (uses_old, around.no_old) {
                 let why = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                 );
                 self.errors.push(Error::invalid(&here, &rule.rule, &why));
             }
-            if let (false, Some(optional)) = (compiled.uses_old, rule.optional_old_self) {
+            if let (false, Some(optional)) = (uses_old, rule.optional_old_self) {
                 let why = "may not be set if oldSelf is not used in rule";
                 self.errors.push(Error::invalid(&path.child("optionalOldSelf"), optional, why));
             }

@@ -21,6 +21,14 @@ pub(super) fn is_integral(float: f64) -> bool {
     whole > 0.0 && (float - whole) / (float + whole) < 1e-9
 }
 
+/// A float as a whole number: the fraction goes, and what is out of range is the least number, as the processors that
+/// upstream's reference runs on have it.
+pub(super) fn truncated(float: f64) -> i64 {
+    const OVER: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "only within the range")]
+    if (-OVER..OVER).contains(&float) { float as i64 } else { i64::MIN }
+}
+
 /// The number that a check demands, as it is compared and printed.
 #[derive(Clone, Copy)]
 enum Limit {
@@ -90,8 +98,7 @@ impl Walk<'_> {
     ) -> Limit {
         let fits = Number::from_f64(limit).is_none_or(|limit| self.range(&limit, what, ty, checks, out));
         if fits && !held.is_f64() {
-            #[expect(clippy::cast_possible_truncation, reason = "the fraction goes, as it does upstream")]
-            return Limit::Whole(limit as i64);
+            return Limit::Whole(truncated(limit));
         }
         Limit::Float(limit)
     }

@@ -7,15 +7,6 @@ use super::view::View;
 use super::{Node, Walk, number};
 use crate::structural::model::JsonType;
 
-/// The types of a place as errors print them, empty for any.
-pub(super) fn names(node: &Node) -> &'static str {
-    match node.ty {
-        _ if node.int_or_string => "integer,string",
-        Some(ty) => ty.as_str(),
-        None => "",
-    }
-}
-
 fn takes(node: &Node, ty: JsonType) -> bool {
     match node.ty {
         _ if node.int_or_string => matches!(ty, JsonType::Integer | JsonType::String),
@@ -24,11 +15,20 @@ fn takes(node: &Node, ty: JsonType) -> bool {
 }
 
 impl Walk<'_> {
+    /// The types of a place as errors print them, empty for any.
+    pub(super) fn type_names(&self, node: &Node) -> &'static str {
+        match node.ty {
+            _ if node.int_or_string && !self.of_default => "integer,string",
+            Some(ty) => ty.as_str(),
+            None => "",
+        }
+    }
+
     /// Whether a value that is not null has its type. As upstream: a format makes strings and lists pass here, unless the
     /// type is a number's; what strings hold is judged by the format itself.
     pub(super) fn check_type(&self, view: View<'_>, node: &Node, out: &mut Outcome) {
         let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref());
-        if names(node).is_empty() && format.is_none() {
+        if self.type_names(node).is_empty() && format.is_none() {
             return;
         }
         out.matched(1);
@@ -56,7 +56,7 @@ impl Walk<'_> {
         if fits {
             out.matched(1);
         } else {
-            self.type_error(names(node), ty.as_str(), out);
+            self.type_error(self.type_names(node), ty.as_str(), out);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::number;
 use crate::structural::printed;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +27,19 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Whether it is this value of an enumeration; numbers are what they count, and null is none, as upstream has it.
+    /// Whether it is this value of an enumeration, once it has that value's type as Go converts it: a float loses its
+    /// fraction, a whole number is a character. Null is none, as upstream has it.
     pub(super) fn equals(self, other: &Value) -> bool {
         match (self, other) {
             (Self::Bool(a), Value::Bool(b)) => a == *b,
             (Self::Number(a), Value::Number(b)) => {
-                a == b || (a.is_f64() != b.is_f64() && a.as_f64() == b.as_f64())
+                if b.is_f64() {
+                    a.as_f64() == b.as_f64()
+                } else {
+                    a.as_i64().or_else(|| a.as_f64().map(number::truncated)) == b.as_i64()
+                }
             }
+            (Self::Number(a), Value::String(b)) => a.as_i64().is_some_and(|code| is_character(code, b)),
             (Self::String(a), Value::String(b)) => a == b,
             (Self::Array(a), Value::Array(b)) => a == b.as_slice(),
             (Self::Object(a), Value::Object(b)) => a == b,
@@ -51,4 +58,11 @@ impl<'v> View<'v> {
             Self::Object(fields) => Value::Object(fields.clone()),
         })
     }
+}
+
+/// Whether a text is the character of this code; there is one that stands for codes of none.
+fn is_character(code: i64, text: &str) -> bool {
+    let mut chars = text.chars();
+    let wanted = u32::try_from(code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+    chars.next() == Some(wanted) && chars.next().is_none()
 }
