@@ -191,7 +191,7 @@ async fn a_webhook_is_found_by_its_service_and_asked_in_its_own_words() {
     let stored = admin.get(&format!("{}/a", objects("v1"))).await;
     assert_eq!(stored.status, 200, "{}", stored.text());
     let words = spoiled(&admin, &format!("{}/a", objects("v2"))).await;
-    assert!(words.contains("service \"nobody\" not found"), "{words}");
+    assert!(words.contains("service/nobody in \"default\" is not present"), "{words}");
 }
 
 /// The Status of a request that a broken webhook spoils.

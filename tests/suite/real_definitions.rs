@@ -52,22 +52,12 @@ async fn installed(portico: &Portico, project: &Path) -> Vec<(String, String)> {
 
 /// Applies a sample; tells whether it was taken. It may be refused for what is in it, but not for a failure of the server.
 fn applied(portico: &Portico, sample: &Path) -> bool {
-    let apply = ["apply", "--server-side", "--force-conflicts", "-f", sample.to_str().unwrap()];
-    let mut said = run(portico, &apply);
-    if let Some(namespace) = missing_namespace(&String::from_utf8_lossy(&said.stderr)) {
-        prints(portico, &["create", "namespace", namespace]);
-        said = run(portico, &apply);
-    }
+    let said = run(portico, &["apply", "--server-side", "--force-conflicts", "-f", sample.to_str().unwrap()]);
     let error = String::from_utf8_lossy(&said.stderr);
     let failed =
         ["Internal error occurred", "connection refused", "EOF"].iter().any(|text| error.contains(text));
     assert!(!failed || error.contains("conversion webhook"), "{}: {error}", sample.display());
     said.status.success()
-}
-
-/// The namespace for whose absence a sample was refused.
-fn missing_namespace(error: &str) -> Option<&str> {
-    error.split_once("namespaces \"")?.1.split_once("\" not found").map(|(name, _)| name)
 }
 
 #[tokio::test(flavor = "multi_thread")]

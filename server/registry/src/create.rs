@@ -50,7 +50,7 @@ impl Inner {
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
         self.guard(context, served, &object, None).await?;
-        let duplicate_owners = system::dedup_owners(&mut object);
+        let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::prepare_create(&mut object, moment.now);
         if let Tracked::By(manager) = tracked {
             let versions = self.versions(served, Part::Main);

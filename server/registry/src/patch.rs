@@ -62,7 +62,9 @@ pub(crate) fn apply(
     let (merged, bytes) = match patch {
         Patch::Json(bytes) => (merge::json_patch(current, bytes), bytes),
         Patch::Merge(bytes) => (merge::merge_patch(current, bytes), bytes),
-        Patch::Strategic(bytes) => (schema.strategic_merge(current, bytes), bytes),
+        Patch::Strategic(bytes) => {
+            (schema.strategic_merge(current, bytes).map(|new| tagged(new, current)), bytes)
+        }
     };
     let merged = merged.map_err(|e| e.status())?;
     let decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
@@ -74,6 +76,13 @@ pub(crate) fn apply(
         FieldValidation::Warn => Ok((decoded.object, decoded.strict)),
         FieldValidation::Ignore => Ok((decoded.object, Vec::new())),
     }
+}
+
+/// A strategic merge patch says nothing of what the object is.
+fn tagged(mut new: Object, current: &Object) -> Object {
+    new.copy_from(current, &["kind"]);
+    new.copy_from(current, &["apiVersion"]);
+    new
 }
 
 /// A written object must say the name that its path says.

@@ -81,8 +81,9 @@ pub(crate) fn bump_generation(object: &mut Object) {
     }
 }
 
-/// Removes exact duplicates among the owners; the warning names their uids.
-pub(crate) fn dedup_owners(object: &mut Object) -> Option<String> {
+/// Removes exact duplicates among the owners; the warning names their uids. Upstream looks at what a patch made of an
+/// object only after admission, and says so.
+pub(crate) fn dedup_owners(object: &mut Object, verb: &str) -> Option<String> {
     if object.at(&["metadata", "ownerReferences"]).len() < 2 {
         return None;
     }
@@ -98,8 +99,9 @@ pub(crate) fn dedup_owners(object: &mut Object) -> Option<String> {
         return None;
     }
     object.set(&["metadata", "ownerReferences"], kept);
+    let when = if verb == "patch" { " after mutating admission happens" } else { "" };
     Some(format!(
-        ".metadata.ownerReferences contains duplicate entries; duplicates were removed; duplicate UID(s) observed: {}",
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
         again.join(", ")
     ))
 }

@@ -145,7 +145,7 @@ impl Inner {
         }
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
-        let duplicate_owners = system::dedup_owners(&mut new);
+        let duplicate_owners = system::dedup_owners(&mut new, terms.verb());
         let moment = self.moment();
         if let Tracked::By(manager) = terms.tracked {
             let versions = self.versions(served, place.part);
@@ -292,6 +292,7 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Judged
         return Judging { served, part, old: Some(old) }.judge(new);
     }
     let mut errors = Vec::new();
+    validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
     validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
     match part {
         Part::Main => {

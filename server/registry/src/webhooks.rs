@@ -18,9 +18,6 @@ use portico_kit::certs::FileWatch;
 use portico_kit::dial;
 use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher};
 use portico_kit::tls::CertPair;
-use portico_machinery::resolve::{
-    ENDPOINTS_NOT_FOUND, MISSING_ENDPOINTS, SERVICE_NOT_FOUND, SERVICE_PORT_ERROR,
-};
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use rand::seq::SliceRandom;
 use tokio::time::{Instant, timeout_at};
@@ -184,21 +181,10 @@ impl Webhooks {
     }
 }
 
-/// Why a Service leads nowhere, as upstream says it of webhooks.
-fn unresolved(service: &ServiceReference, error: ResolveError) -> String {
-    let name = &service.name;
-    match error.reason.as_str() {
-        SERVICE_NOT_FOUND => format!("service {name:?} not found"),
-        SERVICE_PORT_ERROR => format!("no service port {} found for service {name:?}", service.port),
-        ENDPOINTS_NOT_FOUND | MISSING_ENDPOINTS => format!("no endpoints available for service {name:?}"),
-        _ => error.message,
-    }
-}
-
 impl Ways {
     /// Some addresses of a Service, in any order, so that calls spread.
     fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
-        let mut found = self.resolver.resolve(service).map_err(|error| unresolved(service, error))?;
+        let mut found = self.resolver.resolve(service).map_err(|error| error.message)?;
         found.shuffle(&mut rand::rng());
         found.truncate(ADDRESSES);
         Ok(found.into_iter().map(|target| dial::Target::new(target.host, target.port)).collect())

@@ -150,7 +150,6 @@ struct Content {
 #[serde(rename_all = "camelCase")]
 struct OperationV2<'a> {
     description: &'static str,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     consumes: &'a [&'static str],
     produces: &'a [&'static str],
     schemes: [&'static str; 1],
@@ -253,8 +252,7 @@ impl Endpoint {
         let schema = Some(self.answered("#/definitions/"));
         let get = OperationV2 {
             description: self.description(),
-            // The issuer's two say only what they answer.
-            consumes: if self.schema.is_some() { self.media } else { &[] },
+            consumes: self.media,
             produces: self.media,
             schemes: ["https"],
             tags: [&self.tag],
@@ -269,10 +267,10 @@ impl Endpoint {
 
     fn schemas(&self) -> Pieces {
         let Some(schema) = self.schema.as_deref() else { return Pieces::default() };
-        let (list, core) = (self.key == "apis", self.key == "api");
+        let list = self.key == "apis";
         let wanted = |name: &str| {
             let short = name.trim_start_matches(META);
-            let part = schema != INFO && PARTS.contains(&short) && !(core && short == PARTS[0]);
+            let part = schema != INFO && PARTS.contains(&short);
             name == schema || part || (list && short == "APIGroup")
         };
         types_v3().iter().filter(|(name, _)| wanted(name)).map(|(n, p)| (n.clone(), p.clone())).collect()

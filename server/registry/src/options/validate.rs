@@ -22,8 +22,9 @@ pub(super) fn field_manager(manager: &str, errors: &mut Vec<field::Error>) {
     if manager.len() > MANAGER_MAX {
         errors.push(field::Error::too_long(&path, MANAGER_MAX));
     }
-    if manager.chars().any(char::is_control) {
-        errors.push(field::Error::invalid(&path, manager, "should only contain printable characters"));
+    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+        let text = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
+        errors.push(field::Error::invalid(&path, manager, &text));
     }
 }
 

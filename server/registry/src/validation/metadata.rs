@@ -142,13 +142,27 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
             match &controller {
                 // Each prints the whole list.
                 Some(_) if errors.len() >= MOST_FIELD_ERRORS => {}
-                Some(first) => errors.push(owners.invalid(&format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
-                ))),
+                Some(first) => {
+                    let text = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
+                    );
+                    errors.push(field::Error::invalid_printed(&path, &printed_owners(owners), &text));
+                }
                 None => controller = Some(current),
             }
         }
     }
+}
+
+/// Owners with their members in upstream's order.
+fn printed_owners(owners: &Cursor<'_>) -> String {
+    const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let owner = |owner: Cursor<'_>| {
+        let members = MEMBERS.iter().map(|name| (name, owner.field(name))).filter(|(_, at)| at.is_present());
+        let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
+        format!("{{{}}}", members.join(","))
+    };
+    format!("[{}]", owners.items().map(owner).collect::<Vec<_>>().join(","))
 }
 
 fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut Errors) {

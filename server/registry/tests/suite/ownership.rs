@@ -175,13 +175,3 @@ async fn managers_of_another_version_are_compared_in_theirs() {
         "Apply failed with 1 conflict: conflict with \"one\": .spec.maxReplicas"
     );
 }
-
-#[tokio::test]
-async fn a_field_may_be_owned_in_parts_though_its_type_is_owned_as_one() {
-    let door = Door::open().await;
-    let body = r#"{"metadata":{"name":"v"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],
-        "hostPath":{"path":"/x"},"claimRef":{"namespace":"a","name":"b"}}}"#;
-    let volume = door.post("/api/v1/persistentvolumes", body).await;
-    let claim = r#""f:claimRef":{".":{},"f:name":{},"f:namespace":{}}"#;
-    assert!(volume.text.contains(claim), "{volume:?}");
-}

@@ -127,17 +127,6 @@ impl Schema {
         Self { kind: Some(kind), format, ..Self::default() }
     }
 
-    /// The same; a reference that nothing stands beside needs no wrap.
-    fn unwrapped(mut self) -> Self {
-        let alone = self.all_of.len() == 1
-            && self.description.is_empty()
-            && self.default.is_none()
-            && self.map_type.is_none()
-            && self.patch_strategy.is_none()
-            && self.merge_key.is_none();
-        if alone { self.all_of.remove(0) } else { self }
-    }
-
     /// What an operation answers.
     pub fn answered(dialect: Dialect, content: &Content) -> Self {
         match content {
@@ -167,7 +156,7 @@ pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
         },
     };
     schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
-    schema.map_type = (ty.map_type == MapType::Atomic).then_some("atomic");
+    schema.map_type = map_type(Some(ty.map_type));
     schema.unions = ty.unions.iter().map(UnionRef::from).collect();
     schema.description = words.about.into();
     Some(schema)
@@ -199,11 +188,9 @@ fn properties(
 ) -> IndexMap<String, Schema> {
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
-    let described = |f: &Field| {
-        let description = words.field(&f.name).unwrap_or_default().into();
-        let schema = Schema { description, ..property(dialect, f, types) };
-        // Of a type without words it is not known which of its fields have none.
-        if words.about.is_empty() { schema } else { schema.unwrapped() }
+    let described = |f: &Field| Schema {
+        description: words.field(&f.name).unwrap_or_default().into(),
+        ..property(dialect, f, types)
     };
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
 }
@@ -217,25 +204,21 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
             reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
     }
-    let values = field.enumeration.iter().map(ToString::to_string).collect();
-    // What a list or map may hold is said of what it holds.
-    match schema.items.as_deref_mut().or(schema.additional_properties.as_deref_mut()) {
-        Some(held) => held.enumeration = values,
-        None => schema.enumeration = values,
-    }
+    schema.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
     schema.list_type = field.list_type.map(|list| match list {
         ListType::Atomic => "atomic",
         ListType::Set => "set",
         ListType::Map => "map",
     });
     schema.list_keys = field.list_keys.iter().map(ToString::to_string).collect();
-    schema.map_type = field.map_type.map(|map| match map {
-        MapType::Atomic => "atomic",
-        MapType::Granular => "granular",
-    });
+    schema.map_type = map_type(field.map_type);
     schema.merge_key = field.merge_key.as_ref().map(ToString::to_string);
     schema.patch_strategy = patch_strategy(field);
     schema
+}
+
+fn map_type(map: Option<MapType>) -> Option<&'static str> {
+    (map == Some(MapType::Atomic)).then_some("atomic")
 }
 
 fn patch_strategy(field: &Field) -> Option<String> {
