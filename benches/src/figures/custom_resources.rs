@@ -1,112 +1,121 @@
-//! Custom resources of 20 fields and three rules: durable creations, LISTs, and schemas that are made to be expensive.
+//! Custom resources of 20 fields and three rules: durable creations, what judging one takes, LISTs, and schemas that are
+//! made to be expensive.
 
-use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+mod expensive;
+mod judging;
+mod things;
 
-use http::{Method, StatusCode};
+use std::time::Duration;
 
-use crate::https::{Client, Door};
+use http::Method;
+
+use crate::https::Door;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
-use crate::process::until;
+use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::median_of;
 use crate::{Failure, Setting};
+use things::{COLLECTION, define, thing};
 
 const NAME: &str = "custom-resources";
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const COLLECTION: &str = "/apis/bench.example.com/v1/namespaces/default/things";
+const PORTICO: &str = "portico";
 const CLIENTS: usize = 16;
 const WRITERS: usize = 16;
 const CREATES: f64 = 5_000.0;
 const LISTED: usize = 10_000;
 const LIST_MS: f64 = 100.0;
 const LIST_BYTES: f64 = 2.0;
-const HOSTILE_MS: f64 = 100.0;
-const HOSTILE_MIB: f64 = 50.0;
-
-/// A definition of `things` with this schema of the spec.
-fn definition(plural: &str, spec: &str) -> String {
-    let kind = plural.to_uppercase();
-    format!(
-        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"{plural}.bench.example.com"}},"spec":{{"group":"bench.example.com","scope":"Namespaced","names":{{"plural":"{plural}","singular":"{plural}one","kind":"{kind}","listKind":"{kind}List"}},"versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{{"type":"object","properties":{{"spec":{spec}}}}}}}}}]}}}}"#
-    )
-}
-
-/// 20 fields and three rules.
-fn spec() -> String {
-    let mut fields = String::new();
-    for at in 0..10 {
-        let comma = if at > 0 { "," } else { "" };
-        // Writing into a String cannot fail.
-        let _infallible = write!(
-            fields,
-            r#"{comma}"text{at}":{{"type":"string","maxLength":64}},"number{at}":{{"type":"integer","minimum":0}}"#
-        );
-    }
-    let rules = r#"[{"rule":"self.number0 <= self.number1"},{"rule":"self.text0.startsWith('t')"},{"rule":"size(self.text1) + size(self.text2) < 64","message":"too long"}]"#;
-    format!(r#"{{"type":"object","properties":{{{fields}}},"x-kubernetes-validations":{rules}}}"#)
-}
-
-fn thing(name: &str) -> String {
-    let mut fields = String::new();
-    for at in 0..10 {
-        let comma = if at > 0 { "," } else { "" };
-        let _infallible = write!(fields, r#"{comma}"text{at}":"text number {at}","number{at}":{at}"#);
-    }
-    format!(
-        r#"{{"apiVersion":"bench.example.com/v1","kind":"THINGS","metadata":{{"name":"{name}"}},"spec":{{{fields}}}}}"#
-    )
-}
-
-async fn define(door: &Door) -> Result<(), Failure> {
-    let mut client = door.client().await?;
-    client.must(Method::POST, DEFINITIONS, definition("things", &spec())).await?;
-    until("things are served", async || Ok((client.get(COLLECTION).await? == StatusCode::OK).then_some(())))
-        .await?;
-    // A server may hold back the first creation for a moment.
-    client.must(Method::POST, COLLECTION, thing("first")).await.map(drop)
-}
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    judging::measure(report)?;
     creations(setting, report).await?;
     lists(setting, report).await?;
-    hostile(setting, report).await
+    expensive::measure(setting, report).await
+}
+
+/// Who is measured.
+struct Measured<'a> {
+    name: &'static str,
+    process: &'a Process,
+    door: Door,
+}
+
+impl<'a> Measured<'a> {
+    fn portico(setting: &Setting, portico: &'a Portico) -> Result<Self, Failure> {
+        Ok(Self { name: PORTICO, process: &portico.process, door: portico.door(setting)? })
+    }
+
+    fn kube(setting: &Setting, kube: &'a Kube) -> Result<Self, Failure> {
+        Ok(Self { name: "kube-apiserver", process: &kube.server, door: kube.door(setting)? })
+    }
+
+    /// What is wanted of ours, and nothing of the peer.
+    fn goal(&self, goal: Goal) -> Goal {
+        if self.name == PORTICO { goal } else { Goal::None }
+    }
 }
 
 async fn creations(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let (portico, kube) = (Portico::start(setting).await?, Kube::start(setting).await?);
-    let mut doors = vec![("portico", portico.door(setting)?, Goal::AtLeast(CREATES))];
+    let mut all = vec![(Measured::portico(setting, &portico)?, Vec::new())];
     match &kube {
-        Some(kube) => doors.push(("kube-apiserver", kube.door(setting)?, Goal::None)),
+        Some(kube) => all.push((Measured::kube(setting, kube)?, Vec::new())),
         None => report.skip("custom resources of kube-apiserver", WHY_NOT),
     }
-    let time = Duration::from_secs(setting.options.seconds);
-    for (name, door, goal) in doors {
-        define(&door).await?;
-        let mut rounds: Vec<Load> = Vec::new();
-        for round in 0..setting.options.rounds {
-            let maker = door.clone();
-            let posts = drive(&door, CLIENTS, time, move |client, sent| {
-                maker.json(Method::POST, COLLECTION, thing(&format!("r{round}-{client}-{sent}")))
-            });
-            rounds.push(posts.await?.clean("POST")?);
-            note(&format!("round {round}: {name:<15} {:.0}/s", rounds[round].per_second));
+    for (one, _) in &all {
+        define(&one.door).await?;
+    }
+    for round in 0..setting.options.rounds {
+        for (one, rounds) in &mut all {
+            let (load, took) = create(setting, one, round).await?;
+            let (name, rate) = (one.name, load.per_second);
+            note(&format!("round {round}: {name:<15} {rate:.0}/s, {took:.0} us of processor time each"));
+            rounds.push((load, took));
         }
+    }
+    for (one, rounds) in &all {
+        let name = one.name;
         let figure = format!("{name}: POST, 20 fields and 3 rules, {CLIENTS} clients");
-        report.add(NAME, figure, median_of(&rounds, |load| load.per_second), "/s", goal);
-        report.add(NAME, format!("{name}: POST, p99"), median_of(&rounds, Load::p99), "us", Goal::None);
+        let rate = median_of(rounds, |(load, _)| load.per_second);
+        report.add(NAME, figure, rate, "/s", one.goal(Goal::AtLeast(CREATES)));
+        let p99 = median_of(rounds, |(load, _)| load.p99());
+        report.add(NAME, format!("{name}: POST, p99"), p99, "us", Goal::None);
+        let took = median_of(rounds, |(_, took)| *took);
+        report.add(NAME, format!("{name}: POST, processor time"), took, "us", Goal::None);
     }
     Ok(())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "megabytes")]
+/// A round of creations, and the microseconds of processor time that each took the server.
+async fn create(setting: &Setting, one: &Measured<'_>, round: usize) -> Result<(Load, f64), Failure> {
+    let time = Duration::from_secs(setting.options.seconds);
+    let before = one.process.processor_time()?;
+    let maker = one.door.clone();
+    let posts = drive(&one.door, CLIENTS, time, move |client, sent| {
+        maker.json(Method::POST, COLLECTION, thing(&format!("r{round}-{client}-{sent}")))
+    });
+    let load = posts.await?.clean("POST")?;
+    let took = (one.process.processor_time()? - before).as_secs_f64() * 1e6 / load.sent();
+    Ok((load, took))
+}
+
+/// Each after the other, so that each has the machine for itself.
 async fn lists(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    define(&door).await?;
-    let door = &door;
+    list(setting, &Measured::portico(setting, &portico)?, report).await?;
+    drop(portico);
+    match Kube::start(setting).await? {
+        Some(kube) => list(setting, &Measured::kube(setting, &kube)?, report).await,
+        None => Ok(()),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "megabytes")]
+async fn list(setting: &Setting, one: &Measured<'_>, report: &mut Report) -> Result<(), Failure> {
+    let (name, door) = (one.name, &one.door);
+    define(door).await?;
     let writers = (0..WRITERS).map(|writer| async move {
         let mut client = door.client().await?;
         for at in (writer + 1..LISTED).step_by(WRITERS) {
@@ -115,82 +124,19 @@ async fn lists(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
         Ok::<_, Failure>(())
     });
     futures::future::try_join_all(writers).await?;
-    let before = portico.process.resident()?;
+    let before = one.process.resident()?;
     let time = Duration::from_secs(setting.options.seconds);
     let mut rounds = Vec::new();
     for _ in 0..setting.options.rounds {
         rounds.push(get(door, COLLECTION, 1, time).await?.clean("LIST")?);
     }
     let p50 = median_of(&rounds, Load::p50) / 1e3;
-    report.add(NAME, format!("LIST of {LISTED}, median"), p50, "ms", Goal::AtMost(LIST_MS));
+    let goal = one.goal(Goal::AtMost(LIST_MS));
+    report.add(NAME, format!("{name}: LIST of {LISTED}, median"), p50, "ms", goal);
     let bytes =
         door.client().await?.send(Method::GET, COLLECTION, "").await?.1.len() as f64 / (1024.0 * 1024.0);
-    let taken = (portico.process.resident()? - before).max(0.0) / bytes;
-    report.add(NAME, format!("LIST of {LISTED}: memory, of its bytes"), taken, "x", Goal::AtMost(LIST_BYTES));
+    let taken = (one.process.resident()? - before).max(0.0) / bytes;
+    let figure = format!("{name}: LIST of {LISTED}: memory, of its bytes");
+    report.add(NAME, figure, taken, "x", one.goal(Goal::AtMost(LIST_BYTES)));
     Ok(())
-}
-
-/// Definitions and objects that are made to be expensive: bounded time and memory, whatever the answer.
-async fn hostile(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
-    let portico = Portico::start(setting).await?;
-    let door = portico.door(setting)?;
-    let mut client = door.client().await?;
-    client.must(Method::POST, DEFINITIONS, definition("warm", &spec())).await?;
-    let before = portico.process.resident()?;
-    let mut slowest = ("", 0.0_f64);
-    for (name, spec) in schemas() {
-        let body = definition("hostile", &spec);
-        let mut best = f64::INFINITY;
-        for _ in 0..setting.options.rounds {
-            let took = once(&mut client, &body).await?;
-            best = best.min(took);
-        }
-        note(&format!("{name:<40} {best:>8.0} ms"));
-        if best > slowest.1 {
-            slowest = (name, best);
-        }
-    }
-    let figure = format!("the slowest of expensive schemas ({})", slowest.0);
-    report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(HOSTILE_MS));
-    let taken = portico.process.resident()? - before;
-    report.add(NAME, "memory taken by expensive schemas", taken, "MiB", Goal::AtMost(HOSTILE_MIB));
-    Ok(())
-}
-
-/// Milliseconds of a dry run; any answer will do.
-async fn once(client: &mut Client, body: &str) -> Result<f64, Failure> {
-    let begun = Instant::now();
-    client.send(Method::POST, &format!("{DEFINITIONS}?dryRun=All"), body.to_owned()).await?;
-    Ok(begun.elapsed().as_secs_f64() * 1e3)
-}
-
-fn schemas() -> Vec<(&'static str, String)> {
-    let object = |properties: String| format!(r#"{{"type":"object","properties":{{{properties}}}}}"#);
-    let many: Vec<String> = (0..5_000).map(|at| format!(r#""p{at}":{{"type":"string"}}"#)).collect();
-    let ruled: Vec<String> = (0..1_000)
-        .map(|at| format!(r#""p{at}":{{"type":"string","maxLength":9,"x-kubernetes-validations":[{{"rule":"self != 'a{at}'"}}]}}"#))
-        .collect();
-    let deep =
-        r#"{"type":"object","properties":{"a":"#.repeat(1_000) + r#"{"type":"string"}"# + &"}}".repeat(1_000);
-    let nested = format!("{}1{}", "(".repeat(1_000), ")".repeat(1_000));
-    let costly = "self.all(a, self.all(b, self.all(c, a + b + c != 'x')))";
-    let list = |rule: &str| {
-        format!(
-            r#"{{"type":"array","maxItems":210,"items":{{"type":"string","maxLength":9}},"x-kubernetes-validations":[{{"rule":"{rule}"}}]}}"#
-        )
-    };
-    vec![
-        ("5,000 properties", object(many.join(","))),
-        ("1,000 properties with rules", object(ruled.join(","))),
-        ("1,000 levels", deep),
-        ("a rule at the cost limit", list(costly)),
-        ("a rule of 1,000 parentheses", list(&format!("{nested} == 1"))),
-        (
-            "a pattern that doubles again and again",
-            object(format!(
-                r#""p":{{"type":"string","pattern":"^{}$"}}"#,
-                "(a{1,100}".repeat(8) + &"){1,100}".repeat(8)
-            )),
-        ),
-    ]
 }

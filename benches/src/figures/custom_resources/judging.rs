@@ -1,0 +1,78 @@
+//! What judging one thing takes, in this process: no connection, no store.
+//!
+//! What a write does with an object between reading its body and storing it, in the order of a write. Rules are compiled
+//! before; the first object of a definition pays for that.
+
+use std::time::Instant;
+
+use portico_kinds::Kinds;
+use portico_machinery::{GroupVersionKind, Object};
+use portico_schema::structural::{CustomResource, Structural};
+use portico_schema::{Format, Schema};
+
+use super::NAME;
+use super::things::{GROUP, KIND, VERSION, schema, spec, thing};
+use crate::Failure;
+use crate::report::{Goal, Report};
+use crate::statistics::Latencies;
+
+/// Objects that are judged.
+const OBJECTS: usize = 20_000;
+/// Not counted: caches come up.
+const WARM_UP: usize = 1_000;
+const JUDGED_US: f64 = 50.0;
+
+pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
+    let meta = Kinds::builtin()?.meta("ObjectMeta").and_then(|meta| meta.typed().cloned());
+    let compiled = Structural::from_json(schema(&spec()).as_bytes())?;
+    let schema = Schema::structural(compiled, meta.ok_or("ObjectMeta has no types")?);
+    let gvk = GroupVersionKind { group: GROUP.into(), version: VERSION.into(), kind: KIND.into() };
+    let body = thing("judged");
+    let read = || schema.decode(body.as_bytes(), Format::Json, &gvk).map_err(|error| error.to_string());
+    let object = read()?.object;
+    let custom = schema.custom().ok_or("things are custom resources")?;
+    if !judge(custom, &object) {
+        return Err("a thing is judged to be wrong".into());
+    }
+    let whole = micros(&object, |object| !schema.settle(object) & judge(custom, object));
+    let name = "one object pruned, defaulted, judged by schema and rules, p50";
+    report.add(NAME, name, whole, "us", Goal::AtMost(JUDGED_US));
+    let parts: [(&str, &dyn Fn(&mut Object) -> bool); 3] = [
+        ("pruned, metadata read, defaulted", &|object| schema.settle(object)),
+        ("judged by schema", &|object| structure(custom, object)),
+        ("judged by rules", &|object| custom.judge_rules(object, None).errors.is_empty()),
+    ];
+    for (part, run) in parts {
+        report.add(NAME, format!("- {part}"), micros(&object, run), "us", Goal::None);
+    }
+    let decoded = micros(&(), |()| read());
+    report.add(NAME, "a body read, pruned and defaulted, p50", decoded, "us", Goal::None);
+    Ok(())
+}
+
+/// Whether all is well.
+fn judge(custom: &CustomResource, object: &Object) -> bool {
+    structure(custom, object) && custom.judge_rules(object, None).errors.is_empty()
+}
+
+fn structure(custom: &CustomResource, object: &Object) -> bool {
+    custom.validate(object).is_empty()
+        && custom.validate_embedded(object).is_empty()
+        && custom.validate_lists(object).is_empty()
+}
+
+/// The median time of one run, without what making its input and dropping what comes out takes.
+fn micros<T: Clone, R>(input: &T, run: impl Fn(&mut T) -> R) -> f64 {
+    let mut nanos = Vec::with_capacity(OBJECTS);
+    for at in 0..WARM_UP + OBJECTS {
+        let mut input = std::hint::black_box(input.clone());
+        let begun = Instant::now();
+        let said = std::hint::black_box(run(&mut input));
+        let took = begun.elapsed();
+        drop(said);
+        if at >= WARM_UP {
+            nanos.push(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+    Latencies::new(nanos).micros(0.5)
+}
