@@ -7,11 +7,13 @@ mod cursor;
 mod edit;
 pub mod json_path;
 mod metadata;
+mod order;
 mod printed;
 
 pub use cursor::Cursor;
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
+pub use order::sort_keys;
 pub use printed::{MOST_PRINTED_BYTES, go_type};
 
 use serde::Serialize;
@@ -159,11 +161,7 @@ impl Object {
 
     /// Puts all keys, here and below, in order.
     pub fn sort_keys(&mut self) {
-        let mut whole = Value::Object(std::mem::take(&mut self.0));
-        whole.sort_all_objects();
-        if let Value::Object(map) = whole {
-            self.0 = map;
-        }
+        order::sort_map(&mut self.0);
     }
 
     /// A copy of what stands at a nested field.

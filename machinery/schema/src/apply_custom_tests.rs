@@ -59,7 +59,7 @@ fn configurations_merge_by_what_the_schema_says() {
         "atomic": {"b": "2"}, "keep": {"m": {"a": 1, "b": 2}, "l": [2]}});
     assert_eq!(Value::Object(merged.map().clone()), want);
     let comparison = schema.compare(&object(&live), &merged).unwrap();
-    let changed = comparison.changed().to_json();
+    let changed = comparison.clone().into_changed().to_json();
     for path in
         ["/f:set/v:\"b\"", "/f:map/k:{\"k\":\"y\"}", "/f:list", "/f:atomic", "/f:keep/f:l", "/f:keep/f:m/f:b"]
     {

@@ -45,9 +45,7 @@ fn steps_are_read_and_written_alike() {
     ];
     for step in steps {
         let element = PathElement::parse(step).unwrap().unwrap();
-        let mut out = String::new();
-        element.write_json(&mut out);
-        assert_eq!(out, step);
+        assert_eq!(element.to_json_key(), step);
     }
     for ignored in ["x:anything", "n:5"] {
         assert_eq!(PathElement::parse(ignored), Ok(None));

@@ -2,6 +2,7 @@
 //! canonical times; what a decode of upstream's encoding of the same object would hold.
 
 use portico_machinery::Object;
+use portico_machinery::object::sort_keys;
 use serde_json::{Map, Value};
 
 use crate::decode::times;
@@ -75,7 +76,7 @@ fn canonical(types: &TypeSet, ty: &FieldType, value: Value) -> Value {
         (FieldType::Time, Value::String(text)) => Value::String(times::seconds(&text).unwrap_or(text)),
         (FieldType::MicroTime, Value::String(text)) => Value::String(times::micros(&text).unwrap_or(text)),
         (FieldType::Any, mut value) => {
-            value.sort_all_objects();
+            sort_keys(&mut value);
             whole_numbers(&mut value, EXACT);
             value
         }

@@ -39,7 +39,7 @@ pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
     if unrouted {
         return Answer::unrouted();
     }
-    let mut answer = match try_serve(inner, call).await {
+    let mut answer = match try_serve(inner, call, served.clone()).await {
         Ok(answer) => answer,
         Err(status) => negotiate::failure(*status, &call.accept),
     };
@@ -62,8 +62,9 @@ struct Request<'a> {
     place: Place<'a>,
 }
 
-async fn try_serve(inner: &Arc<Inner>, call: &Call) -> Result<Answer> {
-    let Route { served, action, part, namespace } = route::find(inner, call)?;
+async fn try_serve(inner: &Arc<Inner>, call: &Call, served: Option<Arc<Served>>) -> Result<Answer> {
+    let served = served.ok_or_else(|| Box::new(Status::no_route()))?;
+    let Route { served, action, part, namespace } = route::find(served, call)?;
     negotiate::check_route(action, &served, call)?;
     let name = checked_name(call)?;
     let place = Place { part, namespace, name };

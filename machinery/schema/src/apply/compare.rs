@@ -38,9 +38,9 @@ impl Comparison {
 
     /// What is new or has another value.
     #[must_use]
-    pub fn changed(&self) -> Set {
-        let mut changed = self.modified.clone();
-        changed.extend(self.added.clone());
+    pub fn into_changed(self) -> Set {
+        let mut changed = self.modified;
+        changed.extend(self.added);
         changed
     }
 }
@@ -71,10 +71,10 @@ struct Branch {
 }
 
 impl Branch {
-    fn push(&mut self, element: &PathElement, child: Self) {
+    fn push(&mut self, element: impl Fn() -> PathElement, child: Self) {
         if child.member || !child.below.is_empty() {
             let children = Set::from_nodes(child.below);
-            self.below.push(Node { element: element.clone(), member: child.member, children });
+            self.below.push(Node { element: element(), member: child.member, children });
         }
     }
 }
@@ -85,10 +85,11 @@ impl Delta {
         empty(&self.removed) && empty(&self.modified) && empty(&self.added)
     }
 
-    fn push(&mut self, element: &PathElement, child: Self) {
-        self.removed.push(element, child.removed);
-        self.modified.push(element, child.modified);
-        self.added.push(element, child.added);
+    /// What differs at a step below goes to its place, hardly ever to more than one: each makes its own step.
+    fn push(&mut self, element: impl Fn() -> PathElement, child: Self) {
+        self.removed.push(&element, child.removed);
+        self.modified.push(&element, child.modified);
+        self.added.push(&element, child.added);
     }
 
     /// A place that is there on one side only belongs to what differs itself.
@@ -216,7 +217,7 @@ impl<'t> Walk<'t> {
         }
         let child = self.value(ty, old, new).map_err(|e| e.below(&format!(".{key}")))?;
         if !child.is_empty() {
-            delta.push(&PathElement::field(key), child);
+            delta.push(|| PathElement::field(key), child);
         }
         Ok(())
     }
@@ -236,7 +237,7 @@ impl<'t> Walk<'t> {
         let mut delta = Delta::default();
         for (element, (a, b)) in &found {
             let child = self.items(list.of, a, b).map_err(|e| e.below(&element.to_string()))?;
-            delta.push(element, child);
+            delta.push(|| element.clone(), child);
         }
         delta.mark(old, new);
         Ok(delta)

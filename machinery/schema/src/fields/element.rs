@@ -43,32 +43,31 @@ impl PathElement {
         element_from_json(text)
     }
 
-    /// Writes the form that `fieldsV1` has.
-    pub(super) fn write_json(&self, out: &mut String) {
+    /// The form that `fieldsV1` has.
+    pub(super) fn to_json_key(&self) -> String {
+        let mut out = String::new();
         match self {
-            Self::Field(name) => {
-                out.push_str("f:");
-                out.push_str(name);
-            }
+            Self::Field(name) => return ["f:", name].concat(),
             Self::Key(keys) => {
                 out.push_str("k:{");
                 for (i, (name, value)) in keys.iter().enumerate() {
                     out.push_str(if i > 0 { "," } else { "" });
-                    write_value(out, &Value::String(name.to_string()));
+                    write_value(&mut out, &Value::String(name.to_string()));
                     out.push(':');
-                    write_value(out, value);
+                    write_value(&mut out, value);
                 }
                 out.push('}');
             }
             Self::Value(value) => {
                 out.push_str("v:");
-                write_value(out, value);
+                write_value(&mut out, value);
             }
             Self::Index(index) => {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "i:{index}");
             }
         }
+        out
     }
 
     fn rank(&self) -> u8 {

@@ -32,13 +32,16 @@ impl Set {
     }
 
     fn write(&self, itself: bool) -> Map<String, Value> {
+        if self.is_empty() {
+            // Most steps are leaves: their maps take no memory.
+            return Map::new();
+        }
         let mut map = Map::with_capacity(self.nodes().len() + usize::from(itself));
-        if itself && !self.is_empty() {
+        if itself {
             map.insert(".".to_owned(), Value::Object(Map::new()));
         }
         for node in self.nodes() {
-            let mut step = String::new();
-            node.element.write_json(&mut step);
+            let step = node.element.to_json_key();
             map.insert(step, Value::Object(node.children.write(node.member)));
         }
         map

@@ -211,6 +211,10 @@ impl Set {
         if other.nodes.is_empty() {
             return;
         }
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
         let mine = std::mem::take(&mut self.nodes);
         self.nodes.reserve(mine.len().max(other.nodes.len()));
         let (mut left, mut right) = (mine.into_iter().peekable(), other.nodes.into_iter().peekable());

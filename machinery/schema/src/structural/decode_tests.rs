@@ -72,6 +72,31 @@ fn what_is_strictly_wrong_is_named_in_upstreams_order() {
 }
 
 #[test]
+fn plain_metadata_is_read_as_any_other() {
+    let rows = [
+        r#""name":"x""#,
+        r#""name":"""#,
+        r#""labels":{"b":"1","a":""},"name":"x""#,
+        r#""name":"x","labels":{}"#,
+        r#""name":"x","labels":{"a":null}"#,
+        r#""name":"x","Labels":{"a":"b"}"#,
+        r#""name":null,"finalizers":["a/b"]"#,
+        "",
+    ];
+    for row in rows {
+        let metadata = |members: &str| {
+            let body = format!(r#"{{"apiVersion":"ex.io/v1","kind":"Thing","metadata":{{{members}}}}}"#);
+            decode(&body).unwrap().object.map()["metadata"].clone()
+        };
+        // A number is not plain: it is taken the long way.
+        let comma = if row.is_empty() { "" } else { "," };
+        let mut long = metadata(&format!(r#""generation":5{comma}{row}"#));
+        long.as_object_mut().unwrap().shift_remove("generation");
+        assert_eq!(metadata(row).to_string(), long.to_string(), "{row}");
+    }
+}
+
+#[test]
 fn nulls_and_defaults_follow_the_schema() {
     let decoded = decode(&with(r#","spec":{"a":null,"i":null,"nul":null}"#)).unwrap();
     assert_eq!(decoded.object.map()["spec"], json!({"a": "d", "nul": null}));

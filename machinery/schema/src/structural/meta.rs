@@ -2,11 +2,13 @@
 //! whatever the schema says of it.
 
 use portico_machinery::field::{Error, Path};
+use portico_machinery::object::sort_keys;
 use serde_json::{Map, Value};
 
 use super::model::Node;
 use super::printed;
 use crate::decode;
+use crate::model::{Emit, FieldType};
 use crate::normalise;
 use crate::schema::Typed;
 
@@ -24,7 +26,33 @@ pub(super) struct Read {
 /// Reads metadata. Null holds nothing.
 pub(super) fn read(types: &Typed, value: &Value) -> Read {
     let mut sorted = value.clone();
-    sorted.sort_all_objects();
+    sort_keys(&mut sorted);
+    match sorted {
+        Value::Object(map) if is_plain(types, &map) => Read { map, ..Read::default() },
+        sorted => read_along(types, &sorted),
+    }
+}
+
+/// Whether all members are texts or maps of texts, and none is empty, as most clients send them: their types read them as
+/// they stand there.
+fn is_plain(types: &Typed, metadata: &Map<String, Value>) -> bool {
+    let made = |emit| matches!(emit, Emit::Always | Emit::Struct | Emit::Nullable);
+    let nothing_is_made = types.root().fields.iter().all(|field| !made(field.emit));
+    let held_plainly = |(name, held): (&String, &Value)| {
+        let field = types.root().field(name).map(|field| types.types().resolve(&field.ty));
+        match (field, held) {
+            (Some(FieldType::String), Value::String(text)) => !text.is_empty(),
+            (Some(FieldType::Map(of)), Value::Object(entries)) => {
+                **of == FieldType::String && !entries.is_empty() && entries.values().all(Value::is_string)
+            }
+            _ => false,
+        }
+    };
+    nothing_is_made && metadata.iter().all(held_plainly)
+}
+
+/// Reads what may be anything; keys are sorted.
+fn read_along(types: &Typed, sorted: &Value) -> Read {
     let (decoded, error) = match decode::read_json(types, &sorted.to_string()) {
         Ok(read) => read,
         Err(error) => return Read { error: Some(error.0), ..Read::default() },

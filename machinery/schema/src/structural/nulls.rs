@@ -8,9 +8,16 @@ use super::model::Node;
 pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> bool {
     let mut any = false;
     map.retain(|key, value| {
-        let below = node.field(key);
-        let goes = value.is_null() && below.is_some_and(|below| below.drops_null());
-        any |= goes || below.is_some_and(|below| inside(value, below));
+        // Only what can be or hold a null is looked up.
+        let goes = match value {
+            Value::Null => node.field(key).is_some_and(|below| below.drops_null()),
+            Value::Object(_) | Value::Array(_) => {
+                any |= node.field(key).is_some_and(|below| inside(value, below));
+                false
+            }
+            _ => false,
+        };
+        any |= goes;
         !goes
     });
     any

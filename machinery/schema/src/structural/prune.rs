@@ -70,14 +70,16 @@ impl Walk {
         if !kept && !node.preserve_unknown && node.additional == Additional::Absent {
             self.drop_fields(map, |key| always(key) || node.property(key).is_some());
         }
-        for (key, value) in map.iter_mut().filter(|(key, _)| !always(key)) {
+        // Nothing can go from a scalar.
+        let holds = |value: &Value| value.is_object() || value.is_array();
+        for (key, value) in map.iter_mut().filter(|(key, value)| holds(value) && !always(key)) {
             let below = node.field(key).map(|below| &**below);
             if below.is_none() && node.additional == Additional::Absent {
                 // Preserved: nothing is known of it.
                 continue;
             }
             let here = self.path.len();
-            if self.named && (value.is_object() || value.is_array()) {
+            if self.named {
                 self.push(key);
             }
             self.value(value, below, false);

@@ -178,7 +178,9 @@ impl Inner {
             Some(custom) if custom.stored_as != served.api_version => {
                 Ok(Stored::new(self.incoming(served, record).await?))
             }
-            _ => Ok(self.recent.written(record, object)),
+            // None of our own code looks into it next: it goes now, not when the next states push it out.
+            Some(_) => Ok(self.recent.stored(record)),
+            None => Ok(self.recent.written(record, object)),
         }
     }
 

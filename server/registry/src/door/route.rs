@@ -40,9 +40,9 @@ pub(super) fn served(inner: &Inner, target: &Target) -> Option<Arc<Served>> {
     inner.by_resource(&resource)
 }
 
-pub(super) fn find<'a>(inner: &Inner, call: &'a Call) -> Result<Route<'a>> {
+/// The way of a call to the kind that its target names.
+pub(super) fn find(served: Arc<Served>, call: &Call) -> Result<Route<'_>> {
     let target = &call.target;
-    let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
     if served.custom.is_some() {
         return custom::find(&served, call);
     }

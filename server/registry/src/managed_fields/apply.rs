@@ -42,7 +42,7 @@ pub(crate) fn apply(versions: &KindVersions<'_>, live: &Object, applying: Applyi
             served.info.schema.compare(&Object::default(), &live).map_err(|e| unfit(versions, &live, &e))?;
         let everything = owned_changes(everything, versions.filter(&served.api_version));
         if !live.uid().is_empty() {
-            credit(&mut managed, versions, &everything, BEFORE, applying.now);
+            credit(&mut managed, versions, everything, BEFORE, applying.now);
         }
     }
     let manager = Manager {

@@ -63,7 +63,7 @@ fn try_track(
         let states = (&*in_version(served, live), &*in_version(served, new));
         apply::update(versions, &served.api_version, states, &changed, &mut managed.owners)?;
     }
-    credit(&mut managed, versions, &changed, manager, now);
+    credit(&mut managed, versions, changed, manager, now);
     managed.write(new);
     Ok(())
 }
@@ -81,11 +81,11 @@ pub(super) fn owned_changes(comparison: Comparison, filter: &Filter) -> Comparis
 pub(super) fn credit(
     managed: &mut Managed,
     versions: &KindVersions<'_>,
-    changed: &Comparison,
+    changed: Comparison,
     manager: &str,
     now: Timestamp,
 ) {
-    let set = changed.changed();
+    let set = changed.into_changed();
     if !set.is_empty() {
         let version: Box<str> = versions.served().api_version.as_str().into();
         let manager = Manager {
