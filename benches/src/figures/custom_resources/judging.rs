@@ -37,16 +37,11 @@ pub(super) fn measure(report: &mut Report) -> Result<(), Failure> {
     let whole = micros(&object, |object| !schema.settle(object) & judge(custom, object));
     let name = "one object pruned, defaulted, judged by schema and rules, p50";
     report.add(NAME, name, whole, "us", Goal::AtMost(JUDGED_US));
-    let parts: [(&str, &dyn Fn(&mut Object) -> bool); 3] = [
-        ("pruned, metadata read, defaulted", &|object| schema.settle(object)),
-        ("judged by schema", &|object| structure(custom, object)),
-        ("judged by rules", &|object| custom.judge_rules(object, None).errors.is_empty()),
-    ];
-    for (part, run) in parts {
-        report.add(NAME, format!("- {part}"), micros(&object, run), "us", Goal::None);
-    }
-    let decoded = micros(&(), |()| read());
-    report.add(NAME, "a body read, pruned and defaulted, p50", decoded, "us", Goal::None);
+    let mut part = |name, took| report.add(NAME, name, took, "us", Goal::None);
+    part("- pruned, metadata read, defaulted", micros(&object, |object| schema.settle(object)));
+    part("- judged by schema", micros(&object, |object| structure(custom, object)));
+    part("- judged by rules", micros(&object, |object| custom.judge_rules(object, None)));
+    part("a body read, pruned and defaulted, p50", micros(&(), |()| read()));
     Ok(())
 }
 
