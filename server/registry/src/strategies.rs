@@ -119,6 +119,12 @@ pub(crate) trait Strategy: Send + Sync {
         self.validate(new, errors);
     }
 
+    /// Whether what judges a change judges the whole of a new object besides, metadata and all: what is wrong with metadata
+    /// is then said once more.
+    fn judges_metadata_again(&self) -> bool {
+        false
+    }
+
     /// Judges a new object or a change, for a kind whose rules look into the types of its own description.
     fn judge(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
         match old {

@@ -293,7 +293,11 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Judged
     }
     let mut errors = Vec::new();
     validation::validate_any_update(new, old, served.info.namespaced, &mut errors);
-    validation::validate_update(new, old, MetaRules::of(&served.info), &mut errors);
+    let rules = MetaRules::of(&served.info);
+    validation::validate_update(new, old, rules, &mut errors);
+    if part == Part::Main && served.strategy.judges_metadata_again() {
+        validation::validate_create(new, rules, &mut errors);
+    }
     match part {
         Part::Main => {
             let schema = &served.stored_info().schema;

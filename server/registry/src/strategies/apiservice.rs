@@ -21,6 +21,10 @@ const BACKENDS_MAX: usize = 16;
 pub(super) struct ApiService;
 
 impl Strategy for ApiService {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         if !new.at(&["spec", "service"]).is_present() {
             let local = Condition {

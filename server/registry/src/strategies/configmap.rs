@@ -12,6 +12,10 @@ const SIZE_MAX: usize = 1_048_576;
 pub(super) struct ConfigMap;
 
 impl Strategy for ConfigMap {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let (data, binary) = (new.at(&["data"]), new.at(&["binaryData"]));
         let mut size = 0;

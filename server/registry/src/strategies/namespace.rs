@@ -13,6 +13,10 @@ const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 pub(super) struct Namespace;
 
 impl Strategy for Namespace {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         new.set(&["status", "phase"], "Active");
         let finalizers = spec_finalizers(new);

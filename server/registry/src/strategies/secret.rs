@@ -11,6 +11,10 @@ use super::{Errors, Moment, Strategy};
 pub(super) struct Secret;
 
 impl Strategy for Secret {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         fold_text(new);
     }

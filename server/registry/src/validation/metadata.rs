@@ -193,12 +193,12 @@ pub(crate) fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: boo
     }
 }
 
-/// Judges the metadata of a changed object against the old one.
+/// What built-in kinds themselves say of changed metadata.
 pub(crate) fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mut Errors) {
-    validate_changes(new, old, errors);
-    let meta = new.metadata();
-    validate_namespace(&meta.field("namespace"), rules.namespaced, errors);
-    validate_maps_and_lists(&meta, rules, errors);
+    validate_own_update(new, old, errors);
+    if !rules.any_finalizer {
+        validate_standard_finalizers(&new.metadata().field("finalizers"), true, errors);
+    }
 }
 
 /// As upstream judges the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may

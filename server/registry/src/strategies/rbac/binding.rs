@@ -19,6 +19,10 @@ pub(in crate::strategies) struct Binding {
 }
 
 impl Strategy for Binding {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn default(&self, object: &mut Object, _moment: Moment) {
         if object.at(&["roleRef", "apiGroup"]).str().is_empty() {
             object.set(&["roleRef", "apiGroup"], GROUP);

@@ -14,6 +14,10 @@ pub(in crate::strategies) struct Role {
 }
 
 impl Strategy for Role {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         new.at(&["rules"]).items().for_each(|rule| self.validate_rule(&rule, errors));
         let aggregation = new.at(&["aggregationRule"]);

@@ -16,6 +16,10 @@ const DEFAULT_MARKS: [&str; 2] =
 pub(in crate::strategies) struct StorageClass;
 
 impl Strategy for StorageClass {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         super::provisioner(&new.at(&["provisioner"]), errors);
         super::parameters(&new.at(&["parameters"]), true, errors);
