@@ -4,6 +4,7 @@
 //! A bounded table by revision in which newer states push out older ones. It must not know what is in them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use portico_machinery::Object;
@@ -11,26 +12,48 @@ use portico_store::Record;
 
 use crate::stored::Stored;
 
-/// How many states are remembered: more than are under way at once, and a megabyte when they are decoded.
+/// How many states are remembered at most: more than are under way at once.
 const STATES: usize = 256;
+/// How many bytes they may have as JSON; decoded they take several times as much.
+const BYTES: usize = 512 << 10;
 
 /// See the module.
 pub(crate) struct Recent {
     slots: Box<[Mutex<Option<Stored>>]>,
+    /// What the states have as JSON.
+    bytes: AtomicUsize,
+    /// Where room is made next: behind the newest state, as revisions only grow.
+    oldest: AtomicUsize,
 }
 
 impl Recent {
     pub(crate) fn new() -> Self {
-        Self { slots: (0..STATES).map(|_| Mutex::default()).collect() }
+        let slots = (0..STATES).map(|_| Mutex::default()).collect();
+        Self { slots, bytes: AtomicUsize::new(0), oldest: AtomicUsize::new(0) }
     }
 
     /// A committed record, sharing what others have decoded of it.
     pub(crate) fn stored(&self, record: Arc<Record>) -> Stored {
         let mut slot = self.slots[record.revision.unsigned_abs() as usize % STATES].lock();
-        match &*slot {
-            Some(known) if Arc::ptr_eq(known.record(), &record) => known.clone(),
-            _ => slot.insert(Stored::new(record)).clone(),
+        if let Some(known) = slot.as_ref().filter(|known| Arc::ptr_eq(known.record(), &record)) {
+            return known.clone();
         }
+        let stored = Stored::new(record);
+        self.bytes.fetch_add(weight(&stored), Ordering::Relaxed);
+        let before = slot.replace(stored.clone());
+        drop(slot);
+        self.forget(before);
+        while self.bytes.load(Ordering::Relaxed) > BYTES {
+            let at = self.oldest.fetch_add(1, Ordering::Relaxed) % STATES;
+            let oldest = self.slots[at].lock().take();
+            self.forget(oldest);
+        }
+        stored
+    }
+
+    fn forget(&self, state: Option<Stored>) {
+        let weight = state.as_ref().map_or(0, weight);
+        self.bytes.fetch_sub(weight, Ordering::Relaxed);
     }
 
     /// A record that was just committed, and the object that it was encoded from.
@@ -41,6 +64,10 @@ impl Recent {
     }
 }
 
+fn weight(stored: &Stored) -> usize {
+    stored.record().value.json().len()
+}
+
 #[cfg(test)]
 mod tests {
     use portico_store::{Indexed, Key, Resource, Value};
@@ -48,9 +75,34 @@ mod tests {
     use super::*;
 
     fn record(revision: i64) -> Arc<Record> {
+        sized(revision, 0)
+    }
+
+    fn sized(revision: i64, bytes: usize) -> Arc<Record> {
         let key = Key::new(&Resource::new("", "nodes"), "", "n");
-        let value = Value::new(br#"{"metadata":{"name":"n"}}"#.as_slice(), Indexed::default());
+        let json = format!(r#"{{"metadata":{{"name":"n"}},"spec":"{}"}}"#, "x".repeat(bytes));
+        let value = Value::new(json.into_bytes(), Indexed::default());
         Arc::new(Record { key, revision, value })
+    }
+
+    fn remembered(recent: &Recent) -> Vec<i64> {
+        let mut revisions: Vec<i64> =
+            recent.slots.iter().filter_map(|slot| slot.lock().as_ref().map(Stored::revision)).collect();
+        revisions.sort_unstable();
+        revisions
+    }
+
+    #[test]
+    fn large_states_leave_with_the_oldest_first_and_none_stays_that_is_too_large() {
+        let recent = Recent::new();
+        (1..=STATES as i64 + 3).for_each(|revision| drop(recent.stored(sized(revision, BYTES / 5))));
+        assert_eq!(remembered(&recent).len(), 4);
+        assert_eq!(remembered(&recent).last(), Some(&(STATES as i64 + 3)));
+        let large = recent.stored(sized(1_000, BYTES));
+        assert_eq!((large.revision(), remembered(&recent).len()), (1_000, 0));
+        assert_eq!(recent.bytes.load(Ordering::Relaxed), 0);
+        drop(recent.stored(record(1_001)));
+        assert_eq!(remembered(&recent), [1_001]);
     }
 
     #[test]
