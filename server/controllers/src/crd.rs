@@ -143,7 +143,7 @@ impl CustomResources {
 
 fn put(index: &mut Index, stored: &Stored) -> Effects {
     let known = index.get(stored.name()).cloned();
-    let definition = Definition::read(stored.object(), known.as_deref());
+    let definition = Definition::read(stored, known.as_deref());
     index.put(&stored.name().into(), definition, stored.revision())
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use portico_machinery::Object;
 use portico_store::Record;
+use serde::de::DeserializeOwned;
 
 /// An object at a revision, in its storage version; cheap to clone, and clones share what was decoded.
 #[derive(Clone)]
@@ -57,6 +58,14 @@ impl Stored {
         set_version(&mut object, self.inner.record.revision);
         // Somebody who was faster has decoded the same.
         let _ = self.inner.object.set(object);
+    }
+
+    /// Reads what is asked for off the bytes; nothing else is decoded, and nothing is kept.
+    ///
+    /// # Errors
+    /// What serde says when the JSON has another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(self.inner.record.value.json())
     }
 
     /// `metadata.name`.

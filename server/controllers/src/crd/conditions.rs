@@ -14,8 +14,9 @@ use super::definition::Definition;
 use super::index::Name;
 use super::{CustomResources, context, definitions};
 
-/// How many definitions are written at a time: writes that are under way together share one commit.
-const WORKERS: usize = 64;
+/// How many definitions are written at a time: writes that are under way together share one commit, and each of them holds
+/// a definition decoded, which is large.
+const WORKERS: usize = 16;
 
 /// Starts the workers.
 pub(super) fn run_workers(of: &CustomResources, registry: &Registry, tasks: &TaskSet) {
@@ -66,6 +67,6 @@ impl Writer {
 
     fn read(&self, name: &Name, stored: &Stored) -> Definition {
         let known = self.of.inner.index.lock().get(name).cloned();
-        Definition::read(stored.object(), known.as_deref())
+        Definition::read(stored, known.as_deref())
     }
 }

@@ -1,9 +1,8 @@
 //! What the controllers need to know of a CustomResourceDefinition, read off it once per change. Schemas are not kept.
 
-use portico_machinery::{Object, object::Cursor};
-use portico_registry::Names;
-use portico_registry::condition::{self, Condition};
-use portico_registry::definition::{self, APPROVAL_ANNOTATION, Structure};
+use portico_registry::condition::Condition;
+use portico_registry::definition::{self, Structure};
+use portico_registry::{Names, Stored};
 use serde::Deserialize;
 
 use super::{APPROVED, ESTABLISHED, FINALIZER, NAMES_ACCEPTED, NON_STRUCTURAL};
@@ -46,33 +45,54 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads a definition. What was known of the same generation of the same object is not worked out again.
+    /// Reads a definition. What was known of the same generation of the same object is not worked out again, nor what
+    /// its status tells.
     #[must_use]
-    pub fn read(object: &Object, known: Option<&Self>) -> Self {
-        let spec = object.at(&["spec"]);
-        let group = spec.field("group").str().to_owned();
-        let conditions = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
-        let annotation = || object.annotation(APPROVAL_ANNOTATION).unwrap_or_default().to_owned();
-        let same = known.filter(|k| k.uid == object.uid() && k.generation == object.generation());
-        Self {
-            uid: object.uid().to_owned(),
-            generation: object.generation(),
-            approval: definition::is_protected(&group).then(annotation),
-            group,
-            names: names(object, &["spec", "names"]),
-            accepted: names(object, &["status", "acceptedNames"]),
-            versions: object.decode(&["spec", "versions"]).unwrap_or_default(),
-            conditions: conditions.iter().filter_map(|kind| condition::get(object, kind)).collect(),
-            has_sound_ca_bundle: match same {
-                Some(known) => known.has_sound_ca_bundle,
-                None => has_sound_ca_bundle(&spec),
-            },
-            structure: match same {
-                Some(known) => known.structure.clone(),
-                None => Structure::of(object),
-            },
-            is_finalizing: object.deletion_timestamp().is_some() && object.finalizers().contains(&FINALIZER),
-        }
+    pub fn read(stored: &Stored, known: Option<&Self>) -> Self {
+        Self::judged(stored.read().unwrap_or_default(), known, || Structure::of(stored.object()))
+    }
+
+    /// The same of an object that nobody has stored.
+    #[cfg(test)]
+    pub(super) fn of(object: &portico_machinery::Object) -> Self {
+        Self::judged(object.decode(&[]).unwrap_or_default(), None, || Structure::of(object))
+    }
+
+    /// What cannot be read stands for nothing: what is stored has been judged.
+    fn judged(told: Told, known: Option<&Self>, structure: impl FnOnce() -> Structure) -> Self {
+        let Told { metadata, spec, status } = told;
+        let judged = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
+        let mut conditions = status.conditions.unwrap_or_default();
+        conditions.retain(|condition| judged.contains(&&*condition.kind));
+        let same = known.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
+        let read = Self {
+            approval: definition::is_protected(&spec.group)
+                .then(|| metadata.annotations.unwrap_or_default().approval),
+            uid: metadata.uid,
+            generation: metadata.generation,
+            group: spec.group,
+            names: spec.names.unwrap_or_default(),
+            accepted: status.accepted_names.unwrap_or_default(),
+            versions: spec.versions.unwrap_or_default(),
+            conditions,
+            is_finalizing: metadata.deletion_timestamp.is_some()
+                && metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER),
+            ..Self::default()
+        };
+        let has_sound_ca_bundle =
+            same.map_or_else(|| spec.conversion.is_sound(), |known| known.has_sound_ca_bundle);
+        let structure = match same {
+            Some(known) => known.structure.clone(),
+            None if known.is_none() && read.is_told_sound(spec.preserve_unknown_fields) => Structure::Sound,
+            None => structure(),
+        };
+        Self { has_sound_ca_bundle, structure, ..read }
+    }
+
+    /// Whether its status says that its schemas are structural: it was judged before it was established, and no change
+    /// makes a structural schema another one. So nobody has to look into the schemas of all definitions at a start.
+    fn is_told_sound(&self, preserves_unknown_fields: bool) -> bool {
+        self.is(ESTABLISHED) && self.condition(NON_STRUCTURAL).is_none() && !preserves_unknown_fields
     }
 
     /// The names of its served versions.
@@ -101,14 +121,73 @@ impl Definition {
     }
 }
 
-/// What cannot be read stands for nothing: what is stored has been judged.
-fn names(object: &Object, path: &[&str]) -> Names {
-    object.decode::<Option<Names>>(path).ok().flatten().unwrap_or_default()
+/// What of a definition is read; its schemas are passed over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    metadata: Metadata,
+    spec: Spec,
+    status: State,
 }
 
-fn has_sound_ca_bundle(spec: &Cursor<'_>) -> bool {
-    let webhook = spec.field("conversion").field("webhook");
-    definition::is_ca_bundle(webhook.field("clientConfig").field("caBundle").str())
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    generation: i64,
+    deletion_timestamp: Option<String>,
+    finalizers: Option<Vec<String>>,
+    annotations: Option<Annotations>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    /// [`definition::APPROVAL_ANNOTATION`]
+    #[serde(rename = "api-approved.kubernetes.io")]
+    approval: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    group: String,
+    names: Option<Names>,
+    versions: Option<Vec<Version>>,
+    preserve_unknown_fields: bool,
+    conversion: Conversion,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conversion {
+    webhook: Option<Webhook>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Webhook {
+    client_config: Option<ClientConfig>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ClientConfig {
+    ca_bundle: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct State {
+    accepted_names: Option<Names>,
+    conditions: Option<Vec<Condition>>,
+}
+
+impl Conversion {
+    fn is_sound(self) -> bool {
+        let bundle = self.webhook.and_then(|webhook| webhook.client_config).unwrap_or_default().ca_bundle;
+        definition::is_ca_bundle(&bundle)
+    }
 }
 
 /// A condition in upstream's words.

@@ -25,15 +25,15 @@ struct House {
 impl House {
     fn put(&mut self, name: &str, object: &Object) -> Effects {
         self.revision += 1;
-        self.index.put(&name.into(), Definition::read(object, None), self.revision)
+        self.index.put(&name.into(), Definition::of(object), self.revision)
     }
 
     /// One write of the status, as the writer makes it; what it asks for.
     fn write(&mut self, name: &str, object: &mut Object) -> Option<Effects> {
-        let verdict = self.index.judge(name, &Definition::read(object, None))?;
+        let verdict = self.index.judge(name, &Definition::of(object))?;
         verdict.apply(object, jiff::Timestamp::UNIX_EPOCH);
         self.revision += 1;
-        Some(self.index.written(&name.into(), Some((Definition::read(object, None), self.revision))))
+        Some(self.index.written(&name.into(), Some((Definition::of(object), self.revision))))
     }
 
     fn settle(&mut self, name: &str, object: &mut Object) {
@@ -89,7 +89,7 @@ fn names_that_are_being_written_are_taken_until_that_fails() {
     let (a, b) = (object("a", "x", &[]), object("b", "x", &[]));
     house.put("a", &a);
     house.put("b", &b);
-    let read = |object: &Object| Definition::read(object, None);
+    let read = |object: &Object| Definition::of(object);
     assert!(house.index.judge("a", &read(&a)).is_some());
     let refused = house.index.judge("b", &read(&b)).unwrap();
     assert_eq!(refused.told[0].reason, "ShortNamesConflict");
@@ -107,7 +107,7 @@ fn what_was_written_before_a_deletion_does_not_come_back_after_it() {
     let a = object("a", "x", &[("v1", true)]);
     house.put("a", &a);
     house.index.remove("a");
-    assert_eq!(house.index.written(&"a".into(), Some((Definition::read(&a, None), 9))), Effects::default());
+    assert_eq!(house.index.written(&"a".into(), Some((Definition::of(&a), 9))), Effects::default());
     assert!(house.index.get("a").is_none());
     let effects = house.put("a", &a);
     assert_eq!(versions(&effects.appeared), ["g.io/v1"]);

@@ -64,7 +64,7 @@ mod tests {
     /// The conditions after each write, until nothing more is to be written.
     fn writes(object: &mut Object) -> Vec<Vec<String>> {
         let mut writes = Vec::new();
-        while let Some(verdict) = judge(&Definition::read(object, None), &InUse::default()) {
+        while let Some(verdict) = judge(&Definition::of(object), &InUse::default()) {
             verdict.apply(object, Timestamp::UNIX_EPOCH);
             let conditions = object.at(&["status", "conditions"]);
             let told = |c: portico_machinery::object::Cursor<'_>| {

@@ -88,7 +88,7 @@ async fn what_was_never_established_goes_at_once_and_says_so() {
         }
     };
     assert_eq!(told(last.object(), "Terminating"), "False NeverEstablished");
-    assert!(Definition::read(last.object(), None).condition("NamesAccepted").is_some());
+    assert!(Definition::read(&last, None).condition("NamesAccepted").is_some());
 }
 
 #[tokio::test]
