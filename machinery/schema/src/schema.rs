@@ -77,7 +77,17 @@ impl Schema {
     /// root and in embedded resources.
     #[must_use]
     pub fn structural(schema: Arc<Structural>, object_meta: Typed) -> Self {
-        Self(Dialect::Structural(Arc::new(CustomResource::new(schema, object_meta))))
+        Self::structural_on_use(move || schema, object_meta)
+    }
+
+    /// The same of a schema that is made when the first object is walked along it: a kind that is only listed, discovered
+    /// or waited for takes none.
+    #[must_use]
+    pub fn structural_on_use(
+        compile: impl FnOnce() -> Arc<Structural> + Send + Sync + 'static,
+        object_meta: Typed,
+    ) -> Self {
+        Self(Dialect::Structural(Arc::new(CustomResource::new(Box::new(compile), object_meta))))
     }
 
     /// The type and its set; nothing for a custom resource.

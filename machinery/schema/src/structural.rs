@@ -73,6 +73,13 @@ impl Structural {
         Self::compile(&props)
     }
 
+    /// What says nothing: objects of any content.
+    #[must_use]
+    pub fn anything() -> Arc<Self> {
+        let root = Node { ty: Some(JsonType::Object), preserve_unknown: true, ..Node::default() };
+        Arc::new(Self { root: Arc::new(root), nodes: 1 })
+    }
+
     /// The node of the object itself.
     #[must_use]
     pub fn root(&self) -> &Arc<Node> {

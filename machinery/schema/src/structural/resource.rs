@@ -1,6 +1,6 @@
 //! What a custom resource's schema does: the structural schema with the types of metadata beside it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
@@ -12,10 +12,13 @@ use super::{Pair, Structural, default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::schema::Typed;
 
+/// What makes a schema when the first object is walked along it.
+type Compile = Box<dyn FnOnce() -> Arc<Structural> + Send + Sync>;
+
 /// The schema of one version of a custom resource, in force.
 #[derive(Debug)]
 pub struct CustomResource {
-    schema: Arc<Structural>,
+    schema: LazyLock<Arc<Structural>, Compile>,
     object_meta: Typed,
     /// The type of `metadata`, for walks over types.
     meta_type: FieldType,
@@ -24,9 +27,9 @@ pub struct CustomResource {
 }
 
 impl CustomResource {
-    pub(crate) fn new(schema: Arc<Structural>, object_meta: Typed) -> Self {
+    pub(crate) fn new(compile: Compile, object_meta: Typed) -> Self {
         let meta_type = FieldType::Ref(object_meta.root_id());
-        Self { schema, object_meta, meta_type, rules: OnceLock::new() }
+        Self { schema: LazyLock::new(compile), object_meta, meta_type, rules: OnceLock::new() }
     }
 
     /// The compiled schema.

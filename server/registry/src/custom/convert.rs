@@ -24,7 +24,7 @@ use crate::served::Served;
 use crate::stored::{self, Stored};
 
 impl Custom {
-    /// Of a version whose schema can be used, from what was written after revision `since`.
+    /// Of a version, from what was written after revision `since`.
     pub(super) fn new(
         facts: &Arc<Facts>,
         version: &Version,

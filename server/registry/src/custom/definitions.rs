@@ -104,7 +104,10 @@ impl Definitions {
             return Some(newer.clone());
         }
         let serving = match before {
-            Some(before) if before.facts.serves_like(&facts) => Arc::clone(&before.serving),
+            Some(before) if before.facts.serves_like(&facts) => {
+                before.serving.renew(record);
+                Arc::clone(&before.serving)
+            }
             _ => Arc::new(Serving::new(&facts, record, &self.shapes)),
         };
         let after = Definition { facts: Arc::clone(&facts), record: Arc::clone(record), serving };

@@ -10,7 +10,7 @@ use portico_machinery::GroupResource;
 use super::definitions::{Definitions, GROUP, RESOURCE};
 use super::facts::Facts;
 use crate::Result;
-use crate::follow::{Change, ChangeStream};
+use crate::follow::{Change, ChangeStream, Followed};
 use crate::registry::Registry;
 use crate::stored::Stored;
 
@@ -30,12 +30,14 @@ impl Registry {
             Err(_) => None,
         };
         let registry = self.clone();
-        for stored in followed.iter().flat_map(|followed| &followed.initial) {
-            registry.definitions().take(stored.record());
-        }
+        // The rest of what is followed from goes here: states of today would be kept for as long as there are changes.
+        let changes = followed.map(|Followed { initial, changes, .. }| {
+            initial.iter().for_each(|stored| drop(registry.definitions().take(stored.record())));
+            changes
+        });
         Ok(async move {
-            if let Some(followed) = followed {
-                registry.keep_definitions(followed.changes).await;
+            if let Some(changes) = changes {
+                registry.keep_definitions(changes).await;
             }
         })
     }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::RwLock;
 use portico_schema::structural::Structural;
 use portico_schema::{Schema, Typed};
 use portico_store::Record;
@@ -15,38 +16,64 @@ use super::kind::Shapes;
 /// See the module.
 pub(crate) struct Schemas {
     facts: Arc<Facts>,
-    record: Arc<Record>,
+    source: Arc<Source>,
     object_meta: Option<Typed>,
-    /// In the definition's order; nothing for a version whose schema cannot be used.
-    versions: Box<[OnceLock<Option<Schema>>]>,
+    /// In the definition's order.
+    versions: Box<[OnceLock<Schema>]>,
 }
+
+/// The newest state of a definition that has these schemas: one that nobody else refers to would be kept for them alone.
+struct Source(RwLock<Arc<Record>>);
 
 impl Schemas {
     pub(super) fn new(facts: &Arc<Facts>, record: &Arc<Record>, shapes: &Shapes) -> Self {
         Self {
             facts: Arc::clone(facts),
-            record: Arc::clone(record),
+            source: Arc::new(Source(RwLock::new(Arc::clone(record)))),
             object_meta: shapes.object_meta.clone(),
             versions: facts.versions().iter().map(|_| OnceLock::new()).collect(),
         }
     }
 
+    /// The state that is read when a schema is needed.
+    pub(super) fn record(&self) -> Arc<Record> {
+        self.source.record()
+    }
+
+    /// Takes a newer state whose schemas are the same.
+    pub(super) fn renew(&self, record: &Arc<Record>) {
+        *self.source.0.write() = Arc::clone(record);
+    }
+
     /// The schema of a version, served or not.
     pub(super) fn get(&self, version: &str) -> Option<&Schema> {
         let at = self.facts.versions().iter().position(|known| known.name == version)?;
-        self.versions[at].get_or_init(|| self.compile(version)).as_ref()
+        let object_meta = self.object_meta.as_ref()?;
+        Some(self.versions[at].get_or_init(|| {
+            let (source, version) = (Arc::clone(&self.source), version.to_owned());
+            Schema::structural_on_use(move || source.compile(&version), object_meta.clone())
+        }))
+    }
+}
+
+impl Source {
+    fn record(&self) -> Arc<Record> {
+        Arc::clone(&self.0.read())
     }
 
-    fn compile(&self, version: &str) -> Option<Schema> {
-        let json = schema_of(self.record.value.json(), version)?;
-        match Structural::from_json(json.as_bytes()) {
-            Ok(compiled) => Some(Schema::structural(compiled, self.object_meta.clone()?)),
-            // What was stored was valid when it was written.
-            Err(error) => {
-                let name = self.facts.name();
+    /// What was stored was valid when it was written. Were it not, its objects would be neither judged nor pruned.
+    fn compile(&self, version: &str) -> Arc<Structural> {
+        let record = self.record();
+        let compiled =
+            schema_of(record.value.json(), version).map(|json| Structural::from_json(json.as_bytes()));
+        match compiled {
+            Some(Ok(compiled)) => compiled,
+            Some(Err(error)) => {
+                let name = record.key.name();
                 tracing::error!(name, version, %error, "the schema of a definition cannot be used");
-                None
+                Structural::anything()
             }
+            None => Structural::anything(),
         }
     }
 }

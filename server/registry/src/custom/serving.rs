@@ -16,10 +16,11 @@ use crate::served::Served;
 /// All versions of a definition, until its spec or names change.
 pub(crate) struct Serving {
     facts: Arc<Facts>,
-    record: Arc<Record>,
+    /// The revision from which on the definition is so.
+    since: i64,
     shapes: Arc<Shapes>,
     shared: Shared,
-    /// Nothing for a version whose schema cannot be used.
+    /// Nothing where there are no types of metadata.
     versions: Box<[OnceLock<Option<Arc<Served>>>]>,
     /// Whether anybody has asked since the last look.
     used: AtomicBool,
@@ -37,7 +38,7 @@ impl Serving {
     pub(super) fn new(facts: &Arc<Facts>, record: &Arc<Record>, shapes: &Arc<Shapes>) -> Self {
         Self {
             facts: Arc::clone(facts),
-            record: Arc::clone(record),
+            since: record.revision,
             shapes: Arc::clone(shapes),
             shared: Shared { schemas: Arc::new(Schemas::new(facts, record, shapes)), health: Arc::default() },
             versions: facts.versions().iter().map(|_| OnceLock::new()).collect(),
@@ -50,8 +51,17 @@ impl Serving {
     pub(super) fn unless_used(&self) -> Option<Self> {
         let idle = !self.used.swap(false, Ordering::Relaxed);
         let made = self.versions.iter().any(|version| version.get().is_some());
-        (idle && made)
-            .then(|| Self { over: self.over.clone(), ..Self::new(&self.facts, &self.record, &self.shapes) })
+        let empty = || Self {
+            since: self.since,
+            over: self.over.clone(),
+            ..Self::new(&self.facts, &self.shared.schemas.record(), &self.shapes)
+        };
+        (idle && made).then(empty)
+    }
+
+    /// Takes a newer state of the definition that is served alike, so that the older one can go.
+    pub(super) fn renew(&self, record: &Arc<Record>) {
+        self.shared.schemas.renew(record);
     }
 
     /// What is wrong with its webhook, as far as that is known.
@@ -77,8 +87,7 @@ impl Serving {
     }
 
     fn make(&self, version: &Version) -> Option<Served> {
-        let since = self.record.revision;
-        let custom = Custom::new(&self.facts, version, since, &self.shared, self.over.clone())?;
+        let custom = Custom::new(&self.facts, version, self.since, &self.shared, self.over.clone())?;
         let info = kind::of(&self.facts, version, custom.own.clone(), self.shapes.scale.as_ref());
         Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
     }

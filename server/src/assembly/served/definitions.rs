@@ -8,7 +8,7 @@ use futures::StreamExt;
 use portico_kinds::Kinds;
 use portico_kit::lifecycle::Signal;
 use portico_machinery::{GroupResource, GroupVersionResource, Status};
-use portico_registry::{Change, Registry, Stored};
+use portico_registry::{Change, Followed, Registry, Stored};
 use portico_server_catalog::{Catalog, Definition};
 use tokio_util::sync::CancellationToken;
 
@@ -43,10 +43,11 @@ pub(super) async fn follow(
     told: Signal,
     stop: CancellationToken,
 ) -> Result<(), FollowError> {
-    let followed = registry.follow(&GroupResource::new(GROUP, RESOURCE)).await?;
-    catalog.all_definitions(followed.initial.iter().filter_map(|stored| definition(&registry, stored)));
+    let Followed { initial, changes, .. } = registry.follow(&GroupResource::new(GROUP, RESOURCE)).await?;
+    catalog.all_definitions(initial.iter().filter_map(|stored| definition(&registry, stored)));
+    drop(initial);
     told.signal();
-    let mut batches = followed.changes.ready_chunks(BATCH);
+    let mut batches = changes.ready_chunks(BATCH);
     while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
         tell(&registry, &catalog, batch.ok_or(FollowError::Closed)?);
     }
