@@ -67,6 +67,11 @@ impl Cache {
         self.slots.read().values().find(|slot| slot.id == id).cloned()
     }
 
+    /// All slots.
+    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
+        self.slots.read().values().cloned().collect()
+    }
+
     /// All resources that the database knows, by number.
     pub(crate) fn resources(&self) -> HashMap<i64, Resource> {
         self.slots.read().values().map(|slot| (slot.id, slot.resource.clone())).collect()

@@ -198,7 +198,7 @@ pub trait Store: Send + Sync + 'static {
     fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>>;
 
     /// The keys of the existing objects that are being deleted (`metadata.deletionTimestamp`), in key order; an object
-    /// that only says so elsewhere may be among them. Reads everything that is stored: for the start of a controller.
+    /// that only says so elsewhere may be among them. Looks through everything that is stored: for the start of a controller.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], `Closed`.

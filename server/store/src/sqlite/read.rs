@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
+use memchr::memmem;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
@@ -173,12 +174,30 @@ impl Reader {
     }
 
     pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
-        const SELECT: &str = "SELECT r.api_group, r.resource, l.namespace, l.name FROM log l \
-            JOIN resource r ON r.id = l.resource \
-            WHERE l.deleted = 0 AND instr(l.value, CAST('\"deletionTimestamp\":' AS BLOB)) > 0 \
-            AND NOT EXISTS (SELECT 1 FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
-            AND n.name = l.name AND n.revision > l.revision)";
-        let rows = sqlx::query(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        const MARK: &[u8] = b"\"deletionTimestamp\":";
+        let (mut keys, mut unread) = (Vec::new(), Vec::new());
+        for slot in self.cache.slots() {
+            let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
+                unread.push(slot.id.to_string());
+                continue;
+            };
+            let marked = |record: &&Arc<Record>| memmem::find(record.value.json(), MARK).is_some();
+            keys.extend(snapshot.iter().filter(marked).map(|record| record.key.clone()));
+        }
+        keys.extend(self.deleting_in(&unread.join(",")).await?);
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// The same of resources that are not in memory, by their numbers: current states first, as their values are read.
+    async fn deleting_in(&self, resources: &str) -> Result<Vec<Key>, StoreError> {
+        let select = format!(
+            "SELECT r.api_group, r.resource, k.namespace, k.name FROM (SELECT resource, namespace, name, \
+             max(revision) AS revision, deleted FROM log WHERE resource IN ({resources}) \
+             GROUP BY resource, namespace, name HAVING deleted = 0) k CROSS JOIN log l ON l.revision = k.revision \
+             JOIN resource r ON r.id = k.resource WHERE instr(l.value, CAST('deletionTimestamp\":' AS BLOB)) > 0"
+        );
+        let rows = sqlx::query(AssertSqlSafe(select)).fetch_all(&self.pool).await.map_err(failed)?;
         self.keys(&rows)
     }
 

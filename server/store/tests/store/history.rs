@@ -117,7 +117,7 @@ pub async fn dependents_follow_the_owner_references(backend: &dyn Backend) {
     assert!(dependents("nobody").await.is_empty());
 }
 
-pub async fn what_is_being_deleted_is_found_without_a_cache(backend: &dyn Backend) {
+pub async fn what_is_being_deleted_is_found_in_memory_and_in_the_database(backend: &dyn Backend) {
     let store = backend.open().await;
     for path in ["a/1", "a/2"] {
         put(&*store, &key(path), "x").await;
@@ -131,6 +131,10 @@ pub async fn what_is_being_deleted_is_found_without_a_cache(backend: &dyn Backen
     };
     commit(&*store, marked("a/2")).await.unwrap();
     assert_eq!(store.deleting().await.unwrap(), [key("a/2")]);
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    assert_eq!(store.deleting().await.unwrap(), [key("a/2")], "nothing is loaded yet");
     put(&*store, &key("a/2"), "no more").await;
     assert!(store.deleting().await.unwrap().is_empty());
 }

@@ -50,7 +50,7 @@ suite! {
     history::pages_of_an_exact_read_are_consistent_and_count_the_rest,
     history::compaction_forgets_history_and_keeps_the_state,
     history::dependents_follow_the_owner_references,
-    history::what_is_being_deleted_is_found_without_a_cache,
+    history::what_is_being_deleted_is_found_in_memory_and_in_the_database,
     history::resources_in_a_namespace_follow_its_objects,
     history::objects_are_counted_by_resource,
 }
