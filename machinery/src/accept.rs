@@ -104,14 +104,63 @@ pub enum Form {
     /// The object itself.
     #[default]
     Object,
-    /// `as=Table` of `meta.k8s.io/v1`
-    Table,
-    /// `as=Table` of `meta.k8s.io/v1beta1`: same content, other apiVersion
-    TableV1Beta1,
+    /// `as=Table`
+    Table(MetaVersion),
     /// `as=PartialObjectMetadata`
-    Metadata,
+    Metadata(MetaVersion),
     /// `as=PartialObjectMetadataList`
-    MetadataList,
+    MetadataList(MetaVersion),
+}
+
+impl Form {
+    /// Every shape besides the plain object.
+    pub const SHAPES: [Self; 6] = [
+        Self::Table(MetaVersion::V1),
+        Self::Table(MetaVersion::V1Beta1),
+        Self::Metadata(MetaVersion::V1),
+        Self::Metadata(MetaVersion::V1Beta1),
+        Self::MetadataList(MetaVersion::V1),
+        Self::MetadataList(MetaVersion::V1Beta1),
+    ];
+
+    /// The `apiVersion` of this shape; nothing for the object itself.
+    #[must_use]
+    pub fn api_version(self) -> Option<&'static str> {
+        match self {
+            Self::Object => None,
+            Self::Table(version) | Self::Metadata(version) | Self::MetadataList(version) => {
+                Some(version.api_version())
+            }
+        }
+    }
+}
+
+/// A version of `meta.k8s.io`; the content is the same in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MetaVersion {
+    /// `v1`
+    V1,
+    /// `v1beta1`
+    V1Beta1,
+}
+
+impl MetaVersion {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "v1" => Some(Self::V1),
+            "v1beta1" => Some(Self::V1Beta1),
+            _ => None,
+        }
+    }
+
+    /// `meta.k8s.io/v1`
+    #[must_use]
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
 }
 
 /// What a caller gets.
@@ -151,8 +200,8 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
             || match form {
                 Form::Object => offer.sealed,
                 // Tables hold any JSON: upstream has no protobuf for them.
-                Form::Table | Form::TableV1Beta1 => false,
-                Form::Metadata | Form::MetadataList => true,
+                Form::Table(_) => false,
+                Form::Metadata(_) | Form::MetadataList(_) => true,
             };
         (offered && written).then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
     })
@@ -166,11 +215,11 @@ fn form_of(clause: &MediaType) -> Option<Form> {
     if group != "meta.k8s.io" {
         return None;
     }
-    match (form, version) {
-        ("Table", "v1") => Some(Form::Table),
-        ("Table", "v1beta1") => Some(Form::TableV1Beta1),
-        ("PartialObjectMetadata", "v1" | "v1beta1") => Some(Form::Metadata),
-        ("PartialObjectMetadataList", "v1" | "v1beta1") => Some(Form::MetadataList),
+    let version = MetaVersion::parse(version)?;
+    match form {
+        "Table" => Some(Form::Table(version)),
+        "PartialObjectMetadata" => Some(Form::Metadata(version)),
+        "PartialObjectMetadataList" => Some(Form::MetadataList(version)),
         _ => None,
     }
 }
@@ -181,7 +230,7 @@ mod tests {
 
     const ALL: Offer<'_> = Offer {
         encodings: &[Encoding::Json, Encoding::Yaml],
-        forms: &[Form::Table, Form::Metadata],
+        forms: &[Form::Table(MetaVersion::V1), Form::Metadata(MetaVersion::V1)],
         sealed: true,
     };
 
@@ -195,7 +244,7 @@ mod tests {
     #[test]
     fn kubectl_falls_back_from_table_to_the_object() {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(negotiate(kubectl, ALL).unwrap().form, Form::Table);
+        assert_eq!(negotiate(kubectl, ALL).unwrap().form, Form::Table(MetaVersion::V1));
         let bare = Offer { forms: &[], ..ALL };
         assert_eq!(negotiate(kubectl, bare).unwrap().form, Form::Object);
     }

@@ -12,6 +12,7 @@ pub(crate) use aggregated::{Aggregated, quoted_sha512};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use portico_machinery::accept::{Choice, Encoding, Offer, negotiate};
+use portico_machinery::discovery::Source;
 use portico_machinery::{GroupVersion, Status};
 
 use crate::catalog::Catalog;
@@ -72,14 +73,17 @@ pub(crate) async fn resources(
     gv: &GroupVersion,
     request: &Request<'_>,
 ) -> Option<Reply> {
-    let hash = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv));
-    let hash = hash.map(|s| s.resource_list.as_str())?;
-    if let Some(refusal) = other_method(request) {
+    let served = snapshot.served(gv).filter(|s| !s.resource_list.is_empty() && !snapshot.is_remote(gv))?;
+    // Upstream routes those that are built in like resources, and those of definitions by no route table.
+    let routed = served.source != Source::Crd;
+    if let Some(refusal) = other_method(request).filter(|_| routed) {
         return Some(refusal);
     }
+    let hash = served.resource_list.as_str();
     let loaded = load(&*catalog.documents, &[hash.into()]).await.pop().flatten()?;
     Some(match loaded {
-        Ok(json) => strict(request, || legacy::with_newline(&json)),
+        Ok(json) if routed => strict(request, || legacy::with_newline(&json)),
+        Ok(json) => negotiated(request, || legacy::with_newline(&json)),
         Err(error) => Reply::refused(Status::unavailable(error.to_string())),
     })
 }

@@ -38,7 +38,6 @@ enum Layout {
 }
 
 const JSON: &str = "application/json";
-const FORMS: &[Form] = &[Form::Table, Form::TableV1Beta1, Form::Metadata, Form::MetadataList];
 
 /// A response without re-encoding.
 pub(super) fn head_only(head: Head, body: Body) -> Response<Body> {
@@ -112,7 +111,7 @@ fn layout(x: &RequestContext, head: &Head) -> Layout {
     if head.media_type != JSON {
         return Layout::AsIs;
     }
-    let offer = Offer { encodings: &Encoding::ALL, forms: FORMS, sealed: true };
+    let offer = Offer { encodings: &Encoding::ALL, forms: &Form::SHAPES, sealed: true };
     let choice = negotiate(x.header(ACCEPT), offer);
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
         return Layout::Yaml;

@@ -63,6 +63,15 @@ impl Language {
         }
     }
 
+    /// The same with `cel.bind`, which expressions of few places may use.
+    #[must_use]
+    pub fn with_bindings(minor: u16) -> Arc<Self> {
+        let offered = library::libraries().into_iter().filter(|library| library.offered(minor));
+        let mut macros = macros_of(minor);
+        macros.push(&macros::BIND);
+        Arc::new(Self::build(offered.collect(), macros, true))
+    }
+
     /// All that this crate knows, and all that the language allows: `cel.bind` and lists of mixed types, which no
     /// release of kube-apiserver offers.
     #[must_use]

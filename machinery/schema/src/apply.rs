@@ -6,22 +6,28 @@
 mod along;
 mod check;
 mod compare;
+mod filter;
 mod item;
 mod merge;
 mod owners;
 mod printed;
+mod prune;
 mod remove;
 mod shape;
 mod to_set;
+mod versions;
 mod view;
 
 pub use compare::Comparison;
-pub use owners::{Conflicts, Failure, Filter, Owned, Owners, Versions, apply, update};
+pub use filter::Filter;
+pub use owners::{Conflicts, Failure, Owned, Owners, apply, update};
+pub use versions::{Unconverted, Versions};
 
 use std::fmt;
 
 use portico_machinery::Object;
 
+use self::check::Duplicates;
 use self::compare::Reading;
 use crate::decode::{DecodeError, Decoded, Format};
 use crate::fields::Set;
@@ -105,7 +111,19 @@ impl Schema {
     /// # Errors
     /// [`Misfits`], in the order in which they stand there.
     pub fn check_applied(&self, config: &Object) -> Result<(), Misfits> {
-        check::object(self.types_in_use(), self.shape(), config.map())
+        check::object(self.types_in_use(), self.shape(), config.map(), Duplicates::Refused)
+    }
+
+    /// Whether a state of an object fits its types: as [`Self::check_applied`], but elements of a list may stand there
+    /// twice. Objects of built-in kinds were decoded along their types.
+    ///
+    /// # Errors
+    /// [`Misfits`].
+    pub fn check_state(&self, object: &Object) -> Result<(), Misfits> {
+        match self.custom() {
+            Some(_) => check::object(self.types_in_use(), self.shape(), object.map(), Duplicates::Allowed),
+            None => Ok(()),
+        }
     }
 
     /// The fields that a configuration names.

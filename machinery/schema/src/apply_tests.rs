@@ -291,8 +291,8 @@ impl Versions for One {
         matches!(version, "v1" | "v2").then_some(&self.0)
     }
 
-    fn convert(&self, object: &Object, _from: &str, _to: &str) -> Option<Object> {
-        Some(object.clone())
+    fn convert(&self, object: &Object, _from: &str, to: &str) -> Result<Object, Unconverted> {
+        self.schema(to).map(|_| object.clone()).ok_or(Unconverted::Gone)
     }
 
     fn filter(&self, _version: &str) -> &Filter {
@@ -337,7 +337,7 @@ fn play(history: &[&str]) -> (Object, BTreeMap<String, String>) {
                         let one = |(manager, set): &(String, Set)| format!("{manager}{}", printed(set));
                         Some(sets.iter().map(one).collect::<Vec<_>>().join(" "))
                     }
-                    Err(Failure::Misfit(misfit)) => panic!("{misfit}"),
+                    Err(other) => panic!("{other:?}"),
                 }
             }
         };

@@ -7,7 +7,7 @@ use portico_machinery::{Attributes, Object, Status};
 use portico_schema::decode::warnings;
 
 use crate::Result;
-use crate::managed_fields::{self, Applying, KindVersions, Tracked};
+use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
 use crate::registry::{Context, Inner, Part, Place, Written};
@@ -21,17 +21,6 @@ pub(crate) struct Configuration {
 }
 
 impl Inner {
-    /// The kind in all its versions, for managed fields.
-    pub(crate) fn versions<'a>(&'a self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
-        let subresource = match part {
-            Part::Main => "",
-            Part::Subresource(name) => name,
-        };
-        let serving = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
-        let serving = serving.map(|definition| definition.serving);
-        KindVersions::new(served, subresource, &self.catalogue, serving)
-    }
-
     pub(crate) async fn apply(
         &self,
         context: &Context,
@@ -51,7 +40,7 @@ impl Inner {
                 None => return Err(Box::new(Status::not_found(&served.resource, place.name))),
             };
             let (new, mut warnings) =
-                self.merge_applied(served, place.part, &live, &config, &manager, options)?;
+                self.merge_applied(served, place.part, &live, &config, &manager, options).await?;
             if current.is_none() && !new.uid().is_empty() {
                 let why = format!(
                     "uid mismatch: the provided object specified uid {}, and no existing object was found",
@@ -68,9 +57,13 @@ impl Inner {
                         uid: UidRule::Immutable,
                         tracked: Tracked::Already,
                     };
-                    self.replace(context, served, place, &current, new, terms).await?
+                    self.replace(context, served, place, &current, new, terms).await
                 }
-                None => self.create_applied(context, served, place, new, options).await?,
+                None => self.create_applied(context, served, place, new, options).await,
+            };
+            let attempt = match attempt {
+                Ok(attempt) => attempt,
+                Err(status) => return Err(status.with_warnings(warnings)),
             };
             if let Attempt::Done(mut written) = attempt {
                 warnings.append(&mut written.warnings);
@@ -81,7 +74,7 @@ impl Inner {
     }
 
     /// The state after the apply, typed, and warnings about the configuration.
-    pub(crate) fn merge_applied(
+    pub(crate) async fn merge_applied(
         &self,
         served: &Served,
         part: Part<'_>,
@@ -96,7 +89,9 @@ impl Inner {
             force: options.force.unwrap_or(false),
             now: self.moment().now,
         };
-        let new = managed_fields::apply(&self.versions(served, part), live, applying)?;
+        let new = self
+            .across_versions(served, part, |versions| managed_fields::apply(versions, live, applying))
+            .await?;
         let warnings = config.strict(options.write.field_validation)?;
         Ok((typed(served, &new)?, warnings))
     }
@@ -150,29 +145,16 @@ pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
     let refuse = |text: String| Err(Box::new(Status::bad_request(text)));
     if object.api_version() != served.api_version || object.kind() != info.gvk.kind {
-        return refuse(format!("invalid object type: {}", type_of(&object)));
+        return refuse(format!("invalid object type: {}", managed_fields::type_of(&object)));
     }
     if object.at(&["metadata", "managedFields"]).is_present() {
         return refuse("metadata.managedFields must be nil".to_owned());
     }
-    if let Err(misfit) = info.schema.check_applied(&object) {
-        let (namespace, name, ty) = (object.namespace(), object.name(), type_of(&object));
-        let text = format!("failed to create typed patch object ({namespace}/{name}; {ty}): {misfit}");
-        return match served.custom {
-            None => refuse(text),
-            // Upstream tells it as a mistake of its own, which clients of custom resources know: 500, no reason.
-            Some(_) => Err(Box::new(Status::failure(Reason::Unknown, text))),
-        };
-    }
+    info.schema
+        .check_applied(&object)
+        .map_err(|misfits| managed_fields::unfit("failed to create typed patch object", &object, &misfits))?;
     let duplicates = typed.strict.into_iter().filter(|text| text.starts_with("yaml: ")).collect();
     Ok(Configuration { object, duplicates })
-}
-
-/// What an object says it is, as upstream prints it: the group may be empty.
-fn type_of(object: &Object) -> String {
-    let (version, kind) = (object.api_version(), object.kind());
-    let slash = if version.contains('/') { "" } else { "/" };
-    format!("{slash}{version}, Kind={kind}")
 }
 
 impl Configuration {

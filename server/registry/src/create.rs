@@ -1,7 +1,7 @@
 //! Create (rules 6.2 to 6.4).
 
 use portico_machinery::status::Reason;
-use portico_machinery::{Object, Status};
+use portico_machinery::{GroupVersion, Object, Status};
 use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 
 use crate::Result;
@@ -53,8 +53,10 @@ impl Inner {
         let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::prepare_create(&mut object, moment.now);
         if let Tracked::By(manager) = tracked {
-            let versions = self.versions(served, Part::Main);
-            managed_fields::track(&versions, &Object::default(), &mut object, manager, moment.now);
+            self.across_versions(served, Part::Main, |versions| {
+                managed_fields::track(versions, &Object::default(), &mut object, manager, moment.now);
+            })
+            .await;
         }
         self.shape(served, Part::Main, &mut object, None).await?;
         served.strategy.claim(&mut object, &context.user);
@@ -156,9 +158,9 @@ impl Inner {
         let value = self.outgoing(served, &mut object).await?;
         if options.dry_run {
             self.charge(served, &self.written_by(context, &object)).await?;
-            return self.pretend_create(served, key, value).await.map(Some);
+            return self.pretend_create(served, key, value, revision).await.map(Some);
         }
-        revision?;
+        system::refuse_revision(revision)?;
         let mut txn = Txn::create(key.clone(), value);
         txn.operations.extend(further);
         self.commit_create(context, served, &key, txn, object).await
@@ -188,14 +190,20 @@ impl Inner {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Box::new(Status::invalid(&served.stored_info().group_kind(), object.name(), &errors)))
+        let kind = match (&served.custom, object.api_version().parse::<GroupVersion>()) {
+            // Whose kind may be what is wrong.
+            (Some(_), Ok(version)) => version.kind(object.kind()).group_kind(),
+            _ => served.stored_info().group_kind(),
+        };
+        Err(Box::new(Status::invalid(&kind, object.name(), &errors)))
     }
 
-    async fn pretend_create(&self, served: &Served, key: Key, value: Value) -> Result<Stored> {
+    /// What would have been created, at the revision that it came with, as upstream answers.
+    async fn pretend_create(&self, served: &Served, key: Key, value: Value, revision: i64) -> Result<Stored> {
         if let Some(current) = self.read(served, key.namespace(), key.name()).await? {
             return Err(exists(served, key.name(), &current));
         }
-        self.submitted(served, Record { key, revision: 0, value }).await
+        self.submitted(served, Record { key, revision, value }).await
     }
 }
 

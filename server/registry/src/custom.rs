@@ -19,6 +19,7 @@ mod scale;
 mod schemas;
 mod select;
 mod serving;
+mod standing;
 mod webhook;
 
 pub use check::{Checked, Finding, FindingKind, MOST_OBJECTS};
@@ -38,6 +39,7 @@ pub(crate) use route::{find, leads};
 pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
+pub use standing::Standing;
 pub use webhook::Trouble;
 
 use std::sync::Arc;

@@ -149,7 +149,7 @@ impl Request<'_> {
 
     fn include(&self, form: Form) -> Result<Include> {
         match form {
-            Form::Table | Form::TableV1Beta1 => Include::parse(self.query.first("includeObject")),
+            Form::Table(_) => Include::parse(self.query.first("includeObject")),
             _ => Ok(Include::default()),
         }
     }

@@ -50,8 +50,8 @@ impl Renderer<'_> {
                 self.write_json(record, &mut out);
                 out
             }
-            Form::Metadata | Form::MetadataList => self.metadata(record, "v1"),
-            Form::Table | Form::TableV1Beta1 => self.table_of_one(record, true),
+            Form::Metadata(version) | Form::MetadataList(version) => self.metadata(record, version),
+            Form::Table(_) => self.table_of_one(record, true),
         }
     }
 
@@ -72,9 +72,9 @@ impl Renderer<'_> {
     /// What comes before the first element of a list.
     pub(crate) fn list_head(&self, page: &Page) -> Vec<u8> {
         match self.form {
-            Form::Table | Form::TableV1Beta1 => self.table_head(&list::metadata(page, false), true),
-            Form::Metadata | Form::MetadataList => {
-                list::head("PartialObjectMetadataList", "meta.k8s.io/v1", page, false)
+            Form::Table(_) => self.table_head(&list::metadata(page, false), true),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                list::head("PartialObjectMetadataList", version.api_version(), page, false)
             }
             Form::Object => {
                 let bare = self.served.custom.is_some();
@@ -86,8 +86,10 @@ impl Renderer<'_> {
     /// One element of a list.
     pub(crate) fn item(&self, record: &Record, out: &mut Vec<u8>) {
         match self.form {
-            Form::Table | Form::TableV1Beta1 => self.write_row(record, out),
-            Form::Metadata | Form::MetadataList => out.extend_from_slice(&self.metadata(record, "v1")),
+            Form::Table(_) => self.write_row(record, out),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                out.extend_from_slice(&self.metadata(record, version));
+            }
             Form::Object => self.write_item(record, out),
         }
     }

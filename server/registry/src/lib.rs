@@ -58,7 +58,7 @@ pub use connections::{Connected, Registered};
 pub use custom::{
     Checked, ClientConfig, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding,
     FindingKind, MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
-    ServiceReference, Subresources, Trouble, Version, Webhook,
+    ServiceReference, Standing, Subresources, Trouble, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};

@@ -17,18 +17,20 @@ pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) {
     object.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
 }
 
-/// Takes away the revision that a new object says it has. Upstream's store refuses it, with this, when it comes to writing;
-/// what is no number counts as none.
-pub(crate) fn take_revision(object: &mut Object) -> Result<()> {
-    let said = object.resource_version().parse().unwrap_or(0_u64);
+/// Takes away the revision that a new object says it has; what is no number counts as none, 0.
+pub(crate) fn take_revision(object: &mut Object) -> i64 {
+    let said = object.resource_version().parse().unwrap_or_default();
     object.remove(&["metadata", "resourceVersion"]);
+    said
+}
+
+/// Refuses that revision, with the words of upstream's store, when it comes to writing.
+pub(crate) fn refuse_revision(said: i64) -> Result<()> {
     if said == 0 {
         return Ok(());
     }
-    let mut status =
-        Status::failure(Reason::Unknown, "resourceVersion should not be set on objects to be created");
-    status.code = 500;
-    Err(Box::new(status))
+    let words = "resourceVersion should not be set on objects to be created";
+    Err(Box::new(Status::failure(Reason::Unknown, words)))
 }
 
 /// Gives a name to an object that only has a prefix for one.

@@ -148,8 +148,10 @@ impl Inner {
         let duplicate_owners = system::dedup_owners(&mut new, terms.verb());
         let moment = self.moment();
         if let Tracked::By(manager) = terms.tracked {
-            let versions = self.versions(served, place.part);
-            managed_fields::track(&versions, old, &mut new, manager, moment.now);
+            self.across_versions(served, place.part, |versions| {
+                managed_fields::track(versions, old, &mut new, manager, moment.now);
+            })
+            .await;
         }
         self.shape(served, place.part, &mut new, Some(old)).await?;
         let entries = new.remove(&MANAGED_FIELDS);

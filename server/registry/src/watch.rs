@@ -231,8 +231,10 @@ impl Watcher {
     fn frame(&mut self, kind: EventType, record: &Record) -> Arc<Frame> {
         let shape = match self.form {
             Form::Object => Shape::ObjectFrame(kind, self.encoding),
-            Form::Metadata | Form::MetadataList => Shape::MetadataFrame(kind, self.encoding),
-            Form::Table | Form::TableV1Beta1 => {
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                Shape::MetadataFrame(kind, self.encoding, version)
+            }
+            Form::Table(_) => {
                 return Arc::new(frame(self.encoding, kind, record.revision, &self.render(record, true)));
             }
         };
@@ -260,7 +262,7 @@ impl Watcher {
         let first = !std::mem::replace(&mut self.begun, true);
         let renderer = self.renderer(cached);
         match self.form {
-            Form::Table | Form::TableV1Beta1 => renderer.table_of_one(record, first),
+            Form::Table(_) => renderer.table_of_one(record, first),
             _ => renderer.object(record),
         }
     }

@@ -1,5 +1,5 @@
 //! Asking webhooks: a POST over TLS to whom an object names, by URL or by Service, as upstream's webhook clients do it
-//! (6.2): HTTP/1.1, the Service's name as TLS server name, one deadline over everything.
+//! (6.2): HTTP/1.1, the Service's name as TLS server name, no client certificate, one deadline over everything.
 //!
 //! Transports are shared by content: webhooks that are at the same place behind the same CA share connections and a bound
 //! on calls at a time. It must not know what is asked.
@@ -14,10 +14,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
 use parking_lot::Mutex;
-use portico_kit::certs::FileWatch;
 use portico_kit::dial;
 use portico_kit::fetch::{FetchError, FetchRequest, FetchTarget, Fetched, Fetcher};
-use portico_kit::tls::CertPair;
 use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use rand::seq::SliceRandom;
 use tokio::time::{Instant, timeout_at};
@@ -47,8 +45,6 @@ pub struct Ways {
     pub services: Fetcher,
     /// Where Services are.
     pub resolver: Arc<dyn Resolver>,
-    /// As whom to appear, where that is asked for.
-    pub identity: Option<FileWatch<CertPair>>,
 }
 
 /// Bounds of calls.
@@ -134,9 +130,8 @@ impl Webhooks {
     }
 
     fn transport(&self, config: &ClientConfig, place: &Place) -> Result<Arc<Transport>, String> {
-        let pair = self.inner.ways.identity.as_ref().map(FileWatch::current);
         let calls = self.inner.limits.requests;
-        self.inner.transports.lock().get(place, &config.ca_bundle, pair.as_deref(), calls)
+        self.inner.transports.lock().get(place, &config.ca_bundle, calls)
     }
 
     /// Sends to one address after another, until one can be dialled.

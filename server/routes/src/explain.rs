@@ -4,7 +4,7 @@
 
 use portico_machinery::GroupVersion;
 use portico_machinery::route::{Availability, Backend, ResolveError};
-use portico_registry::Trouble;
+use portico_registry::{Standing, Trouble};
 
 use crate::Index;
 use crate::compiler::{Compiled, Shadow};
@@ -13,7 +13,7 @@ use crate::table::Table;
 /// One stage on the way to a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stage {
-    /// `registered`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
+    /// `registered`, `defined`, `resolved`, `dial`, `tls`, `http`, `available`, `published`, `acknowledged`,
     /// `conversion`.
     pub stage: &'static str,
     /// Whether it holds.
@@ -81,6 +81,10 @@ pub trait Evidence {
     fn reached(&self, name: &str) -> Vec<Reached>;
     /// How far each connected facade is, as to this APIService.
     fn acks(&self, name: &str) -> Vec<Ack>;
+    /// How the definitions stand that have this version; nothing where there are none.
+    fn definitions(&self, _: &GroupVersion) -> Vec<Standing> {
+        Vec::new()
+    }
     /// What is wrong with the conversion webhooks of its custom resources; nothing where there are none.
     fn conversions(&self, _: &GroupVersion) -> Vec<Trouble> {
         Vec::new()
@@ -138,7 +142,13 @@ pub(crate) fn explain(
         return vec![failed("registered", "NotAGroupVersion", format!("{asked:?} names no group version"))];
     };
     let name = group_version.api_service_name();
-    let Some(compiled) = table.get(&name) else {
+    let compiled = table.get(&name);
+    let definitions = evidence.definitions(&group_version);
+    // A backend that is registered stands before them.
+    if !definitions.is_empty() && compiled.is_none_or(|compiled| compiled.route.backend.is_none()) {
+        return by_definition(compiled, &name, definitions, evidence.conversions(&group_version));
+    }
+    let Some(compiled) = compiled else {
         let message = format!("there is no APIService {name:?}, and nothing here serves {group_version}");
         return vec![failed("registered", "NotFound", message)];
     };
@@ -152,6 +162,36 @@ pub(crate) fn explain(
     stages.extend(acknowledged(compiled, &evidence.acks(&name)));
     stages.extend(conversions(evidence.conversions(&group_version)));
     stages
+}
+
+/// What definitions serve: facades ask for it when it is wanted, so that it is in no table.
+fn by_definition(
+    compiled: Option<&Compiled>,
+    name: &str,
+    definitions: Vec<Standing>,
+    troubles: Vec<Trouble>,
+) -> Vec<Stage> {
+    let served = definitions.iter().any(|standing| standing.serves);
+    let mut stages = vec![match (compiled, served) {
+        (Some(_), true) => {
+            said("registered", "Registered", "served by this server for definitions".to_owned())
+        }
+        (None, true) => {
+            let message = format!("served by this server; there is no APIService {name:?}");
+            said("registered", "Registered", message)
+        }
+        (_, false) => failed("registered", "NotServed", "no definition serves it".to_owned()),
+    }];
+    stages.extend(definitions.into_iter().map(defined));
+    stages.extend(compiled.filter(|_| served).map(|compiled| available(&compiled.route.available)));
+    stages.extend(conversions(troubles));
+    stages
+}
+
+fn defined(standing: Standing) -> Stage {
+    let Standing { definition, serves, reason, message, since } = standing;
+    let stage = said("defined", &reason, format!("{definition}: {message}"));
+    Stage { ok: serves, since, ..stage }
 }
 
 fn registered(index: &Index, compiled: &Compiled) -> Stage {

@@ -67,7 +67,7 @@ impl Backends {
         let services = self.fetcher.connector().clone();
         let urls = services.through(egress(settings, "controlplane", process)?);
         let (urls, services) = (fetcher(urls), fetcher(services));
-        Ok(Webhooks::new(Ways { urls, services, resolver, identity: self.client_cert_watch() }, limits))
+        Ok(Webhooks::new(Ways { urls, services, resolver }, limits))
     }
 
     /// The certificate that backends see, as it changes.

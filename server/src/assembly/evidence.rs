@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portico_controllers::availability::{Availability, HttpProber, ProbeStage};
 use portico_machinery::GroupVersion;
-use portico_registry::{Registry, Trouble};
+use portico_registry::{Registry, Standing, Trouble};
 use portico_routes::{Ack, Evidence, ReachStage, Reached};
 
 use crate::grpc::config::facades::{Facades, Hints};
@@ -34,6 +34,10 @@ impl Evidence for Seen {
 
     fn acks(&self, name: &str) -> Vec<Ack> {
         self.facades.acks(name)
+    }
+
+    fn definitions(&self, group_version: &GroupVersion) -> Vec<Standing> {
+        self.registry.standings(group_version)
     }
 
     fn conversions(&self, group_version: &GroupVersion) -> Vec<Trouble> {

@@ -188,7 +188,13 @@ impl ApiServices for ApiServicesService {
     ) -> RpcResult<Response<pb::ExplainResponse>> {
         self.allow(&request, "get", &request.get_ref().name, "")?;
         let name = request.into_inner().name;
-        self.registry.get(&self.resource, "", &name).await.map_err(refused)?;
-        Ok(Response::new(self.explainer.api_service(&name)))
+        let found = self.registry.get(&self.resource, "", &name).await;
+        let explained = self.explainer.api_service(&name);
+        // What a definition should serve and does not has no APIService, but a reason.
+        let is_defined = explained.stages.iter().any(|stage| stage.stage == "defined");
+        match found {
+            Err(status) if !is_defined => Err(refused(status)),
+            _ => Ok(Response::new(explained)),
+        }
     }
 }

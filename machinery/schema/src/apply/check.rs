@@ -15,15 +15,28 @@ use crate::model::{FieldType, TypeSet};
 /// Upstream has no bound.
 const MOST_TOLD: usize = 256;
 
+/// Whether elements of a list that is a set or a map may stand there twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duplicates {
+    Refused,
+    Allowed,
+}
+
 /// Everything that does not fit. An unknown field ends its map, and an element without keys its list.
-pub(super) fn object(types: &TypeSet, root: Map<'_>, object: &Json<String, Value>) -> Result<(), Misfits> {
-    let mut check = Check { types, at: String::new(), found: Vec::new() };
+pub(super) fn object(
+    types: &TypeSet,
+    root: Map<'_>,
+    object: &Json<String, Value>,
+    duplicates: Duplicates,
+) -> Result<(), Misfits> {
+    let mut check = Check { types, duplicates, at: String::new(), found: Vec::new() };
     check.map(&root, object);
     if check.found.is_empty() { Ok(()) } else { Err(Misfits(check.found)) }
 }
 
 struct Check<'t> {
     types: &'t TypeSet,
+    duplicates: Duplicates,
     at: String,
     found: Vec<Misfit>,
 }
@@ -79,7 +92,7 @@ impl Check<'_> {
                     Err(why) => return self.tell(format!("element {i}: {why}")),
                 };
                 let step = element.to_string();
-                if !seen.insert(element) {
+                if !seen.insert(element) && self.duplicates == Duplicates::Refused {
                     self.tell(format!("duplicate entries for key {step}"));
                 }
                 step

@@ -1,14 +1,16 @@
 //! Who owns what after an update or an apply: structured-merge-diff's updater.
 //!
 //! Managers are keys of the caller's choosing. Sets of managers who wrote in another version are compared in that
-//! version; managers of a version that is no longer served are forgotten.
+//! version; managers of a version that is not there any more are forgotten.
 
 use std::collections::BTreeMap;
 
 use portico_machinery::Object;
 
-use super::{Comparison, Misfit, along};
-use crate::fields::{Node, PathElement, Set};
+use super::prune::prune;
+use super::versions::{At, Unconverted, Versions};
+use super::{Comparison, Misfit};
+use crate::fields::Set;
 use crate::schema::Schema;
 
 /// What a manager owns.
@@ -29,155 +31,104 @@ pub type Owners<K> = BTreeMap<K, Owned>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts<K>(pub Vec<(K, Set)>);
 
-/// Why a configuration is not applied.
+/// Why nobody can say who owns what, or a configuration is not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<K> {
-    /// It does not fit the type.
-    Misfit(Misfit),
+    /// Something does not fit its type, or cannot be converted.
+    Misfit(String),
+    /// An object is not known yet in another version, as [`Unconverted::Pending`] says.
+    Pending,
     /// Others own what it changes.
     Conflicts(Conflicts<K>),
 }
 
-impl<K> From<Misfit> for Failure<K> {
-    fn from(misfit: Misfit) -> Self {
-        Self::Misfit(misfit)
+impl<K> Failure<K> {
+    fn during(what: &str, misfit: &Misfit) -> Self {
+        Self::Misfit(format!("{what}: {misfit}"))
     }
 }
 
-/// Fields that managers do not own, whatever they send: those that the write resets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Filter {
-    /// All but these and what is below them.
-    Drop(Set),
-    /// Only what is at or below one of these paths, in which `None` is any element of a list.
-    Keep(Vec<Vec<Option<PathElement>>>),
-}
-
-impl Default for Filter {
-    fn default() -> Self {
-        Self::Drop(Set::default())
-    }
-}
-
-impl Filter {
-    /// Keeps what is at or below these dotted paths, `*` for any element of a list.
-    #[must_use]
-    pub fn keeping<'p>(paths: impl IntoIterator<Item = &'p str>) -> Self {
-        let step = |name: &str| (name != "*").then(|| PathElement::field(name));
-        Self::Keep(paths.into_iter().map(|path| path.split('.').map(step).collect()).collect())
-    }
-
-    /// What passes.
-    #[must_use]
-    pub fn of(&self, mut set: Set) -> Set {
-        match self {
-            Self::Drop(gone) => {
-                set.subtract_below(gone);
-                set
-            }
-            Self::Keep(paths) => kept(&set, &paths.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+impl<K> From<Unconverted> for Failure<K> {
+    fn from(unconverted: Unconverted) -> Self {
+        match unconverted {
+            Unconverted::Gone => Self::Misfit("the version is not there any more".to_owned()),
+            Unconverted::Pending => Self::Pending,
+            Unconverted::Failed(text) => Self::Misfit(text),
         }
     }
 }
 
-fn kept(set: &Set, paths: &[&[Option<PathElement>]]) -> Set {
-    if paths.iter().any(|path| path.is_empty()) {
-        return set.clone();
-    }
-    let nodes = set.nodes().iter().filter_map(|node| {
-        let matches = |step: &Option<PathElement>| step.as_ref().is_none_or(|step| *step == node.element);
-        let below: Vec<_> = paths
-            .iter()
-            .filter_map(|path| path.split_first().filter(|(s, _)| matches(s)))
-            .map(|p| p.1)
-            .collect();
-        (!below.is_empty()).then(|| Node { children: kept(&node.children, &below), ..node.clone() })
-    });
-    Set::from_nodes(nodes.collect())
-}
-
-/// The versions of a kind.
-pub trait Versions {
-    /// The schema of a version; nothing when it is not served.
-    fn schema(&self, version: &str) -> Option<&Schema>;
-    /// An object of one version in another.
-    fn convert(&self, object: &Object, from: &str, to: &str) -> Option<Object>;
-    /// What a write of this version may make managers own.
-    fn filter(&self, version: &str) -> &Filter;
-}
-
-/// An object in the version that it is written in.
-struct At<'a> {
-    versions: &'a dyn Versions,
-    version: &'a str,
-    schema: &'a Schema,
-}
-
-impl<'a> At<'a> {
-    fn new(versions: &'a dyn Versions, version: &'a str) -> Result<Self, Misfit> {
-        let schema = versions.schema(version);
-        let schema = schema.ok_or_else(|| Misfit::at("", &format!("no such version: {version}")))?;
-        Ok(Self { versions, version, schema })
-    }
-
-    fn named(&self, set: &Set) -> Set {
-        along::with_named_fields(self.schema.types_in_use(), self.schema.shape(), set)
-    }
-
-    /// The object in another version, and that version.
-    fn convert(&self, object: &Object, to: &'a str) -> Option<(Object, Self)> {
-        let at = Self::new(self.versions, to).ok()?;
-        if to == self.version {
-            return Some((object.clone(), at));
-        }
-        Some((self.versions.convert(object, self.version, to)?, at))
-    }
-
-    /// `object` without what only `more` has, but for the fields in `owned`.
-    fn restored(&self, merged: &Object, pruned: &Object, owned: &Set) -> Object {
-        let kept = self.named(&self.schema.fields_of(pruned)).union(&self.named(owned));
-        self.schema.without(merged, &self.named(&self.schema.fields_of(merged)).difference(&kept))
-    }
-}
-
-/// Brings all sets to the types as they are now.
-fn reconcile<K>(versions: &dyn Versions, owners: &mut Owners<K>) {
+/// Brings all sets to the types as they are now; the object has to be there in each version that sets are named in.
+fn reconcile<K: Ord + Clone>(at: &At<'_>, live: &Object, owners: &mut Owners<K>) -> Result<(), Unconverted> {
+    let mut known: BTreeMap<Box<str>, bool> = BTreeMap::new();
     for owned in owners.values_mut() {
-        if let Some(schema) = versions.schema(&owned.version)
-            && !along::fits(schema.types_in_use(), schema.shape(), &owned.set)
-        {
-            owned.set = along::reconciled(schema.types_in_use(), schema.shape(), &owned.set);
+        let is_there = match known.get(&owned.version) {
+            Some(is_there) => *is_there,
+            None => match at.convert(live, &owned.version) {
+                Ok(_) => true,
+                Err(Unconverted::Gone) => false,
+                Err(other) => return Err(other),
+            },
+        };
+        known.insert(owned.version.clone(), is_there);
+        if is_there && let Some(set) = at.of(&owned.version)?.reconciled(&owned.set) {
+            owned.set = set;
         }
     }
+    owners.retain(|_, owned| known.get(&owned.version) != Some(&false));
+    Ok(())
+}
+
+/// How objects are compared.
+type Compare = fn(&Schema, &Object, &Object) -> Result<Comparison, Misfit>;
+
+/// What differs in each of the versions that others than `except` wrote in; nothing for one that is not there any more.
+fn comparisons<K: Ord>(
+    at: &At<'_>,
+    (live, new): (&Object, &Object),
+    compare: Compare,
+    owners: &Owners<K>,
+    except: Option<&K>,
+) -> Result<BTreeMap<Box<str>, Option<Comparison>>, Unconverted> {
+    let mut known = BTreeMap::new();
+    for (_, owned) in owners.iter().filter(|(manager, _)| Some(*manager) != except) {
+        if *owned.version == *at.version || known.contains_key(&owned.version) {
+            continue;
+        }
+        let live = at.convert(live, &owned.version).map_err(|e| e.during("failed to convert old object"));
+        let new = at.convert(new, &owned.version).map_err(|e| e.during("failed to convert new object"));
+        let compared = match live.and_then(|live| Ok((live, new?))) {
+            Err(Unconverted::Gone) => None,
+            Err(other) => return Err(other),
+            Ok(((live, there), (new, _))) => {
+                let comparison = compare(there.schema, &live, &new)
+                    .map_err(|misfit| Unconverted::Failed(format!("failed to compare objects: {misfit}")))?;
+                Some(comparison.filtered(|set| there.filtered(set)))
+            }
+        };
+        known.insert(owned.version.clone(), compared);
+    }
+    Ok(known)
 }
 
 /// Takes what differs from everybody but `except`; who is left with nothing goes. Returns what they owned of what is new
 /// or modified.
 fn take<K: Ord + Clone>(
     at: &At<'_>,
-    (live, new): (&Object, &Object),
-    compare: fn(&Schema, &Object, &Object) -> Result<Comparison, Misfit>,
+    states: (&Object, &Object),
+    compare: Compare,
     mine: &Comparison,
     owners: &mut Owners<K>,
     except: Option<&K>,
-) -> Conflicts<K> {
-    let mut others: BTreeMap<Box<str>, Option<Comparison>> = BTreeMap::new();
+) -> Result<Conflicts<K>, Unconverted> {
+    let others = comparisons(at, states, compare, owners, except)?;
     let mut conflicts = Vec::new();
     owners.retain(|manager, owned| {
         if Some(manager) == except {
             return true;
         }
-        let comparison = if *owned.version == *at.version {
-            Some(mine)
-        } else {
-            let known = others.entry(owned.version.clone()).or_insert_with(|| {
-                let (live, there) = at.convert(live, &owned.version)?;
-                let (new, _) = at.convert(new, &owned.version)?;
-                let comparison = compare(there.schema, &live, &new).ok()?;
-                Some(comparison.filtered(|set| at.versions.filter(&owned.version).of(set)))
-            });
-            known.as_ref()
-        };
+        let theirs = || others.get(&owned.version).and_then(Option::as_ref);
+        let comparison = if *owned.version == *at.version { Some(mine) } else { theirs() };
         let Some(comparison) = comparison else { return false };
         let mut conflict = owned.set.intersection(&comparison.modified);
         conflict.extend(owned.set.intersection(&comparison.added));
@@ -188,24 +139,24 @@ fn take<K: Ord + Clone>(
         }
         !owned.set.is_empty()
     });
-    Conflicts(conflicts)
+    Ok(Conflicts(conflicts))
 }
 
 /// Gives what an update (create, replace, patch) changed to nobody: takes it from everybody, as the caller gives it to
-/// whoever updated. `changed` is what differs in this version, filtered.
+/// whoever updated. `changed` is what differs in this version, filtered. After a failure the owners are spoilt.
 ///
 /// # Errors
-/// [`Misfit`] when the objects cannot be compared.
+/// [`Failure`], but never [`Failure::Conflicts`].
 pub fn update<K: Ord + Clone>(
     versions: &dyn Versions,
     version: &str,
     (live, new): (&Object, &Object),
     changed: &Comparison,
     owners: &mut Owners<K>,
-) -> Result<(), Misfit> {
+) -> Result<(), Failure<K>> {
     let at = At::new(versions, version)?;
-    reconcile(versions, owners);
-    take(&at, (live, new), Schema::compare, changed, owners, None);
+    reconcile(&at, live, owners)?;
+    take(&at, (live, new), Schema::compare, changed, owners, None)?;
     Ok(())
 }
 
@@ -223,16 +174,19 @@ pub fn apply<K: Ord + Clone>(
     force: bool,
 ) -> Result<Option<Object>, Failure<K>> {
     let at = At::new(versions, version)?;
-    reconcile(versions, owners);
-    let merged = at.schema.merge_applied(live, config)?;
-    let set = versions.filter(version).of(at.schema.fields_of(config));
+    reconcile(&at, live, owners)?;
+    let merged =
+        at.schema.merge_applied(live, config).map_err(|e| Failure::during("failed to merge config", &e))?;
+    let set = at.filtered(at.schema.fields_of(config));
     let last = owners.insert(manager.clone(), Owned { set, version: version.into(), applied: true });
     let new = match last.filter(|last| !last.set.is_empty()) {
-        Some(last) => prune(&at, merged, owners, &last),
+        Some(last) => prune(&at, merged, owners, &last).map_err(|e| e.during("failed to prune fields"))?,
         None => merged,
     };
-    let changed = at.schema.compare_raw(live, &new)?.filtered(|set| versions.filter(version).of(set));
-    let conflicts = take(&at, (live, &new), Schema::compare_raw, &changed, owners, Some(manager));
+    let changed =
+        at.schema.compare_raw(live, &new).map_err(|e| Failure::during("failed to compare objects", &e))?;
+    let changed = changed.filtered(|set| at.filtered(set));
+    let conflicts = take(&at, (live, &new), Schema::compare_raw, &changed, owners, Some(manager))?;
     if !force && !conflicts.0.is_empty() {
         return Err(Failure::Conflicts(conflicts));
     }
@@ -240,37 +194,4 @@ pub fn apply<K: Ord + Clone>(
         owners.remove(manager);
     }
     Ok((new != *live).then_some(new))
-}
-
-/// Removes what the manager applied last time and does not name now, unless somebody owns it.
-fn prune<K>(at: &At<'_>, merged: Object, owners: &Owners<K>, last: &Owned) -> Object {
-    let Some((merged_then, then)) = at.convert(&merged, &last.version) else { return merged };
-    let last_set = then.named(&last.set);
-    let pruned = then.schema.without(&merged_then, &last_set);
-    let Some(pruned) = keep_owned(&then, &merged_then, pruned, owners) else { return merged };
-    // What nobody owned, or was not this manager's, comes back, too.
-    let gone = then.named(&then.schema.fields_of(&merged_then));
-    let gone = gone.difference(&then.named(&then.schema.fields_of(&pruned))).intersection(&last_set);
-    let pruned = then.schema.without(&merged_then, &gone);
-    then.convert(&pruned, at.version).map_or(merged, |(pruned, _)| pruned)
-}
-
-/// Puts back what anybody owns, version by version, beginning with the one that was pruned in.
-fn keep_owned<K>(then: &At<'_>, merged: &Object, pruned: Object, owners: &Owners<K>) -> Option<Object> {
-    let mut by_version: BTreeMap<&str, Set> = BTreeMap::new();
-    for owned in owners.values() {
-        let set = by_version.entry(&owned.version).or_default();
-        *set = set.union(&owned.set);
-    }
-    let own = by_version.remove(then.version).unwrap_or_default();
-    let mut pruned = then.restored(merged, &pruned, &own);
-    for (version, owned) in by_version {
-        let Some(((merged, there), (held, _))) =
-            then.convert(merged, version).zip(then.convert(&pruned, version))
-        else {
-            continue;
-        };
-        pruned = there.convert(&there.restored(&merged, &held, &owned), then.version)?.0;
-    }
-    Some(pruned)
 }

@@ -38,17 +38,6 @@ pub enum DecodeError {
         /// What is wrong.
         error: String,
     },
-    /// A custom resource of another kind than the one asked for, or one that a patch gave another version. Upstream says
-    /// so when it validates, and nothing else.
-    #[error("{} {name:?} is invalid: it is to be {}", .found.group_kind(), .expected.kind)]
-    Type {
-        /// What the object says it is.
-        found: Box<GroupVersionKind>,
-        /// What was asked for.
-        expected: Box<GroupVersionKind>,
-        /// The object's name.
-        name: String,
-    },
     /// The right kind in another group or version.
     #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
     Version {
@@ -60,15 +49,10 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// 400 with the error's words; 422 on `kind` for another kind of custom resource.
+    /// 400 with the error's words.
     #[must_use]
     pub fn status(&self) -> Status {
-        match self {
-            Self::Type { found, expected, name } => {
-                Status::invalid(&found.group_kind(), name, &wrong_type(found, expected))
-            }
-            _ => Status::bad_request(self.to_string()),
-        }
+        Status::bad_request(self.to_string())
     }
 
     /// The same for the result of a patch: 422 on the field `patch`.
@@ -79,22 +63,8 @@ impl DecodeError {
             | Self::Syntax { error, .. }
             | Self::Unrecognized { error, .. } => patch_status(patch, error),
             Self::Version { .. } => patch_status(patch, &self.to_string()),
-            Self::Type { .. } => self.status(),
         }
     }
-}
-
-fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<field::Error> {
-    let rows = [
-        ("kind", found.kind.clone(), expected.kind.clone()),
-        ("apiVersion", found.group_version().to_string(), expected.group_version().to_string()),
-    ];
-    let wrong = rows.into_iter().filter(|(_, found, expected)| found != expected);
-    wrong
-        .map(|(name, found, expected)| {
-            field::Error::invalid(&name.into(), found, &format!("must be {expected}"))
-        })
-        .collect()
 }
 
 pub(super) fn cannot_be_handled(found: &GroupVersionKind, expected: &str, error: &str) -> Status {

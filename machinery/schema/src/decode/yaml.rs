@@ -16,9 +16,10 @@ const MAX_JSON: usize = 12 * 1024 * 1024;
 /// The parser's words.
 pub(super) fn to_json(text: &str) -> Result<String, String> {
     let mut out = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_str_with_options(first(text), options(), |deserializer| {
-        Transcode(&mut out).deserialize(deserializer)
-    });
+    let read =
+        serde_saphyr::with_deserializer_from_str_with_options(first(text), options(), |deserializer| {
+            Transcode(&mut out).deserialize(deserializer)
+        });
     read.map_err(|error| format!("yaml: {}", worded(&error)))?;
     String::from_utf8(out).map_err(|error| error.to_string())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::meta::{self, Embedded, Misfits};
 use super::read::{self, Body};
-use super::{CustomResource, default, nulls, prune};
+use super::{CustomResource, Node, default, nulls, prune};
 use crate::decode::{DecodeError, Decoded, Format, head, json_name, read_text};
 
 /// The struct that upstream reads `apiVersion` and `kind` into, as its errors print it.
@@ -53,7 +53,7 @@ impl CustomResource {
             _ => Map::new(),
         };
         let found = GroupVersionKind::default();
-        let (map, unknown) = self.typed(map, &found, "object", Source::Body)?;
+        let (map, unknown) = self.typed(map, Some(self.schema().root()), &found, "object", Source::Body)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
@@ -114,18 +114,17 @@ impl CustomResource {
             let expected = expected.group_version().to_string();
             return Err(DecodeError::Version { found: tag.api_version, expected });
         }
-        if other_version || found.kind != expected.kind {
-            let (expected, name) = (Box::new(expected.clone()), text(&map, "name"));
-            return Err(DecodeError::Type { found: Box::new(found), expected, name });
-        }
-        let (map, unknown) = self.typed(map, &found, &expected.kind, source)?;
+        // What is of another kind is looked at no further: whoever validates it refuses it, in its turn.
+        let root = (!other_version && found.kind == expected.kind).then(|| &**self.schema().root());
+        let (map, unknown) = self.typed(map, root, &found, &expected.kind, source)?;
         Ok(decoded(map, body.duplicates, unknown))
     }
 
-    /// The object as its schema has it, and the paths of what was unknown.
+    /// The object as its schema has it, and the paths of what was unknown; without a schema only its metadata is read.
     fn typed(
         &self,
         mut map: Map<String, Value>,
+        root: Option<&Node>,
         found: &GroupVersionKind,
         expected: &str,
         source: Source,
@@ -144,7 +143,7 @@ impl CustomResource {
             unknown.extend(read.unknown.iter().map(|path| format!("metadata.{path}")));
             *metadata = Value::Object(read.map);
         }
-        let root = self.schema().root();
+        let Some(root) = root else { return Ok((map, unknown)) };
         unknown.extend(prune::object(&mut map, root, true).paths);
         if source != Source::Configuration {
             nulls::object(&mut map, root);
@@ -200,11 +199,6 @@ impl Tag {
         }
         Ok(tag)
     }
-}
-
-fn text(map: &Map<String, Value>, name: &str) -> String {
-    let metadata = map.get("metadata").and_then(|metadata| metadata.get(name));
-    metadata.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

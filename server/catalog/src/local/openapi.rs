@@ -8,6 +8,7 @@ mod operation;
 mod parameter;
 mod paths;
 mod schema;
+mod scheme;
 mod types;
 mod words;
 mod write_v2;
@@ -15,6 +16,7 @@ mod write_v3;
 
 use std::collections::BTreeMap;
 
+use portico_machinery::GroupVersion;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -44,15 +46,27 @@ enum Definition {
 /// The whole version 3 document; `version` is the Kubernetes version in `info`.
 pub(crate) fn v3(described: &Described<'_>, own: Own, words: Option<&Words>, version: &str) -> Vec<u8> {
     let paths = paths::all(described);
-    let types = types::reached(described, &paths, shared(&own));
+    let types = types::reached(described, &known(described), &paths, shared(&own));
     write_v3::document(described.custom, &paths, |pen| definitions(pen, &types, own), words, version)
 }
 
 /// The part of version 2.
 pub(crate) fn v2(described: &Described<'_>, own: Own, words: Option<&Words>) -> Vec<u8> {
     let paths = paths::all(described);
-    let types = types::reached(described, &paths, shared(&own));
+    let types = types::reached(described, &scheme::of_server(), &paths, shared(&own));
     write_v2::part(&paths, |pen| definitions(pen, &types, own), words)
+}
+
+/// The group versions that a version 3 document knows: the core group's and its own, or, where upstream writes it along
+/// client-go's types, all of those.
+fn known(described: &Described<'_>) -> Vec<GroupVersion> {
+    let own = described.group_version;
+    let core = GroupVersion::new("", "v1");
+    match described.custom {
+        true => scheme::of_client(),
+        false if own.is_core() => vec![core],
+        false => vec![core, own.clone()],
+    }
 }
 
 fn shared(own: &Own) -> impl Iterator<Item = String> {

@@ -82,7 +82,7 @@ fn the_v2_part_of_leases_is_upstreams() {
         let at = ["definitions", &format!("io.k8s.api.coordination.v1.{name}")];
         assert_eq!(ours.get(&at), theirs.get(&at), "{name}");
     }
-    for name in ["ObjectMeta", "Status"] {
+    for name in ["DeleteOptions", "ObjectMeta", "Status", "WatchEvent"] {
         let at = ["definitions", &format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}")];
         assert_eq!(ours.get(&at), theirs.get(&at), "{name}");
     }

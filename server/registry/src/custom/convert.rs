@@ -55,7 +55,7 @@ impl Custom {
     }
 
     /// Who converts, when it is not done by changing `apiVersion`.
-    pub(super) fn webhook(&self) -> Option<&Webhook> {
+    pub(crate) fn webhook(&self) -> Option<&Webhook> {
         let conversion = self.facts.conversion();
         conversion.webhook.as_ref().filter(|_| conversion.strategy == "Webhook")
     }
@@ -227,8 +227,13 @@ impl Inner {
         Ok(value.json() != record.value.json())
     }
 
-    /// Objects in another version, in their order.
-    async fn convert(&self, custom: &Custom, wanted: &str, objects: Vec<Object>) -> Result<Vec<Object>> {
+    /// Objects in another version, in their order. Where no webhook converts, they are as they were.
+    pub(crate) async fn convert(
+        &self,
+        custom: &Custom,
+        wanted: &str,
+        objects: Vec<Object>,
+    ) -> Result<Vec<Object>> {
         match custom.webhook() {
             Some(webhook) => {
                 // On the heap: few take this way, and all that read and write have room for it otherwise.

@@ -62,6 +62,17 @@ impl Definitions {
         self.named(store, &name).filter(|definition| definition.facts.kind() == *kind)
     }
 
+    /// All definitions of a group, as the store has them now.
+    pub(crate) fn of_group(&self, store: &dyn Store, group: &str) -> Vec<Definition> {
+        let Some(snapshot) = store.cached(&self.resource) else { return Vec::new() };
+        let of_it = |name: &str| name.split_once('.').is_some_and(|(_, of)| of == group);
+        snapshot
+            .iter()
+            .filter(|record| of_it(record.key.name()))
+            .filter_map(|record| self.take(record))
+            .collect()
+    }
+
     /// The definition of this name as the store has it now.
     fn named(&self, store: &dyn Store, name: &str) -> Option<Definition> {
         let snapshot = store.cached(&self.resource)?;

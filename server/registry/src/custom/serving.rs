@@ -74,6 +74,11 @@ impl Serving {
         self.find(|version| version.served && version.name == name)
     }
 
+    /// A version that objects may be named in, served or not.
+    pub(crate) fn any_version(&self, name: &str) -> Option<&Arc<Served>> {
+        self.find(|version| version.name == name)
+    }
+
     /// The version that our own code speaks: the one that objects are stored in.
     pub(crate) fn storage(&self) -> Option<&Arc<Served>> {
         self.find(|version| version.storage)

@@ -25,9 +25,6 @@ const CUSTOM_PATCHES: [&str; 3] =
 const LOG_TYPES: [&str; 4] =
     ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-const OBJECT_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::Metadata];
-const LIST_FORMS: [Form; 3] = [Form::Table, Form::TableV1Beta1, Form::MetadataList];
-
 pub(super) use accept::Choice as Wanted;
 
 /// What the route table refuses before the handler is asked: 415 of a patch, 406.
@@ -84,7 +81,19 @@ fn offer<'a>(served: &Served, forms: &'a [Form]) -> Offer<'a> {
 
 /// For one object.
 pub(super) fn object(served: &Served, call: &Call) -> Result<Wanted> {
-    choose(call, offer(served, &OBJECT_FORMS), &MEDIA_TYPES)
+    let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
+    match wanted.form {
+        Form::MetadataList(_) => {
+            Err(unfit("PartialObjectMetadataList", "is not a list", &served.info.gvk.kind))
+        }
+        _ => Ok(wanted),
+    }
+}
+
+/// 406: upstream looks at no other clause then.
+fn unfit(form: &str, why: &str, kind: &str) -> Box<Status> {
+    let message = format!("you requested {form}, but the requested object {why} ({kind})");
+    Box::new(Status::failure(Reason::NotAcceptable, message))
 }
 
 /// For what an action makes: it is kept nowhere, and has no columns and no metadata to show alone.
@@ -94,13 +103,17 @@ pub(super) fn made(served: &Served, call: &Call) -> Result<Wanted> {
 
 /// For a list.
 pub(super) fn list(served: &Served, call: &Call) -> Result<Wanted> {
-    choose(call, offer(served, &LIST_FORMS), &MEDIA_TYPES)
+    let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
+    match wanted.form {
+        Form::Metadata(_) => Err(unfit("PartialObjectMetadata", "is a list", &served.info.list_kind)),
+        _ => Ok(wanted),
+    }
 }
 
 /// For a watch.
 pub(super) fn watch(served: &Served, call: &Call) -> Result<Wanted> {
     let encodings = &[Encoding::Json, Encoding::Protobuf];
-    choose(call, Offer { encodings, ..offer(served, &OBJECT_FORMS) }, &WATCH_TYPES)
+    choose(call, Offer { encodings, ..offer(served, &Form::SHAPES) }, &WATCH_TYPES)
 }
 
 /// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use portico_machinery::accept::Encoding;
+use portico_machinery::accept::{Encoding, MetaVersion};
 use portico_machinery::table::Cell;
 
 use crate::frame::{EventType, Frame};
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     /// A watch event of the object.
     ObjectFrame(EventType, Encoding),
     /// A watch event of the object's metadata.
-    MetadataFrame(EventType, Encoding),
+    MetadataFrame(EventType, Encoding, MetaVersion),
 }
 
 /// A made form.

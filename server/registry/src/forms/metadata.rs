@@ -1,5 +1,6 @@
 //! PartialObjectMetadata: the metadata alone, cut out of the bytes.
 
+use portico_machinery::accept::MetaVersion;
 use portico_store::Record;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,8 +15,8 @@ struct Partial<'a> {
 }
 
 impl Renderer<'_> {
-    /// The object's metadata under `meta.k8s.io/<version>`, without a closing newline.
-    pub(super) fn metadata(&self, record: &Record, version: &str) -> Vec<u8> {
+    /// The object's metadata under a version of `meta.k8s.io`, without a closing newline.
+    pub(super) fn metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
         let json = match record.revision {
             0 => record.value.json().to_vec(),
             _ => record.to_json(),
@@ -24,7 +25,7 @@ impl Renderer<'_> {
     }
 
     /// The same as a row of a table carries it: without what upstream holds in a field of its own.
-    pub(super) fn row_metadata(&self, record: &Record, version: &str) -> Vec<u8> {
+    pub(super) fn row_metadata(&self, record: &Record, version: MetaVersion) -> Vec<u8> {
         let Some(annotation) = self.served.strategy.annotation_for_field() else {
             return self.metadata(record, version);
         };
@@ -36,13 +37,13 @@ impl Renderer<'_> {
         Self::partial(&object.to_json(), version)
     }
 
-    fn partial(json: &[u8], version: &str) -> Vec<u8> {
+    fn partial(json: &[u8], version: MetaVersion) -> Vec<u8> {
         // Stored bytes are objects with metadata: the store refuses others when it loads them.
         let partial: Option<Partial<'_>> = serde_json::from_slice(json).ok();
         let metadata = partial.map_or("{}", |p| p.metadata.get());
         let mut out = Vec::with_capacity(metadata.len() + 80);
-        out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
-        out.extend_from_slice(version.as_bytes());
+        out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"");
+        out.extend_from_slice(version.api_version().as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
         out.extend_from_slice(metadata.as_bytes());
         out.push(b'}');

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::stream;
 use jiff::Timestamp;
 use portico_machinery::Object;
-use portico_machinery::accept::{Encoding, Form};
+use portico_machinery::accept::{Encoding, Form, MetaVersion};
 use portico_machinery::protobuf::{ENVELOPE_TAIL, Writer, envelope_head, field_length, seal};
 use portico_store::Record;
 
@@ -26,14 +26,14 @@ const WHOLE: usize = 64;
 /// How many objects are measured before others may run.
 const TURN: usize = 256;
 
-const META_VERSION: &str = "meta.k8s.io/v1";
-
 impl Renderer<'_> {
     /// The object in its envelope.
     pub(super) fn sealed(&self, record: &Record) -> Vec<u8> {
         let message = self.message(record);
         match self.form {
-            Form::Metadata | Form::MetadataList => seal(META_VERSION, "PartialObjectMetadata", &message),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                seal(version.api_version(), "PartialObjectMetadata", &message)
+            }
             _ => seal(&self.served.api_version, &self.served.info.gvk.kind, &message),
         }
     }
@@ -41,7 +41,7 @@ impl Renderer<'_> {
     /// The object's message without an envelope.
     fn message(&self, record: &Record) -> Bytes {
         let (shape, make): (_, fn(&Self, &Record) -> Vec<u8>) = match self.form {
-            Form::Metadata | Form::MetadataList => (Shape::MetadataMessage, Self::metadata_message),
+            Form::Metadata(_) | Form::MetadataList(_) => (Shape::MetadataMessage, Self::metadata_message),
             _ => (Shape::Message, Self::object_message),
         };
         let make = || Bytes::from(make(self, record));
@@ -60,7 +60,7 @@ impl Renderer<'_> {
     }
 
     fn metadata_message(&self, record: &Record) -> Vec<u8> {
-        let object = Object::from_json(&self.metadata(record, "v1")).unwrap_or_default();
+        let object = Object::from_json(&self.metadata(record, MetaVersion::V1)).unwrap_or_default();
         let mut writer = Writer::default();
         // Every kind's metadata are field 1, as they are here.
         if let (Some(metadata), Some(schema)) = (object.object_at("metadata"), self.served.metadata_schema())
@@ -111,13 +111,10 @@ impl Messages {
 
     fn head(&mut self, length: u64) -> Vec<u8> {
         let kind = match self.form {
-            Form::Metadata | Form::MetadataList => "PartialObjectMetadataList",
+            Form::Metadata(_) | Form::MetadataList(_) => "PartialObjectMetadataList",
             _ => &self.served.info.list_kind,
         };
-        let version = match self.form {
-            Form::Metadata | Form::MetadataList => META_VERSION,
-            _ => &self.served.api_version,
-        };
+        let version = self.form.api_version().unwrap_or(&self.served.api_version);
         let mut out = envelope_head(version, kind, length);
         out.append(&mut self.metadata);
         out

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portico_kinds::CellRule;
 use portico_machinery::Status;
-use portico_machinery::accept::Form;
+use portico_machinery::accept::{Form, MetaVersion};
 use portico_machinery::table::{Cell, Column};
 use portico_store::Record;
 
@@ -39,15 +39,18 @@ impl Include {
 }
 
 impl Renderer<'_> {
-    fn table_version(&self) -> &'static str {
-        if self.form == Form::TableV1Beta1 { "v1beta1" } else { "v1" }
+    fn table_version(&self) -> MetaVersion {
+        match self.form {
+            Form::Table(version) => version,
+            _ => MetaVersion::V1,
+        }
     }
 
     /// Everything up to the opening bracket of the rows.
     pub(super) fn table_head(&self, metadata: &[u8], columns: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(1024);
-        out.extend_from_slice(b"{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/");
-        out.extend_from_slice(self.table_version().as_bytes());
+        out.extend_from_slice(b"{\"kind\":\"Table\",\"apiVersion\":\"");
+        out.extend_from_slice(self.table_version().api_version().as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
         out.extend_from_slice(metadata);
         out.extend_from_slice(b",\"columnDefinitions\":");

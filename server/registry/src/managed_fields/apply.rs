@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status, time};
 use portico_schema::apply::{self as engine, Failure, Versions as _};
 use portico_schema::managed::{Managed, Manager, Operation};
 
 use super::update::{credit, in_version, owned_changes};
-use super::{KindVersions, UNOWNED, conflict, last_applied};
+use super::versions::KindVersions;
+use super::{UNOWNED, conflict, last_applied};
 use crate::Result;
 
 /// Who is credited with everything that an object held before the first apply.
@@ -31,15 +33,16 @@ pub(crate) struct Applying<'a> {
 /// version, or what a new object of the kind holds.
 ///
 /// # Errors
-/// 409 with the conflicts; 400 for what cannot be merged.
+/// 409 with the conflicts; 500 for what cannot be merged.
 pub(crate) fn apply(versions: &KindVersions<'_>, live: &Object, applying: Applying<'_>) -> Result<Object> {
     let served = versions.served();
     let live = in_version(served, live);
     let mut managed = Managed::read(&live)
         .map_err(|error| Status::internal(format!("failed to decode managed fields: {error}")))?;
     if managed.owners.is_empty() {
-        let everything =
-            served.info.schema.compare(&Object::default(), &live).map_err(|e| unfit(versions, &live, &e))?;
+        let everything = served.info.schema.compare(&Object::default(), &live).map_err(|e| {
+            failed(format!("failed to create manager for existing fields: failed to compare objects: {e}"))
+        })?;
         let everything = owned_changes(everything, versions.filter(&served.api_version));
         if !live.uid().is_empty() {
             credit(&mut managed, versions, everything, BEFORE, applying.now);
@@ -51,6 +54,11 @@ pub(crate) fn apply(versions: &KindVersions<'_>, live: &Object, applying: Applyi
         version: Box::default(),
         subresource: versions.subresource().into(),
     };
+    served
+        .info
+        .schema
+        .check_state(&live)
+        .map_err(|misfits| unfit("failed to create typed live object", &live, &misfits))?;
     let new = merge(versions, &live, &mut managed, &manager, applying)?;
     if let Some(owned) = managed.owners.get_mut(&manager) {
         owned.set = owned.set.difference(&UNOWNED);
@@ -85,32 +93,40 @@ fn merge(
     let before = managed.owners.clone();
     match engine::apply(versions, version, states, &mut managed.owners, manager, applying.force) {
         Ok(new) => return Ok(new),
-        Err(Failure::Misfit(misfit)) => return Err(unfit(versions, live, &misfit)),
         Err(Failure::Conflicts(conflicts)) if applying.manager == last_applied::MANAGER => {
             let conflicts = last_applied::remaining(versions.served(), live, conflicts);
             if !conflicts.0.is_empty() {
                 return Err(Box::new(conflict::status(&conflicts)));
             }
         }
-        Err(Failure::Conflicts(conflicts)) => return Err(Box::new(conflict::status(&conflicts))),
+        Err(failure) => return Err(refused(failure)),
     }
     managed.owners = before;
-    engine::apply(versions, version, states, &mut managed.owners, manager, true).map_err(|failure| {
-        match failure {
-            Failure::Misfit(misfit) => unfit(versions, live, &misfit),
-            Failure::Conflicts(conflicts) => Box::new(conflict::status(&conflicts)),
-        }
-    })
+    engine::apply(versions, version, states, &mut managed.owners, manager, true).map_err(refused)
 }
 
-/// 400: upstream answers 500 for what is the client's mistake.
-fn unfit(versions: &KindVersions<'_>, object: &Object, misfit: &engine::Misfit) -> Box<Status> {
-    let gvk = &versions.served().info.gvk;
-    Box::new(Status::bad_request(format!(
-        "failed to merge the patch object ({}/{}; {}, Kind={}): {misfit}",
-        object.namespace(),
-        object.name(),
-        gvk.group_version(),
-        gvk.kind
-    )))
+fn refused(failure: Failure<Manager>) -> Box<Status> {
+    match failure {
+        Failure::Misfit(text) => failed(text),
+        Failure::Conflicts(conflicts) => Box::new(conflict::status(&conflicts)),
+        // Nobody sees it: it is done anew.
+        Failure::Pending => failed("a conversion is awaited".to_owned()),
+    }
+}
+
+/// 500 without a reason, which clients of upstream know: the object does not fit.
+pub(crate) fn unfit(what: &str, object: &Object, why: &impl std::fmt::Display) -> Box<Status> {
+    let (namespace, name, ty) = (object.namespace(), object.name(), type_of(object));
+    failed(format!("{what} ({namespace}/{name}; {ty}): {why}"))
+}
+
+fn failed(text: String) -> Box<Status> {
+    Box::new(Status::failure(Reason::Unknown, text))
+}
+
+/// What an object says it is, as upstream prints it: the group may be empty.
+pub(crate) fn type_of(object: &Object) -> String {
+    let (version, kind) = (object.api_version(), object.kind());
+    let slash = if version.contains('/') { "" } else { "/" };
+    format!("{slash}{version}, Kind={kind}")
 }

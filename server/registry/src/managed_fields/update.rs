@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use portico_machinery::{Object, time};
-use portico_schema::apply::{self, Comparison, Filter, Misfit, Owned, Versions as _};
+use portico_schema::apply::{self, Comparison, Failure, Filter, Owned, Versions as _};
 use portico_schema::managed::{self, Managed, Manager, Operation};
 
-use super::{BUCKET, KindVersions, MAX_UPDATERS, UNOWNED};
+use super::versions::KindVersions;
+use super::{BUCKET, MAX_UPDATERS, UNOWNED};
 use crate::served::Served;
 
 const FIELD: [&str; 2] = ["metadata", "managedFields"];
@@ -22,7 +23,7 @@ pub(crate) enum Tracked<'a> {
 }
 
 /// Sets the managed fields of a new state. Both states are complete and in the storage version; a create comes from an
-/// empty object. What cannot be compared keeps the entries that it had, as upstream does.
+/// empty object. Where nobody can say who owns what, nobody owns anything any more, as upstream has it.
 pub(crate) fn track(
     versions: &KindVersions<'_>,
     live: &Object,
@@ -30,42 +31,60 @@ pub(crate) fn track(
     manager: &str,
     now: Timestamp,
 ) {
-    if try_track(versions, live, new, manager, now).is_err() {
-        new.copy_from(live, &FIELD);
+    match tracked(versions, live, new, manager, now) {
+        Ok(After::AsBefore) => new.copy_from(live, &FIELD),
+        Ok(After::Owned(managed)) => managed.write(new),
+        Ok(After::Untracked) | Err(Failure::Misfit(_) | Failure::Conflicts(_)) => drop(new.remove(&FIELD)),
+        Err(Failure::Pending) => {}
     }
 }
 
-fn try_track(
+/// What becomes of the entries.
+enum After {
+    AsBefore,
+    Owned(Managed),
+    Untracked,
+}
+
+fn tracked(
     versions: &KindVersions<'_>,
     live: &Object,
-    new: &mut Object,
+    new: &Object,
     manager: &str,
     now: Timestamp,
-) -> Result<(), Misfit> {
+) -> Result<After, Failure<Manager>> {
     let served = versions.served();
+    let schema = &served.info.schema;
     let from_live = !versions.subresource().is_empty() || managed::says_nothing_else(new, live);
     let changed = {
         let (live, new) = (in_version(served, live), in_version(served, new));
-        owned_changes(served.info.schema.compare(&live, &new)?, versions.filter(&served.api_version))
+        for state in [&live, &new] {
+            schema.check_state(state).map_err(|misfits| Failure::Misfit(misfits.to_string()))?;
+        }
+        let changed = schema.compare(&live, &new).map_err(|misfit| Failure::Misfit(misfit.to_string()))?;
+        owned_changes(changed, versions.filter(&served.api_version))
     };
-    if from_live && changed.is_empty() {
-        new.copy_from(live, &FIELD);
-        return Ok(());
+    if from_live && changed.is_empty() && !(served.custom.is_some() && is_named_otherwise(served, live)) {
+        return Ok(After::AsBefore);
     }
     let mut managed = current(live, new, from_live);
     let is_create = live.uid().is_empty();
     if managed.owners.is_empty() && !is_create {
         // Nobody is tracked: that begins with a create or an apply.
-        new.remove(&FIELD);
-        return Ok(());
+        return Ok(After::Untracked);
     }
     {
         let states = (&*in_version(served, live), &*in_version(served, new));
         apply::update(versions, &served.api_version, states, &changed, &mut managed.owners)?;
     }
     credit(&mut managed, versions, changed, manager, now);
-    managed.write(new);
-    Ok(())
+    Ok(After::Owned(managed))
+}
+
+/// Whether entries name fields in another version, in which the object has to be there.
+fn is_named_otherwise(served: &Served, live: &Object) -> bool {
+    let managed = Managed::read(live).unwrap_or_default();
+    managed.owners.values().any(|owned| *owned.version != *served.api_version)
 }
 
 /// What differs but for what nobody owns.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use portico_machinery::{GroupVersion, Object};
 use portico_schema::Schema;
-use portico_schema::apply::{Filter, Versions};
+use portico_schema::apply::{Filter, Unconverted, Versions};
 
-use crate::custom::Serving;
+use crate::custom::{Custom, Serving};
+use crate::registry::{Inner, Part};
 use crate::served::{Catalogue, Served};
 
 /// A kind in the version of a request, and the others that share its storage.
@@ -16,19 +18,52 @@ pub(crate) struct KindVersions<'a> {
     catalogue: &'a Catalogue,
     /// The other versions of a custom resource.
     serving: Option<Arc<Serving>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// An object that was asked for in another version of a definition whose webhook converts.
+struct Asked {
+    object: Object,
+    to: Box<str>,
+    /// Nothing as long as the webhook was not asked.
+    answer: Option<Result<Object, String>>,
+}
+
+impl Inner {
+    /// A kind in all its versions, none of which a webhook has to make.
+    pub(crate) fn versions<'a>(&'a self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
+        let subresource = match part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        };
+        let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
+        KindVersions {
+            served,
+            subresource,
+            catalogue: &self.catalogue,
+            serving: definition.map(|definition| definition.serving),
+            asked: Mutex::default(),
+        }
+    }
+
+    /// Work on a kind in all its versions. What a webhook has to convert is not there at first: the work is done anew
+    /// once it is, so that it must not leave anything behind.
+    pub(crate) async fn across_versions<T>(
+        &self,
+        served: &Served,
+        part: Part<'_>,
+        mut work: impl FnMut(&KindVersions<'_>) -> T,
+    ) -> T {
+        let versions = self.versions(served, part);
+        loop {
+            let done = work(&versions);
+            let Some(custom) = served.custom.as_ref().filter(|_| versions.is_asked()) else { return done };
+            versions.answer(self, custom).await;
+        }
+    }
 }
 
 impl<'a> KindVersions<'a> {
-    /// For writes of a subresource, or of the object itself when that is empty.
-    pub(crate) fn new(
-        served: &'a Served,
-        subresource: &'a str,
-        catalogue: &'a Catalogue,
-        serving: Option<Arc<Serving>>,
-    ) -> Self {
-        Self { served, subresource, catalogue, serving }
-    }
-
     /// The kind in the version of the request.
     pub(super) fn served(&self) -> &'a Served {
         self.served
@@ -45,10 +80,59 @@ impl<'a> KindVersions<'a> {
         }
         let version: GroupVersion = version.parse().ok()?;
         let other = match &self.serving {
-            Some(serving) => serving.version(&version.version)?,
+            Some(serving) => serving.any_version(&version.version)?,
             None => self.catalogue.by_resource(&version.resource(&self.served.info.resource))?,
         };
         (other.storage == self.served.storage).then_some(other)
+    }
+
+    /// An object of a custom resource: upstream fails, whatever is wrong with the other version.
+    fn converted(&self, custom: &Custom, object: &Object, to: &str) -> Result<Object, Unconverted> {
+        let wanted: GroupVersion =
+            to.parse().map_err(|_| Unconverted::Failed(format!("unexpected GroupVersion string: {to}")))?;
+        if wanted.group != self.served.info.gvk.group {
+            let (version, kind) = (object.api_version(), object.kind());
+            return Err(Unconverted::Failed(format!(
+                "{version}, Kind={kind} is unstructured and is not suitable for converting to {to:?}"
+            )));
+        }
+        if self.of(to).is_none() {
+            let words = "request to convert CR to an invalid group/version";
+            return Err(Unconverted::Failed(format!("{words}: {to}")));
+        }
+        if custom.webhook().is_some() {
+            return self.ask(object, to);
+        }
+        let mut object = object.clone();
+        object.set(&["apiVersion"], to);
+        Ok(object)
+    }
+
+    fn ask(&self, object: &Object, to: &str) -> Result<Object, Unconverted> {
+        let mut asked = self.asked.lock();
+        if let Some(known) = asked.iter().find(|known| *known.to == *to && known.object == *object) {
+            let answer = known.answer.clone().ok_or(Unconverted::Pending)?;
+            return answer.map_err(Unconverted::Failed);
+        }
+        asked.push(Asked { object: object.clone(), to: to.into(), answer: None });
+        Err(Unconverted::Pending)
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.lock().iter().any(|asked| asked.answer.is_none())
+    }
+
+    /// Has the webhook answer what was asked.
+    async fn answer(&self, inner: &Inner, custom: &Custom) {
+        let mut asked = std::mem::take(&mut *self.asked.lock());
+        for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
+            let converted = inner.convert(custom, &open.to, vec![open.object.clone()]).await;
+            open.answer = Some(match converted {
+                Ok(mut objects) => objects.pop().ok_or_else(|| "a conversion lost its object".to_owned()),
+                Err(status) => Err(status.message),
+            });
+        }
+        *self.asked.lock() = asked;
     }
 }
 
@@ -57,12 +141,16 @@ impl Versions for KindVersions<'_> {
         Some(&self.of(version)?.info.schema)
     }
 
-    fn convert(&self, object: &Object, from: &str, to: &str) -> Option<Object> {
+    fn convert(&self, object: &Object, from: &str, to: &str) -> Result<Object, Unconverted> {
+        if let Some(custom) = &self.served.custom {
+            return self.converted(custom, object, to);
+        }
+        let (from, there) = self.of(from).zip(self.of(to)).ok_or(Unconverted::Gone)?;
         let mut object = object.clone();
-        self.of(from)?.to_storage(&mut object);
-        self.of(to)?.to_version(&mut object);
+        from.to_storage(&mut object);
+        there.to_version(&mut object);
         object.set(&["apiVersion"], to);
-        Some(object)
+        Ok(object)
     }
 
     fn filter(&self, version: &str) -> &Filter {

@@ -9,6 +9,7 @@ mod parts;
 mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
+mod selector;
 
 pub(super) use device_class::DeviceClass;
 pub(super) use resource_claim::ResourceClaim;

@@ -94,7 +94,7 @@ impl Inner {
             let mut shown = shown_to_writer(of, current.object())?;
             Shared::of(of).show(current.object(), &mut shown);
             let (mut view, warnings) =
-                self.merge_applied(served, of.place.part, &shown, &config, &manager, options)?;
+                self.merge_applied(served, of.place.part, &shown, &config, &manager, options).await?;
             system::settle_namespace(&mut view, of.parent.info.namespaced, of.place.namespace)?;
             let view = identified(of, view, &shown)?;
             if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
@@ -125,8 +125,11 @@ impl Inner {
         let shared = Shared::of(of);
         if let Tracked::By(manager) = terms.tracked {
             shared.show(current.object(), &mut shown);
-            let versions = self.versions(&of.viewed.served, of.place.part);
-            managed_fields::track(&versions, &shown, &mut view, manager, self.moment().now);
+            let now = self.moment().now;
+            self.across_versions(&of.viewed.served, of.place.part, |versions| {
+                managed_fields::track(versions, &shown, &mut view, manager, now);
+            })
+            .await;
         }
         let mut parent = current.object().clone();
         of.viewed.view.write(&view, &mut parent);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use portico_kit::tls::{CertPair, ClientTls, Roots};
+use portico_kit::tls::{ClientTls, Roots};
 use tokio::sync::Semaphore;
 
 use super::address::Place;
@@ -19,8 +19,6 @@ pub(super) struct Transport {
     pub(super) tls: ClientTls,
     /// One for each call under way.
     pub(super) calls: Semaphore,
-    /// The certificate that is presented, by its fingerprint.
-    identity: Option<[u8; 32]>,
 }
 
 /// A place and a `caBundle`.
@@ -39,20 +37,16 @@ impl Transports {
         &mut self,
         place: &Place,
         ca_bundle: &str,
-        identity: Option<&CertPair>,
         calls: usize,
     ) -> Result<Arc<Transport>, String> {
         self.used += 1;
         let key = (place.clone(), ca_bundle.to_owned());
-        let print = identity.map(|pair| pair.info().fingerprint);
-        if let Some((transport, used)) = self.kept.get_mut(&key)
-            && transport.identity == print
-        {
+        if let Some((transport, used)) = self.kept.get_mut(&key) {
             *used = self.used;
             return Ok(Arc::clone(transport));
         }
-        let tls = tls(place, ca_bundle, identity)?;
-        let transport = Arc::new(Transport { tls, calls: Semaphore::new(calls), identity: print });
+        let tls = tls(place, ca_bundle)?;
+        let transport = Arc::new(Transport { tls, calls: Semaphore::new(calls) });
         if self.kept.len() >= KEPT {
             let oldest = self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
             oldest.and_then(|key| self.kept.remove(&key));
@@ -62,12 +56,11 @@ impl Transports {
     }
 }
 
-fn tls(place: &Place, ca_bundle: &str, identity: Option<&CertPair>) -> Result<ClientTls, String> {
+fn tls(place: &Place, ca_bundle: &str) -> Result<ClientTls, String> {
     let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: {error}"))?;
     let builder = ClientTls::builder()
         .roots(Roots::bundle("caBundle", pem.trim_ascii()))
-        .server_name(place.server_name())
-        .client_cert(identity.cloned());
+        .server_name(place.server_name());
     builder.build().map_err(|error| error.to_string())
 }
 
@@ -83,7 +76,7 @@ mod tests {
         let bundle = STANDARD.encode(ca.cert_pem());
         let mut transports = Transports::default();
         let place = |port: u16| Place::Url(Target::new("127.0.0.1", port));
-        let mut get = |port: u16| transports.get(&place(port), &bundle, None, 1).unwrap();
+        let mut get = |port: u16| transports.get(&place(port), &bundle, 1).unwrap();
         let (first, second) = (get(1), get(2));
         assert!(Arc::ptr_eq(&first, &get(1)));
         for port in 3..=u16::try_from(KEPT).unwrap() + 1 {
@@ -98,7 +91,7 @@ mod tests {
         let mut transports = Transports::default();
         let place = Place::Url(Target::new("127.0.0.1", 1));
         for bundle in ["%", "QUJD"] {
-            let error = transports.get(&place, bundle, None, 1).err().unwrap();
+            let error = transports.get(&place, bundle, 1).err().unwrap();
             assert!(error.contains("caBundle"), "{error}");
         }
         // Nothing but space: the system's roots.

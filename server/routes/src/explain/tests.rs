@@ -75,3 +75,45 @@ fn a_facade_that_lags_or_refuses_is_named() {
     assert_eq!((stage.ok, stage.seen_by), (false, vec!["a".to_owned()]));
     assert!(acknowledged(&compiled, &[]).is_none());
 }
+
+/// What definitions say of themselves.
+struct Defined(Vec<Standing>);
+
+impl Evidence for Defined {
+    fn reached(&self, _: &str) -> Vec<Reached> {
+        Vec::new()
+    }
+
+    fn acks(&self, _: &str) -> Vec<Ack> {
+        Vec::new()
+    }
+
+    fn definitions(&self, _: &GroupVersion) -> Vec<Standing> {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
+    let standing = |serves, reason: &str| Standing {
+        definition: "foos.g.io".into(),
+        serves,
+        reason: reason.into(),
+        message: "why".into(),
+        since: "2026-01-01T00:00:00Z".into(),
+    };
+    let routes = Routes::new(Settings::default(), Readings::default(), []);
+    let told = |standings: Vec<Standing>| {
+        let stages = routes.explain("g.io/v1", &Defined(standings));
+        stages.into_iter().map(|s| (s.stage, s.ok, s.reason)).collect::<Vec<_>>()
+    };
+    let established = ("defined", true, "InitialNamesAccepted".to_owned());
+    let conflicting = ("defined", false, "KindConflict".to_owned());
+    let registered = ("registered", true, "Registered".to_owned());
+    assert_eq!(
+        told(vec![standing(true, "InitialNamesAccepted"), standing(false, "KindConflict")]),
+        [registered, established, conflicting.clone()]
+    );
+    let none = ("registered", false, "NotServed".to_owned());
+    assert_eq!(told(vec![standing(false, "KindConflict")]), [none, conflicting]);
+}

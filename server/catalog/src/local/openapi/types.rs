@@ -27,9 +27,11 @@ impl Reached {
     }
 }
 
-/// All built-in types that operations name, and those below them; `more` are named elsewhere.
+/// All built-in types that operations name, and those below them; `more` are named elsewhere. `of_all` has the group
+/// versions of which types are kinds that belong to none.
 pub(super) fn reached(
     described: &Described<'_>,
+    of_all: &[GroupVersion],
     paths: &[PathItem<'_>],
     more: impl IntoIterator<Item = String>,
 ) -> BTreeMap<String, Reached> {
@@ -57,8 +59,7 @@ pub(super) fn reached(
         }
         let Some(ty) = types.by_name(&name) else { continue };
         ty.fields.iter().for_each(|field| refs(&field.ty, types, &mut open));
-        let reached =
-            Reached { types: types.clone(), kinds: kinds(ty, described), name: name.clone().into() };
+        let reached = Reached { types: types.clone(), kinds: kinds(ty, of_all), name: name.clone().into() };
         found.insert(name, reached);
     }
     found
@@ -78,16 +79,11 @@ fn refs(ty: &FieldType, types: &TypeSet, found: &mut Vec<String>) {
     }
 }
 
-/// The kinds of a type. `DeleteOptions` and `WatchEvent` are of the core group and of every built-in group that uses them.
-fn kinds(ty: &Type, described: &Described<'_>) -> Vec<GroupVersionKind> {
-    let gv = described.group_version;
+/// The kinds of a type.
+fn kinds(ty: &Type, of_all: &[GroupVersion]) -> Vec<GroupVersionKind> {
     let short = ty.name.strip_prefix(META).unwrap_or_default();
     if matches!(short, "DeleteOptions" | "WatchEvent") {
-        let mut kinds = vec![GroupVersion::new("", "v1").kind(short)];
-        if !gv.is_core() && !described.custom {
-            kinds.push(gv.kind(short));
-        }
-        return kinds;
+        return of_all.iter().map(|group_version| group_version.kind(short)).collect();
     }
     ty.gvks.iter().filter_map(|text| parse(text)).collect()
 }

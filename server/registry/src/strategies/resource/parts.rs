@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
-use super::names_of;
+use super::{names_of, selector};
 use crate::strategies::Errors;
 use crate::validation::checks;
 
@@ -15,7 +15,7 @@ const EXPRESSION_MAX: usize = 10_240;
 const PARAMETERS_MAX: usize = 10_240;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Selectors of devices. Compiling the expressions is the expression engine's: its complaints join here.
+/// Selectors of devices; an expression that is too long is not compiled.
 pub(super) fn selectors(list: &Cursor<'_>, errors: &mut Errors) {
     if !checks::at_most(list, LIST_MAX, errors) {
         return;
@@ -23,7 +23,12 @@ pub(super) fn selectors(list: &Cursor<'_>, errors: &mut Errors) {
     for selector in list.items() {
         let cel = selector.field("cel");
         if cel.is_present() {
-            checks::no_longer(&cel.field("expression"), EXPRESSION_MAX, errors);
+            let expression = cel.field("expression");
+            if expression.str().len() > EXPRESSION_MAX {
+                errors.push(Error::too_long(&expression.path(), EXPRESSION_MAX));
+            } else {
+                selector::compile(&expression, errors);
+            }
         } else {
             errors.push(cel.required(""));
         }
