@@ -9,6 +9,10 @@ use crate::validation::values;
 pub(super) struct Endpoints;
 
 impl Strategy for Endpoints {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn validate(&self, new: &Object, errors: &mut Errors) {
         for subset in new.at(&["subsets"]).items() {
             validate_subset(&subset, errors);

@@ -15,6 +15,10 @@ use crate::validation::ranges;
 pub(super) struct Node;
 
 impl Strategy for Node {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn default(&self, object: &mut Object, _moment: Moment) {
         for list in ["capacity", "allocatable"] {
             round_to_milli(object, &["status", list]);

@@ -9,6 +9,10 @@ const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 pub(super) struct ServiceAccount;
 
 impl Strategy for ServiceAccount {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Object, _moment: Moment) {
         name_secrets(new);
     }
