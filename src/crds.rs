@@ -42,7 +42,7 @@ struct Check {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// How findings are printed.
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    #[arg(long, short, value_enum, default_value_t = Output::Text)]
     output: Output,
     /// The kubeconfig of an administrator of the control service.
     #[arg(long, default_value = "portico-data/admin.kubeconfig", env = "KUBECONFIG")]
