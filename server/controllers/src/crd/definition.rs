@@ -184,9 +184,9 @@ struct State {
 }
 
 impl Conversion {
-    fn is_sound(self) -> bool {
-        let bundle = self.webhook.and_then(|webhook| webhook.client_config).unwrap_or_default().ca_bundle;
-        definition::is_ca_bundle(&bundle)
+    fn is_sound(&self) -> bool {
+        let client = self.webhook.as_ref().and_then(|webhook| webhook.client_config.as_ref());
+        client.is_none_or(|client| definition::is_ca_bundle(&client.ca_bundle))
     }
 }
 
