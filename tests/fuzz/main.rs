@@ -10,14 +10,15 @@ mod mutate;
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use cpu_time::ThreadTime;
 use mutate::Mutator;
 
 /// Inputs per target: a second or two in a debug build.
 const ROUNDS: usize = 4_000;
 
-/// No input of at most a few KiB may take longer, in a debug build on a busy machine.
+/// No input of at most a few KiB may take more of a processor, in a debug build.
 const LONGEST: Duration = Duration::from_secs(3);
 
 fn setting(name: &str, default: usize) -> usize {
@@ -32,7 +33,7 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
         if let Some(file) = &trace {
             std::fs::write(file, input).unwrap();
         }
-        let begun = Instant::now();
+        let begun = ThreadTime::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| target(input)));
         let shown = String::from_utf8_lossy(input);
         assert!(outcome.is_ok(), "{name} fails on {shown:?} = {input:?}");

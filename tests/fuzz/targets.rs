@@ -11,7 +11,7 @@ use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Valu
 use portico_kinds::Kinds;
 use portico_kit::tls::{CertPair, Roots};
 use portico_kit::{duration, egress};
-use portico_machinery::accept::{Encoding, Form, MediaType, Offer, negotiate, parse_accept};
+use portico_machinery::accept::{Encoding, Form, MediaType, MetaVersion, Offer, negotiate, parse_accept};
 use portico_machinery::re2;
 use portico_machinery::request_info::first_value;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
@@ -94,7 +94,10 @@ pub fn accept_headers() -> impl Fn(&[u8]) {
             assert!((0.0..=1.0).contains(&media.q), "{media:?}");
         }
         let _ = MediaType::parse(&header);
-        let _ = negotiate(&header, Offer { encodings: &Encoding::ALL, forms: &[Form::Table], sealed: true });
+        let _ = negotiate(
+            &header,
+            Offer { encodings: &Encoding::ALL, forms: &[Form::Table(MetaVersion::V1)], sealed: true },
+        );
     }
 }
 

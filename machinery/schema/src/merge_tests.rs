@@ -134,7 +134,7 @@ fn json_patches_are_bounded_in_operations_copies_and_work() {
 
     let long = object(json!({"a": vec![0; 200_000]}));
     let shifts = Value::Array(vec![json!({"op":"add","path":"/a/0","value":1}); 9_999]);
-    let start = std::time::Instant::now();
+    let start = cpu_time::ThreadTime::now();
     assert!(json_patch(&long, &bytes(&shifts)).is_err());
     assert!(start.elapsed().as_secs() < 5);
 }

@@ -78,7 +78,7 @@ fn very_many_errors_and_very_long_paths_stay_small() {
     let schema = Structural::compile(&props).unwrap();
     let list: Vec<u32> = (0..100_000).collect();
     let map = Map::from_iter([("m".to_owned(), json!({"k".repeat(300_000): list}))]);
-    let start = std::time::Instant::now();
+    let start = cpu_time::ThreadTime::now();
     let errors = object(&map, None, schema.root());
     assert!((1..10).contains(&errors.len()), "{}", errors.len());
     assert!(start.elapsed().as_secs() < 5);

@@ -167,9 +167,9 @@ async fn a_hostile_body_costs_no_more_than_a_moment() {
     ];
     for body in bodies {
         let body = seal(body);
-        let started = std::time::Instant::now();
+        let started = cpu_time::ThreadTime::now();
         let _ = schema.decode(&body, Format::Protobuf, &gvk);
-        // A debug build on a busy machine: a hundred times what is promised.
+        // Processor time, so that a busy machine does not count; a debug build takes a hundred times what is promised.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 }
