@@ -10,6 +10,7 @@ mod yaml_keys;
 
 pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
+pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
 pub(crate) use walk::{MAX_STRICT, MAX_STRUCTS};

@@ -1,8 +1,9 @@
 //! Continue tokens (rule 7.2): where a list goes on. Foreign input: anything odd is refused, nothing panics.
 
-use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine as _};
 use portico_machinery::Status;
+use portico_schema::decode::no_json;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -18,7 +19,8 @@ pub(crate) struct Token {
     pub(crate) after: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Wire {
     v: String,
     rv: i64,
@@ -36,13 +38,16 @@ impl Token {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&wire).unwrap_or_default())
     }
 
-    /// 400 for a token that is not one of ours.
+    /// 400 for a token that is not one of ours, in upstream's words as far as its JSON can be read.
     pub(crate) fn decode(text: &str) -> Result<Self> {
-        let refuse = |why: String| Box::new(Status::bad_request(format!("continue key is not valid: {why}")));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(e.to_string()))?;
-        let wire: Wire = serde_json::from_slice(&bytes).map_err(|e| refuse(e.to_string()))?;
+        let refuse = |why: String| {
+            Box::new(Status::bad_request(format!("invalid continue token: continue key is not valid: {why}")))
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|e| refuse(no_base64(text, &e)))?;
+        let wire: Wire = serde_json::from_slice(&bytes)
+            .map_err(|error| refuse(no_json(&bytes).unwrap_or_else(|| error.to_string())))?;
         if wire.v != VERSION {
-            return Err(refuse(format!("server does not recognize this encoded version {:?}", wire.v)));
+            return Err(refuse(format!("server does not recognize this encoded version {}", wire.v)));
         }
         if wire.rv == 0 || wire.rv < -1 {
             return Err(refuse(
@@ -50,12 +55,24 @@ impl Token {
             ));
         }
         let after = wire.start.strip_suffix('\0').unwrap_or(&wire.start);
+        if after.is_empty() {
+            return Err(refuse("encoded start key empty (version meta.k8s.io/v1)".to_owned()));
+        }
         let odd = |part: &str| part.is_empty() || matches!(part, "." | "..");
-        if after.is_empty() || after.split('/').any(odd) || after.split('/').count() > 2 {
-            return Err(refuse(format!("invalid start key {:?}", wire.start)));
+        if after.split('/').any(odd) || after.split('/').count() > 2 {
+            return Err(refuse(wire.start));
         }
         Ok(Self { revision: (wire.rv > 0).then_some(wire.rv), after: after.to_owned() })
     }
+}
+
+/// As upstream's decoder says it.
+fn no_base64(text: &str, error: &DecodeError) -> String {
+    let at = match error {
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
+        DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
+    };
+    format!("illegal base64 data at input byte {at}")
 }
 
 #[cfg(test)]
@@ -77,19 +94,41 @@ mod tests {
 
     #[test]
     fn foreign_tokens_are_refused_with_400() {
-        for wire in [
-            "",
-            "{}",
-            r#"{"v":"other","rv":1,"start":"a\u0000"}"#,
-            r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a\u0000"}"#,
-            r#"{"v":"meta.k8s.io/v1","rv":-2,"start":"a\u0000"}"#,
-            r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a\u0000"}"#,
-            r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b\u0000"}"#,
-            r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#,
+        let refused = |text: &str| {
+            let status = Token::decode(text).unwrap_err();
+            assert_eq!(status.code, 400, "{text}");
+            status
+                .message
+                .strip_prefix("invalid continue token: continue key is not valid: ")
+                .unwrap()
+                .to_owned()
+        };
+        for (wire, why) in [
+            ("", "unexpected end of JSON input"),
+            ("{}", "server does not recognize this encoded version "),
+            (
+                r#"{"v":"other","rv":1,"start":"a\u0000"}"#,
+                "server does not recognize this encoded version other",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":0,"start":"a\u0000"}"#,
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":-2,"start":"a\u0000"}"#,
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"../a\u0000"}"#, "../a\0"),
+            (r#"{"v":"meta.k8s.io/v1","rv":1,"start":"a//b\u0000"}"#, "a//b\0"),
+            (
+                r#"{"v":"meta.k8s.io/v1","rv":1,"start":""}"#,
+                "encoded start key empty (version meta.k8s.io/v1)",
+            ),
         ] {
-            assert_eq!(Token::decode(&URL_SAFE_NO_PAD.encode(wire)).unwrap_err().code, 400, "{wire}");
+            assert_eq!(refused(&URL_SAFE_NO_PAD.encode(wire)), why, "{wire}");
         }
-        assert_eq!(Token::decode("!!").unwrap_err().code, 400);
+        assert_eq!(refused("nonsense"), r"invalid character '\u009e' looking for beginning of value");
+        assert_eq!(refused("a!!"), "illegal base64 data at input byte 1");
     }
 
     proptest::proptest! {

@@ -351,6 +351,22 @@ pub(crate) fn number_value(text: &str) -> Option<Value> {
     Number::from_f64(text.parse().ok()?).map(Value::Number)
 }
 
+/// Why bytes are no JSON, in upstream's words; nothing when they are.
+#[must_use]
+pub fn no_json(bytes: &[u8]) -> Option<String> {
+    match bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')) {
+        // The reader reads text, and may not see which byte it was.
+        Some(byte) if !byte.is_ascii() => {
+            Some(format!("invalid character {} looking for beginning of value", quoted(*byte)))
+        }
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            let mut reader = Reader::new(&text);
+            reader.any().and_then(|_| reader.end()).err().map(|error| error.0)
+        }
+    }
+}
+
 /// A byte in quotes as upstream's JSON errors print it.
 fn quoted(byte: u8) -> String {
     match byte {
