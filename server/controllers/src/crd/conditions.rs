@@ -16,7 +16,7 @@ use super::{CustomResources, context, definitions};
 
 /// How many definitions are written at a time: writes that are under way together share one commit, and each of them holds
 /// a definition decoded, which is large.
-const WORKERS: usize = 16;
+const WORKERS: usize = 4;
 
 /// Starts the workers.
 pub(super) fn run_workers(of: &CustomResources, registry: &Registry, tasks: &TaskSet) {
