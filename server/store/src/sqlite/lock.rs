@@ -10,7 +10,16 @@ use super::open::OpenError;
 /// Held while the database is open; the system lets go of it when the process dies, however it dies.
 #[derive(Debug)]
 pub(crate) struct FileLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    /// Closing is not enough: a process that somebody forks has the file open, too, until it becomes another program.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "the database's lock is not let go");
+        }
+    }
 }
 
 /// Makes the folder (0700) and the file (0600) if they are missing, and locks the database for this process.
@@ -39,7 +48,7 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     writeln!(file, "{}", std::process::id()).map_err(failed)?;
     // SQLite would make the file with the mode of the umask; its WAL gets the mode of the file.
     private().open(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
-    Ok(FileLock { _file: file })
+    Ok(FileLock { file })
 }
 
 fn private() -> OpenOptions {
