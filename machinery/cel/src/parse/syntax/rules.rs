@@ -213,20 +213,7 @@ impl Recogniser<'_> {
             self.take(DOT, IDENT)?;
             self.take(IDENT, DOT | OPEN_MAP)?;
         }
-        let inside = QUESTION | NAME;
-        self.take(OPEN_MAP, inside | COMMA | CLOSE_MAP)?;
-        self.choose(inside | COMMA | CLOSE_MAP)?;
-        if self.is(inside) {
-            self.rule(COMMA | CLOSE_MAP, |it| {
-                it.field()?;
-                while it.is(COMMA) && it.next_is(inside) {
-                    it.take(COMMA, inside)?;
-                    it.field()?;
-                }
-                Ok(())
-            })?;
-        }
-        self.close(CLOSE_MAP)
+        self.enclosed(OPEN_MAP, QUESTION | NAME, CLOSE_MAP, Self::field)
     }
 
     fn field(&mut self) -> Step {
@@ -239,37 +226,11 @@ impl Recogniser<'_> {
     }
 
     fn list(&mut self) -> Step {
-        let inside = QUESTION | EXPR;
-        self.take(OPEN_LIST, inside | COMMA | CLOSE_LIST)?;
-        self.choose(inside | COMMA | CLOSE_LIST)?;
-        if self.is(inside) {
-            self.rule(COMMA | CLOSE_LIST, |it| {
-                it.item(COMMA | BEHIND)?;
-                while it.is(COMMA) && it.next_is(inside) {
-                    it.take(COMMA, inside)?;
-                    it.item(COMMA | BEHIND)?;
-                }
-                Ok(())
-            })?;
-        }
-        self.close(CLOSE_LIST)
+        self.enclosed(OPEN_LIST, QUESTION | EXPR, CLOSE_LIST, |it| it.item(COMMA | BEHIND))
     }
 
     fn map(&mut self) -> Step {
-        let inside = QUESTION | EXPR;
-        self.take(OPEN_MAP, inside | COMMA | CLOSE_MAP)?;
-        self.choose(inside | COMMA | CLOSE_MAP)?;
-        if self.is(inside) {
-            self.rule(COMMA | CLOSE_MAP, |it| {
-                it.entry()?;
-                while it.is(COMMA) && it.next_is(inside) {
-                    it.take(COMMA, inside)?;
-                    it.entry()?;
-                }
-                Ok(())
-            })?;
-        }
-        self.close(CLOSE_MAP)
+        self.enclosed(OPEN_MAP, QUESTION | EXPR, CLOSE_MAP, Self::entry)
     }
 
     fn entry(&mut self) -> Step {
@@ -283,6 +244,23 @@ impl Recogniser<'_> {
             it.optional_mark(EXPR)?;
             it.expr(BEHIND)
         })
+    }
+
+    /// A list, a map or an object: what begins with some of these, between two marks.
+    fn enclosed(&mut self, open: Set, inside: Set, close: Set, each: impl Fn(&mut Self) -> Step) -> Step {
+        self.take(open, inside | COMMA | close)?;
+        self.choose(inside | COMMA | close)?;
+        if self.is(inside) {
+            self.rule(COMMA | close, |it| {
+                each(it)?;
+                while it.is(COMMA) && it.next_is(inside) {
+                    it.take(COMMA, inside)?;
+                    each(it)?;
+                }
+                Ok(())
+            })?;
+        }
+        self.close(close)
     }
 
     /// The end of a list, a map or an object, and a comma that may stand before it.
