@@ -63,10 +63,9 @@ pub struct Terms {
     pub stays: bool,
 }
 
-#[cfg(test)]
 impl Terms {
     /// Those of a new definition without a status subresource.
-    pub(in crate::structural) const NEW: Self = Self {
+    pub const NEW: Self = Self {
         structural: true,
         known_types: true,
         pruned_defaults: true,

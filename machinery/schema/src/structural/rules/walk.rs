@@ -86,6 +86,17 @@ struct Place<'r, 'a> {
     ratchet: Ratchet<'r, 'a>,
 }
 
+/// A rule at a place.
+#[derive(Clone, Copy)]
+struct Turn<'r, 'a> {
+    place: Place<'r, 'a>,
+    /// What was there; nothing for null.
+    old: Option<Held<'a>>,
+    rule: &'a Rule,
+    compiled: &'a Compiled,
+    declared: &'a DeclType,
+}
+
 /// One step down.
 #[derive(Clone, Copy)]
 enum Step<'a> {
@@ -225,7 +236,7 @@ impl<'a> Walk<'a> {
             match (compiled, &tree.declared) {
                 (Err(why), _) => self.refuse(place, &format!("rule compile error: {why}")),
                 (Ok(Some(compiled)), Some(declared)) => {
-                    if self.rule(place, old, rule, compiled, declared) == Flow::Stop {
+                    if self.rule(Turn { place, old, rule, compiled, declared }) == Flow::Stop {
                         return Flow::Stop;
                     }
                 }
@@ -239,27 +250,20 @@ impl<'a> Walk<'a> {
         Flow::On
     }
 
-    fn rule(
-        &mut self,
-        place: Place<'_, 'a>,
-        old: Option<Held<'a>>,
-        rule: &Rule,
-        compiled: &Compiled,
-        declared: &'a DeclType,
-    ) -> Flow {
-        let optional = rule.optional_old_self == Some(true);
-        if compiled.uses_old && old.is_none() && !optional {
+    fn rule(&mut self, turn: Turn<'_, 'a>) -> Flow {
+        let uses_old = turn.compiled.uses_old;
+        let optional = turn.rule.optional_old_self == Some(true);
+        if uses_old && turn.old.is_none() && !optional {
             return Flow::On;
         }
-        let bound = bind(place.new, old, declared, optional, compiled.uses_old);
-        let (result, cost) = run(&compiled.program, bound);
+        let (result, cost) = run(&turn.compiled.program, turn.bind(optional, uses_old));
         if !self.pay(cost) {
-            return self.stop(place, OUT_OF_BUDGET);
+            return self.stop(turn.place, OUT_OF_BUDGET);
         }
         match result {
             Ok(Evaluated::Bool(true)) => Flow::On,
-            Ok(_) => self.failed(place, old, rule, compiled, declared),
-            Err(error) => self.in_error(place, rule, &error),
+            Ok(_) => self.failed(turn),
+            Err(error) => self.in_error(turn.place, turn.rule, &error),
         }
     }
 
@@ -290,14 +294,8 @@ impl<'a> Walk<'a> {
         Flow::On
     }
 
-    fn failed(
-        &mut self,
-        place: Place<'_, 'a>,
-        old: Option<Held<'a>>,
-        rule: &Rule,
-        compiled: &Compiled,
-        declared: &'a DeclType,
-    ) -> Flow {
+    fn failed(&mut self, turn: Turn<'_, 'a>) -> Flow {
+        let Turn { place, rule, compiled, .. } = turn;
         let mut path = self.path();
         if let Some(field) = &compiled.field {
             path = if path.as_str() == "<nil>" { Path::new(field.as_str()) } else { path.child(field) };
@@ -305,7 +303,7 @@ impl<'a> Walk<'a> {
         let (mut detail, mut flow) = (None, Flow::On);
         if let Some(program) = &compiled.message {
             // Upstream binds the plain old value here, whatever the rule's is.
-            match self.message(program, bind(place.new, old, declared, false, true), rule) {
+            match self.message(program, turn.bind(false, true), rule) {
                 Ok(made) => detail = made,
                 Err(why) => (detail, flow) = (Some(why), Flow::Stop),
             }
@@ -376,19 +374,15 @@ fn below<'r, 'a>(ratchet: Ratchet<'r, 'a>, found: Option<&'r Correlated<'a>>) ->
 /// Values of `self` and `oldSelf`.
 type Bound<'a> = Result<(Evaluated<'a>, Option<Evaluated<'a>>), EvalError>;
 
-fn bind<'a>(
-    new: Held<'a>,
-    old: Option<Held<'a>>,
-    of: &'a DeclType,
-    optional: bool,
-    uses_old: bool,
-) -> Bound<'a> {
-    let now = new.read(of)?;
-    if !uses_old {
-        return Ok((now, None));
+impl<'a> Turn<'_, 'a> {
+    fn bind(self, optional: bool, uses_old: bool) -> Bound<'a> {
+        let now = self.place.new.read(self.declared)?;
+        if !uses_old {
+            return Ok((now, None));
+        }
+        let old = self.old.map(|old| old.read(self.declared)).transpose()?;
+        Ok((now, if optional { Some(old.map_or(Evaluated::NONE, Evaluated::some)) } else { old }))
     }
-    let old = old.map(|old| old.read(of)).transpose()?;
-    Ok((now, if optional { Some(old.map_or(Evaluated::NONE, Evaluated::some)) } else { old }))
 }
 
 fn run<'a>(program: &Program, bound: Bound<'a>) -> (Result<Evaluated<'a>, EvalError>, u64) {

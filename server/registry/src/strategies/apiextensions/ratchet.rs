@@ -35,15 +35,6 @@ pub(super) struct Demands<'a> {
 impl<'a> Demands<'a> {
     /// On a new definition. A bad CA bundle is told later, by a condition.
     pub(super) fn on_create(metadata: Metadata<'a>) -> Self {
-        let terms = Terms {
-            structural: true,
-            known_types: true,
-            pruned_defaults: true,
-            atomic_sets: true,
-            settled_keys: true,
-            status: false,
-            stays: false,
-        };
         Self {
             schemas: true,
             review_versions: true,
@@ -51,7 +42,7 @@ impl<'a> Demands<'a> {
             ca_bundle: false,
             crowded: Vec::new(),
             settled_schemas: Vec::new(),
-            terms,
+            terms: Terms::NEW,
             metadata,
         }
     }
