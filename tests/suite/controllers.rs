@@ -150,7 +150,7 @@ async fn the_api_itself_is_a_service_and_says_whom_backends_may_believe() {
     })
     .await;
     let told = format!("{NAMESPACES}/kube-system/configmaps/extension-apiserver-authentication");
-    assert_eq!(code(&admin, &told).await, 200);
+    until("backends are told whom to believe", 10, async || code(&admin, &told).await == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
