@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Instant;
 
 use portico_tests::process::any_file;
-use portico_tests::{Launch, Portico, eventually};
+use portico_tests::{Launch, Portico, eventually, until};
 use rustix::process::Signal;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,7 +185,8 @@ async fn tokens_are_read_again_when_their_file_changes() {
     // A file that cannot be used changes nothing.
     std::fs::write(&file, "\"broken").unwrap();
     portico.signal(Signal::HUP);
-    portico_tests::process::a_while(std::time::Duration::from_millis(500)).await;
+    until("both doors say so", 10, async || portico.log().matches("changed files are not used").count() >= 2)
+        .await;
     assert_eq!(dora.get("/apis").await.status, 200);
 }
 

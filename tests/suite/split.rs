@@ -63,25 +63,24 @@ async fn facades_outlive_the_control_service_and_hear_of_changes_when_it_is_back
     }
 }
 
+/// Whether a facade's state on disk knows these words.
+fn mentions(facade: &Portico, words: &str) -> Result<(), String> {
+    let state = std::fs::read(facade.data().join("facade-state/state")).map_err(|error| error.to_string())?;
+    let known = state.windows(words.len()).any(|part| part == words.as_bytes());
+    known.then_some(()).ok_or_else(|| format!("{words} is not in it"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_facade_starts_from_its_state_while_the_control_service_is_away() {
     let backend = Backend::start("static.example.com").await;
     let mut server = Launch::server().start().await;
     let mut facade = Launch::facade(&server).start().await;
     served_by_all(&[&facade], &backend).await;
-    // The state is written behind the answers.
-    let state = facade.data().join("facade-state");
-    eventually("the state is on disk", 10, || {
-        std::future::ready(
-            std::fs::read_dir(&state)
-                .map_err(|e| e.to_string())
-                .and_then(|mut d| d.next().ok_or_else(|| "empty".to_owned()))
-                .map(drop),
-        )
-    })
-    .await;
-    // Long enough for the write that follows the last change.
-    portico_tests::process::a_while(Duration::from_millis(1500)).await;
+    // The state is written behind the answers, whole: once a later change is in it, so is what came before.
+    let later = facade.admin().post(API_SERVICES, &local("later.example.com")).await;
+    assert_eq!(later.status, 201, "{}", later.text());
+    eventually("the state is on disk", 20, || std::future::ready(mentions(&facade, "later.example.com")))
+        .await;
     server.kill();
     facade.kill();
     facade.restart().await;
