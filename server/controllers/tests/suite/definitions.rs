@@ -1,7 +1,5 @@
 //! CustomResourceDefinitions: their names, their conditions, their APIServices, their end.
 
-use std::time::Instant;
-
 use futures::StreamExt;
 use portico_machinery::object::Cursor;
 use portico_machinery::{GroupResource, Object};
@@ -134,7 +132,6 @@ async fn a_protected_group_is_told_whether_it_is_approved() {
 async fn three_hundred_definitions_of_one_group_are_established_together() {
     let house = House::open().await;
     house.auto_register.completion().completed().signaled().await;
-    let start = Instant::now();
     let all = futures::stream::iter(0..300).for_each_concurrent(32, |i| {
         let house = &house;
         let definition = definition("g.example.com", &format!("p{i}s"), &format!("P{i}"), &[]);
@@ -144,6 +141,4 @@ async fn three_hundred_definitions_of_one_group_are_established_together() {
     for i in 0..300 {
         house.until_so(&definitions(), &format!("p{i}s.g.example.com"), established).await;
     }
-    // An unoptimized build on a busy machine: the figure itself is the benchmark's.
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

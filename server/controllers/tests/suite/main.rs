@@ -8,7 +8,7 @@ mod instances;
 mod services;
 mod storage_migration;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt;
 use harness::{Backend, House, api_service, object};
@@ -89,33 +89,32 @@ async fn a_dead_backend_says_why_and_a_live_one_beside_it_does_not_wait() {
     assert!(message.contains("cannot connect to 127.0.0.1:"), "{message}");
 }
 
-/// From the write to the published route: what the first proxied request waits for on this side.
+/// From the write to the published route: what the first proxied request waits for on this side. No probe is due again
+/// before thirty seconds have passed, so what comes sooner comes of the write.
 #[tokio::test]
-async fn from_a_create_to_an_available_route_takes_milliseconds() {
+async fn a_created_group_is_routed_and_available_without_waiting_for_a_period() {
     let house = House::open().await;
     house.auto_register.completion().completed().signaled().await;
     let backend = Backend::start("live.wardle.svc").await;
     let mut reader = house.routes.publisher().subscribe(None);
-    let mut took = Vec::new();
     for i in 0..20 {
         let group = format!("g{i}.example.com");
         let key = EntryKey::Route(format!("v1.{group}").into());
-        let start = Instant::now();
         house.create(&groups(), by_url(api_service(&group, "live", &backend), &backend)).await;
-        loop {
-            let entry = match reader.next().await {
-                Update::Snapshot(s) => s.entries.into_iter().find(|(k, _)| *k == key).map(|(_, e)| e),
-                Update::Delta(d) => d.changes.into_iter().find(|(k, _)| *k == key).and_then(|(_, e)| e),
-            };
-            if matches!(entry, Some(Entry::Route(route)) if route.available.ok) {
-                break;
+        let available = async {
+            loop {
+                let entry = match reader.next().await {
+                    Update::Snapshot(s) => s.entries.into_iter().find(|(k, _)| *k == key).map(|(_, e)| e),
+                    Update::Delta(d) => d.changes.into_iter().find(|(k, _)| *k == key).and_then(|(_, e)| e),
+                };
+                if matches!(entry, Some(Entry::Route(route)) if route.available.ok) {
+                    break;
+                }
             }
-        }
-        took.push(start.elapsed());
+        };
+        let soon = tokio::time::timeout(Duration::from_secs(20), available).await;
+        assert!(soon.is_ok(), "{group} is not available");
     }
-    took.sort();
-    // An unoptimized build on a busy machine: the figure itself is the benchmark's.
-    assert!(took[10] < Duration::from_millis(200), "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
