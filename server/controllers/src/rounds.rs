@@ -27,21 +27,22 @@ where
     }
 }
 
-/// Does rounds until one succeeds; `said` is what the log is told in between.
+/// Does rounds until one succeeds, and answers what it did; `said` is what the log is told in between.
 ///
 /// # Errors
 /// The last refusal, after half a minute.
-pub(crate) async fn until_done<R>(said: &str, mut round: impl FnMut() -> R) -> Result<(), Box<Status>>
+pub(crate) async fn until_done<T, R>(said: &str, mut round: impl FnMut() -> R) -> Result<T, Box<Status>>
 where
-    R: Future<Output = Result<(), Box<Status>>>,
+    R: Future<Output = Result<T, Box<Status>>>,
 {
     let mut backoff = Backoff::new(Policy::RECONNECT);
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {
-        let Err(status) = round().await else { return Ok(()) };
-        if tokio::time::Instant::now() >= until {
-            return Err(status);
-        }
+        let status = match round().await {
+            Ok(done) => return Ok(done),
+            Err(status) if tokio::time::Instant::now() >= until => return Err(status),
+            Err(status) => status,
+        };
         tracing::warn!(%status, "{said}");
         tokio::time::sleep(backoff.next_wait()).await;
     }

@@ -156,9 +156,14 @@ impl Rooms {
             cx.tasks.spawn("system-namespaces", namespaces.run(r, cx.tasks.clone()));
             Ok(())
         })?;
-        let r = registry.clone();
+        let (r, policy) = (registry.clone(), self.policy.clone());
         hooks.add_post_start("rbac/bootstrap-roles", move |cx: HookContext| async move {
-            cx.stop.run_until_cancelled(rbac::bootstrap::reconcile(&r)).await.unwrap_or(Ok(()))
+            // Done is what those who decide know of: the first request after "ready" is judged by it.
+            let in_force = async {
+                policy.reached(rbac::bootstrap::reconcile(&r).await?).await;
+                Ok(())
+            };
+            cx.stop.run_until_cancelled(in_force).await.unwrap_or(Ok(()))
         })?;
         let r = registry.clone();
         hooks.add_post_start(

@@ -15,7 +15,6 @@ use portico_registry::{
     Context, CreateOptions, DeleteOptions, ListOptions, Part, Preconditions, Registry, Stored, UpdateOptions,
 };
 
-use crate::outcome::unless;
 use crate::rounds::until_done;
 pub use decide::Step;
 pub use facts::{Entry, Says, WrongFacts, entries};
@@ -23,27 +22,28 @@ pub use facts::{Entry, Says, WrongFacts, entries};
 /// The namespaces that roles of the policy live in.
 const NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
-/// Brings the policy into the store; tries for half a minute.
+/// Brings the policy into the store, and answers the revision at which it is there; tries for half a minute.
 ///
 /// # Errors
 /// The last refusal.
-pub async fn reconcile(registry: &Registry) -> Result<(), String> {
+pub async fn reconcile(registry: &Registry) -> Result<i64, String> {
     let wanted = entries().map_err(|e| e.to_string())?;
     let done = until_done("the bootstrap policy is not complete yet", || attempt(registry, &wanted));
     done.await.map_err(|status| format!("unable to initialize roles: {status}"))
 }
 
-async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<(), Box<Status>> {
+async fn attempt(registry: &Registry, wanted: &[Entry]) -> Result<i64, Box<Status>> {
     let present = present(registry).await?;
+    let before = present.values().map(Stored::revision).max().unwrap_or(0);
     let steps: Vec<Step> = wanted.iter().filter_map(|one| decide::step(one, present.get(&one.key))).collect();
     if steps.is_empty() {
-        return Ok(());
+        return Ok(before);
     }
     let context = Context::system("system:apiserver");
     join_all(NAMESPACES.map(|name| ensure_namespace(registry, &context, name))).await;
     // All at once: they share commits.
     let carried = join_all(steps.into_iter().map(|step| carry_out(registry, &context, step))).await;
-    carried.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    carried.into_iter().try_fold(before, |latest, one| Ok(latest.max(one?)))
 }
 
 async fn present(registry: &Registry) -> Result<HashMap<Key, Stored>, Box<Status>> {
@@ -73,23 +73,28 @@ async fn ensure_namespace(registry: &Registry, context: &Context, name: &str) {
     }
 }
 
-async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result<(), Box<Status>> {
+/// Carries a step out and answers the revision of its write.
+async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result<i64, Box<Status>> {
     let resource = step.resource.group_resource();
     let options = CreateOptions::default();
     let create = |object| registry.create(context, &resource, object, &options);
     let done = match step.verb {
-        decide::Verb::Create => create(step.object).await.map(drop),
+        decide::Verb::Create => create(step.object).await,
         decide::Verb::Update => {
             let options = UpdateOptions::default();
-            registry.update(context, &resource, Part::Main, step.object, &options).await.map(drop)
+            registry.update(context, &resource, Part::Main, step.object, &options).await
         }
         decide::Verb::Recreate { uid } => {
             let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
             registry.delete(&resource, step.object.namespace(), step.object.name(), &options).await?;
-            create(step.object).await.map(drop)
+            create(step.object).await
         }
     };
-    // Another server was faster: the next attempt, or the next start, judges what it wrote.
-    unless(done, &[Reason::AlreadyExists])
+    match done {
+        Ok(written) => Ok(written.stored.revision()),
+        // Another server was faster: the next attempt, or the next start, judges what it wrote.
+        Err(status) if status.reason() == Reason::AlreadyExists => Ok(0),
+        Err(status) => Err(status),
+    }
 }

@@ -10,6 +10,7 @@ use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
 use portico_machinery::rbac::{Fact, Key, Resource};
 use portico_registry::{Change, Registry, Stored};
+use tokio::sync::watch;
 
 /// Events handed on together, at most.
 const BATCH: usize = 512;
@@ -37,11 +38,12 @@ pub enum PolicyError {
 #[derive(Clone, Debug)]
 pub struct PolicyFeed {
     known: Signal,
+    handed_on: watch::Sender<i64>,
 }
 
 impl Default for PolicyFeed {
     fn default() -> Self {
-        Self { known: Signal::new("RBACPolicyKnown") }
+        Self { known: Signal::new("RBACPolicyKnown"), handed_on: watch::Sender::new(0) }
     }
 }
 
@@ -56,6 +58,13 @@ impl PolicyFeed {
     #[must_use]
     pub fn known(&self) -> Signal {
         self.known.clone()
+    }
+
+    /// Resolves once every change up to `revision`, that of a change of the policy, has been handed on.
+    pub async fn reached(&self, revision: i64) {
+        let mut handed_on = self.handed_on.subscribe();
+        // It cannot end without: `self` holds the sender.
+        drop(handed_on.wait_for(|at| *at >= revision).await);
     }
 
     /// Hands changes to `sink` in order of revision until `tasks` is cancelled. A batch that holds a change holds every
@@ -79,6 +88,7 @@ impl PolicyFeed {
             streams.push(followed.changes.map(move |change| (resource, change)).boxed());
         }
         sink(revision, changes);
+        self.handed_on.send_replace(revision);
         self.known.signal();
         let mut batches = streams.ready_chunks(BATCH);
         let stop = tasks.token();
@@ -89,6 +99,7 @@ impl PolicyFeed {
                 batch.into_iter().map(|(resource, change)| names.take(resource, change, &mut changes));
             let revision = revisions.max().unwrap_or(0);
             sink(revision, changes);
+            self.handed_on.send_replace(revision);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod definitions;
 mod harness;
 mod instances;
+mod rbac;
 mod services;
 mod storage_migration;
 
