@@ -3,7 +3,7 @@
 
 use portico_machinery::Object;
 use portico_machinery::object::sort_keys;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::decode::times;
 use crate::model::{Emit, Field, FieldType, Type, TypeSet};
@@ -101,14 +101,23 @@ pub(crate) fn whole_value(value: &mut Value) {
     whole_numbers(value, WIDEST);
 }
 
+/// The whole number as which a float is read back, if there is one.
+pub(crate) fn as_whole(number: &Number) -> Option<i64> {
+    whole_up_to(number, WIDEST)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "only whole numbers within the range")]
+fn whole_up_to(number: &Number, most: f64) -> Option<i64> {
+    let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)?;
+    (float.abs() <= most).then_some(float as i64)
+}
+
 /// Numbers without a fraction are written without one, as upstream writes what it has read as any JSON.
 fn whole_numbers(value: &mut Value, most: f64) {
     match value {
         Value::Number(number) => {
-            let float = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
-            #[expect(clippy::cast_possible_truncation, reason = "only whole numbers within the range")]
-            if let Some(whole) = float.filter(|float| float.abs() <= most) {
-                *value = Value::from(whole as i64);
+            if let Some(whole) = whole_up_to(number, most) {
+                *value = Value::from(whole);
             }
         }
         Value::Array(list) => list.iter_mut().for_each(|value| whole_numbers(value, most)),

@@ -4,6 +4,7 @@
 //! and that tree side by side. Must not know CustomResourceDefinitions (who they are served by, their versions), storage or
 //! HTTP; what may stand in a definition's schema is judged elsewhere, before it comes here.
 
+mod at;
 mod breaking;
 mod compile;
 mod correlate;
@@ -12,6 +13,7 @@ mod default;
 pub mod definition;
 mod embedded;
 mod format;
+mod held;
 mod intern;
 mod lists;
 mod meta;

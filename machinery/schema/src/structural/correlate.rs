@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::held::Held;
 use super::model::{JsonType, Node};
 use crate::model::ListType;
 
@@ -20,29 +21,6 @@ pub struct Pair<'a> {
     node: &'a Node,
     /// The elements of the old list by their keys, made when first asked for.
     by_key: OnceCell<HashMap<Vec<&'a Value>, &'a Value>>,
-}
-
-/// A value, or the fields of a whole object.
-#[derive(Clone, Copy, Debug)]
-enum Held<'a> {
-    Fields(&'a Map<String, Value>),
-    Value(&'a Value),
-}
-
-impl<'a> Held<'a> {
-    fn map(self) -> Option<&'a Map<String, Value>> {
-        match self {
-            Self::Fields(map) => Some(map),
-            Self::Value(value) => value.as_object(),
-        }
-    }
-
-    fn list(self) -> Option<&'a [Value]> {
-        match self {
-            Self::Fields(_) => None,
-            Self::Value(value) => value.as_array().map(Vec::as_slice),
-        }
-    }
 }
 
 impl<'a> Pair<'a> {
@@ -61,10 +39,7 @@ impl<'a> Pair<'a> {
     /// The old value; nothing for a whole object.
     #[must_use]
     pub fn old(&self) -> Option<&'a Value> {
-        match self.old {
-            Held::Fields(_) => None,
-            Held::Value(value) => Some(value),
-        }
+        self.old.value()
     }
 
     /// What the schema says of both.
@@ -76,7 +51,7 @@ impl<'a> Pair<'a> {
     /// The field of this name, or the entry under this key, of both.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<Self> {
-        let (new, old) = (self.new.map()?.get(name)?, self.old.map()?.get(name)?);
+        let (new, old) = (self.new.fields()?.get(name)?, self.old.fields()?.get(name)?);
         Some(Self::of_values(new, old, self.node.field(name)?))
     }
 
@@ -116,7 +91,7 @@ impl<'a> Pair<'a> {
     /// says nothing of is never the same.
     #[must_use]
     pub fn is_same(&self) -> bool {
-        match (self.new.map(), self.old.map(), self.new.list(), self.old.list()) {
+        match (self.new.fields(), self.old.fields(), self.new.list(), self.old.list()) {
             (Some(new), Some(old), ..) => {
                 new.len() == old.len()
                     && new.keys().all(|key| self.key(key).is_some_and(|pair| pair.is_same()))

@@ -3,7 +3,7 @@
 //! Errors come in upstream's order, with its paths and texts; the caller says where the schema stands. Nothing here knows
 //! what a schema does to objects: that is the compiled model's business.
 
-mod at;
+mod complaints;
 mod completeness;
 mod defaults;
 mod field_path;
@@ -35,7 +35,7 @@ use portico_machinery::field::Error;
 use portico_machinery::status::MOST_FIELD_ERRORS;
 use serde_json::Value;
 
-use at::At;
+use super::at::At;
 use props::Props;
 use traits::Survey;
 

@@ -1,75 +1,69 @@
 //! Sets and maps that are written as lists: what may not stand in them twice.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+mod distinct;
 
-use portico_machinery::field::{Error, Path};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use portico_machinery::field::Error;
 use portico_machinery::status::MOST_FIELD_ERRORS;
 use serde_json::{Map, Value};
 
+use super::at::At;
 use super::model::Node;
 use super::printed;
 use crate::model::ListType;
-use crate::normalise;
+use distinct::Distinct;
 
 /// Which elements are duplicates, each value once, at the place of its second occurrence.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
     let mut errors = Vec::new();
-    map(object, root, &Path::root(), &mut errors);
+    map(object, root, &At::root(""), &mut errors);
     errors
 }
 
-fn map(map: &Map<String, Value>, node: &Node, path: &Path, errors: &mut Vec<Error>) {
+fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
     for (key, held) in map {
         // A named field is looked at by its own schema, and again by that of the values of the map, if there is one.
-        let entries = node.additional.schema().map(|below| (below, false));
-        let named = node.property(key).map(|below| (below, true));
-        for (below, named) in entries.into_iter().chain(named).filter(|(below, _)| below.marks.unique_lists) {
-            let path = if named { path.child(key) } else { path.key(key) };
-            value(held, below, &path, errors);
+        let entries = node.additional.schema().map(|below| (below, at.key(key)));
+        let named = node.property(key).map(|below| (below, at.field(key)));
+        for (below, at) in entries.into_iter().chain(named).filter(|(below, _)| below.marks.unique_lists) {
+            value(held, below, &at, errors);
         }
     }
 }
 
-fn value(value: &Value, node: &Node, path: &Path, errors: &mut Vec<Error>) {
+fn value(value: &Value, node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
     match value {
-        Value::Object(fields) => map(fields, node, path, errors),
-        Value::Array(items) => list(items, node, path, errors),
+        Value::Object(fields) => map(fields, node, at, errors),
+        Value::Array(items) => list(items, node, at, errors),
         _ => {}
     }
 }
 
-fn list(items: &[Value], node: &Node, path: &Path, errors: &mut Vec<Error>) {
-    let mut duplicates = Duplicates { path, errors };
+fn list(items: &[Value], node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
+    let mut duplicates = Duplicates { at, errors };
     match node.list_type {
-        Some(ListType::Set) => duplicates.of(items.iter().map(comparable), |item| printed::value(item)),
+        Some(ListType::Set) => {
+            duplicates.of(items.iter().map(Distinct::of_set), |item| printed::value(item.value()));
+        }
         Some(ListType::Map) => duplicates.of_keyed(items, &node.list_keys),
         Some(ListType::Atomic) | None => {}
     }
-    for (at, item) in items.iter().enumerate() {
-        if let Some(below) = node.items.as_ref().filter(|below| below.marks.unique_lists) {
-            value(item, below, &path.index(at), errors);
-        }
+    let Some(below) = node.items.as_ref().filter(|below| below.marks.unique_lists) else { return };
+    for (index, item) in items.iter().enumerate() {
+        value(item, below, &at.index(index), errors);
     }
-}
-
-/// What tells elements apart: scalars by type and value, the rest by their JSON, in which a float may look whole.
-fn comparable(item: &Value) -> Cow<'_, Value> {
-    let mut item = Cow::Borrowed(item);
-    if item.is_array() || item.is_object() {
-        normalise::whole_value(item.to_mut());
-    }
-    item
 }
 
 struct Duplicates<'a> {
-    path: &'a Path,
+    at: &'a At<'a>,
     errors: &'a mut Vec<Error>,
 }
 
 impl Duplicates<'_> {
     /// Says what stands there twice.
-    fn of<K: Eq + std::hash::Hash>(&mut self, keys: impl Iterator<Item = K>, shown: impl Fn(&K) -> String) {
+    fn of<K: Eq + Hash>(&mut self, keys: impl Iterator<Item = K>, shown: impl Fn(&K) -> String) {
         let mut seen: HashMap<K, bool> = HashMap::new();
         for (at, key) in keys.enumerate() {
             if self.errors.len() > MOST_FIELD_ERRORS {
@@ -81,7 +75,7 @@ impl Duplicates<'_> {
                 }
                 Some(told) if !*told => {
                     *told = true;
-                    let mut error = Error::duplicate(&self.path.index(at), "");
+                    let mut error = Error::duplicate(&self.at.index(at).path(), "");
                     error.body = format!("Duplicate value: {}", shown(&key));
                     self.errors.push(error);
                 }
@@ -92,30 +86,20 @@ impl Duplicates<'_> {
 
     fn of_keyed(&mut self, items: &[Value], names: &[Box<str>]) {
         if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
+            let (path, shown) = (self.at.index(at).path(), printed::value(&items[at]));
             let detail = "must be an object for an array of list-type map";
-            self.errors.push(Error::invalid_printed(
-                &self.path.index(at),
-                &printed::value(&items[at]),
-                detail,
-            ));
+            self.errors.push(Error::invalid_printed(&path, &shown, detail));
             return;
         }
         // The keys that an element has; those that it lacks are equal to each other.
         let keys = items.iter().map(|item| {
-            let several = names.len() > 1;
-            let present = names.iter().filter_map(|name| {
-                let mut value = comparable(item.get(&**name)?);
-                if several && value.is_f64() {
-                    normalise::whole_value(value.to_mut());
-                }
-                Some((&**name, value))
-            });
-            present.collect::<Vec<_>>()
+            let present = names.iter().filter_map(|name| Some((&**name, item.get(&**name)?)));
+            let of_several = names.len() > 1;
+            present.map(|(name, value)| (name, Distinct::of_key(value, of_several))).collect::<Vec<_>>()
         });
         self.of(keys, |keys| {
-            let map: Map<String, Value> =
-                keys.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into_owned())).collect();
-            printed::value(&Value::Object(map))
+            let held = keys.iter().map(|(name, key)| ((*name).to_owned(), key.value().clone()));
+            printed::value(&Value::Object(held.collect()))
         });
     }
 }

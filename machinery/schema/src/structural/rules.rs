@@ -6,8 +6,10 @@
 mod compiled;
 mod cost;
 pub mod definition;
+mod evaluation;
 mod message;
 mod path;
+mod ratchet;
 mod tree;
 mod types;
 mod walk;
@@ -33,7 +35,7 @@ const MOST_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 /// there before, and as if it were new. `resource` says whether the place is a whole resource. What is left of the budget
 /// comes back, less than nothing when it is used up.
 #[must_use]
-pub fn judge_default(
+pub(super) fn judge_default(
     node: &Node,
     resource: bool,
     default: &Value,

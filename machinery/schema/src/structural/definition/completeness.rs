@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::Errors;
-use super::at::At;
 use super::props::Props;
+use crate::structural::at::At;
 
 /// Two places at once: in the skeleton, and in what judges it.
 #[derive(Clone, Copy)]

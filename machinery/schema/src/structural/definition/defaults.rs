@@ -7,8 +7,8 @@ use portico_machinery::field::{Error, Path};
 use serde_json::{Map, Value};
 
 use super::Errors;
-use super::at::At;
 use crate::schema::Typed;
+use crate::structural::at::At;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
 use crate::structural::{Structural, embedded, printed, prune, rules, validate};

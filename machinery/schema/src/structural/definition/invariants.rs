@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::Errors;
-use super::at::At;
 use super::props::{Additional, Props};
 use super::{metadata, nested};
+use crate::structural::at::At;
 
 /// Which kind of node of the skeleton is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

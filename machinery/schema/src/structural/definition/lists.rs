@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::at::At;
 use super::props::{Items, Props};
 use super::{Errors, Terms, internal};
+use crate::structural::at::At;
 
 pub(super) fn validate(props: &Props<'_>, at: &At<'_>, terms: &Terms, errors: &mut Errors) {
     map_type(props, at, errors);

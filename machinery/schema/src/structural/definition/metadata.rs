@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::Errors;
-use super::at::At;
 use super::props::Props;
+use crate::structural::at::At;
 
 pub(super) fn validate(props: &Props<'_>, root: bool, at: &At<'_>, errors: &mut Errors) {
     let (here, resource) = (at.field("properties"), root || props.embedded);

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Errors;
-use super::at::At;
 use super::pattern;
 use super::props::{Additional, Props};
+use crate::structural::at::At;
 
 /// The junctors of a node and its pattern. The two usual spellings of int-or-string may name types.
 pub(super) fn junctors(

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::at::At;
 use super::props::{Additional, Items, Props, entries};
 use super::{Errors, Terms, lists, rules};
+use crate::structural::at::At;
 
 /// The types of OpenAPI v3.
 pub(super) const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];

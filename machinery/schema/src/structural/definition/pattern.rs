@@ -1,8 +1,8 @@
 //! Patterns must be regular expressions that run in linear time (2.1).
 
 use super::Errors;
-use super::at::At;
 use crate::structural::Pattern;
+use crate::structural::at::At;
 
 pub(super) fn validate(pattern: &str, at: &At<'_>, errors: &mut Errors) {
     if pattern.is_empty() {

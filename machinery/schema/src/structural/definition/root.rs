@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Errors;
-use super::at::At;
 use super::internal;
 use super::props::Props;
+use crate::structural::at::At;
 
 /// The members that may stand at the root, as upstream calls them inside.
 const ALLOWED: [&str; 22] = [

@@ -4,10 +4,10 @@ use std::cell::LazyCell;
 
 use serde_json::Value;
 
-use super::at::At;
 use super::props::Props;
 use super::traits::Survey;
 use super::{Errors, field_path};
+use crate::structural::at::At;
 
 /// Reasons that a rule may give.
 const REASONS: [&str; 4] =

@@ -3,9 +3,9 @@
 use portico_machinery::Cursor;
 use serde_json::Value;
 
-use super::at::At;
 use super::props::{Additional, Items, Props, entries};
 use super::{Errors, lists, nodes};
+use crate::structural::at::At;
 
 /// What was found, each by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

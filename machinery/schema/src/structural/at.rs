@@ -1,0 +1,47 @@
+//! Where a walk is: a path that is only printed when there is something to tell.
+
+use portico_machinery::field::Path;
+
+/// A place in a schema or an object, linked to the one above.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At<'a> {
+    above: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Root(&'a str),
+    Field(&'a str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> At<'a> {
+    /// The place that has this path.
+    pub(super) fn root(path: &'a str) -> Self {
+        Self { above: None, step: Step::Root(path) }
+    }
+
+    pub(super) fn field<'b>(&'b self, name: &'b str) -> At<'b> {
+        At { above: Some(self), step: Step::Field(name) }
+    }
+
+    pub(super) fn key<'b>(&'b self, key: &'b str) -> At<'b> {
+        At { above: Some(self), step: Step::Key(key) }
+    }
+
+    pub(super) fn index<'b>(&'b self, index: usize) -> At<'b> {
+        At { above: Some(self), step: Step::Index(index) }
+    }
+
+    pub(super) fn path(&self) -> Path {
+        let above = self.above.map(At::path).unwrap_or_default();
+        match self.step {
+            Step::Root(path) => Path::new(path),
+            Step::Field(name) => above.child(name),
+            Step::Key(key) => above.key(key),
+            Step::Index(index) => above.index(index),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What is complained of at a place of a schema.
+
+use portico_machinery::field::Error;
+
+use super::Errors;
+use crate::structural::at::At;
+
+impl At<'_> {
+    pub(super) fn required(&self, detail: &str, errors: &mut Errors) {
+        errors.push(Error::required(&self.path(), detail));
+    }
+
+    pub(super) fn forbidden(&self, detail: &str, errors: &mut Errors) {
+        errors.push(Error::forbidden(&self.path(), detail));
+    }
+
+    pub(super) fn invalid(&self, text: &str, detail: &str, errors: &mut Errors) {
+        errors.push(Error::invalid(&self.path(), text, detail));
+    }
+
+    /// As [`At::invalid`], for what is no text.
+    pub(super) fn invalid_printed(&self, printed: &str, detail: &str, errors: &mut Errors) {
+        errors.push(Error::invalid_printed(&self.path(), printed, detail));
+    }
+
+    pub(super) fn not_supported(&self, text: &str, known: &[&str], errors: &mut Errors) {
+        errors.push(Error::not_supported(&self.path(), text, known));
+    }
+
+    /// A text that must be another, or is not there at all.
+    pub(super) fn must_be(&self, text: &str, detail: &str, errors: &mut Errors) {
+        if text.is_empty() { self.required(detail, errors) } else { self.invalid(text, detail, errors) }
+    }
+}
