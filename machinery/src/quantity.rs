@@ -2,10 +2,16 @@
 //!
 //! Kept in billionths, the finest that upstream keeps; what is finer is rounded away from zero.
 
+mod spelling;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
+
+pub use spelling::{Spelling, Suffix};
+
+use spelling::{BINARY, DECIMAL};
 
 /// One, in billionths.
 const ONE: i128 = 1_000_000_000;
@@ -40,10 +46,6 @@ pub enum QuantityError {
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
-
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
 impl Quantity {
     /// Nothing.
@@ -210,58 +212,33 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let negative = text.starts_with('-');
-        if text.is_empty() {
-            return Err(QuantityError::Format);
-        }
-        let (whole, rest) = digits(unsigned);
-        let (fraction, suffix) = match rest.strip_prefix('.') {
-            Some(behind) => digits(behind),
-            None => ("", rest),
+        let spelling = Spelling::read(text)?;
+        let style = match spelling.suffix {
+            Suffix::Decimal(_) => Style::Decimal,
+            Suffix::Exponent(_) => Style::Exponent,
+            Suffix::Binary(_) => Style::Binary,
         };
-        check_suffix(suffix)?;
-        let (style, base, exponent) = unit(suffix).ok_or(QuantityError::Suffix)?;
-        let nanos = scaled(whole, fraction, base, exponent);
-        Ok(Self { nanos: if negative { -nanos } else { nanos }, style })
+        let nanos = scaled(spelling);
+        Ok(Self { nanos: if spelling.negative { -nanos } else { nanos }, style })
     }
 }
 
-/// The digits that a text begins with, and the rest.
-fn digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
-}
-
-fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
-    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
-    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-    if digits(exponent).1.is_empty() { Ok(()) } else { Err(QuantityError::Format) }
-}
-
-/// Style, base and exponent of a suffix.
-fn unit(suffix: &str) -> Option<(Style, i128, i32)> {
-    if let Some((_, exponent)) = DECIMAL.iter().find(|(known, _)| *known == suffix) {
-        return Some((Style::Decimal, 10, *exponent));
-    }
-    if let Some(power) = BINARY.iter().position(|known| *known == suffix) {
-        return Some((Style::Binary, 1024, i32::try_from(power).ok()?));
-    }
-    let exponent = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Style::Exponent, 10, exponent))
-}
-
-/// Billionths of `whole.fraction * base^exponent`; what does not fit is the largest that upstream knows.
-fn scaled(whole: &str, fraction: &str, base: i128, exponent: i32) -> i128 {
+/// What a spelling says, in billionths; what does not fit is the largest that upstream knows.
+fn scaled(spelling: Spelling<'_>) -> i128 {
     const LARGEST: i128 = i64::MAX as i128 * ONE;
     // More digits than these change nothing that could be kept.
+    let Spelling { whole, fraction, suffix, .. } = spelling;
     let fraction = &fraction[..fraction.len().min(18)];
     let Some(number) = format!("0{whole}{fraction}").parse::<i128>().ok() else { return LARGEST };
     if number == 0 {
         return 0;
     }
     let places = i32::try_from(fraction.len()).unwrap_or(0);
-    let (binary, decimal) = if base == 10 { (0, exponent) } else { (exponent, 0) };
-    let grown = 1024_i128.checked_pow(binary.unsigned_abs()).and_then(|factor| number.checked_mul(factor));
+    let (binary, decimal) = match suffix {
+        Suffix::Decimal(power) | Suffix::Exponent(power) => (0, power),
+        Suffix::Binary(power) => (power, 0),
+    };
+    let grown = 2_i128.checked_pow(binary).and_then(|factor| number.checked_mul(factor));
     let power = decimal.saturating_add(9).saturating_sub(places);
     let factor = 10_i128.checked_pow(power.unsigned_abs());
     match (grown, factor) {

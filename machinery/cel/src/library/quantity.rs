@@ -1,11 +1,14 @@
 //! Quantities: `quantity`, `isQuantity`, conversions, arithmetic, comparisons.
 
 mod amount;
+mod decimal;
+mod read;
 
 use std::any::Any;
 use std::cmp::Ordering;
 
-pub use amount::{Amount, Decimal};
+pub use amount::Amount;
+pub use decimal::Decimal;
 
 use super::{Library, costs};
 use crate::value::Opaque;
