@@ -91,7 +91,7 @@ pub enum FeatureError {
         missing: Vec<&'static str>,
     },
     /// More than one of these.
-    #[error("[{}]", _0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("{}", crate::aggregate(_0))]
     Several(Vec<Self>),
 }
 

@@ -3,6 +3,7 @@
 //! Knows nothing of IO, clocks, SQL, HTTP servers, gRPC or any particular kind.
 
 pub mod accept;
+mod aggregate;
 pub mod attributes;
 pub mod connect;
 pub mod digest;
@@ -31,6 +32,7 @@ pub mod user;
 pub mod version_order;
 mod weak_map;
 
+pub use aggregate::aggregate;
 pub use attributes::Attributes;
 pub use front_proxy::FrontProxy;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};

@@ -5,16 +5,18 @@
 
 mod cursor;
 mod edit;
+mod go;
 pub mod json_path;
 mod metadata;
 mod order;
 mod printed;
 
 pub use cursor::Cursor;
+pub use go::{Float, escape_html, go_type};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
 pub use order::sort_keys;
-pub use printed::{MOST_PRINTED_BYTES, go_type};
+pub use printed::{MOST_PRINTED_BYTES, cut};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -35,7 +35,6 @@ pub(crate) use decode::Source;
 pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;
-pub(crate) use printed::Float;
 pub use resource::{CustomResource, rules_not_checked};
 
 use std::sync::Arc;

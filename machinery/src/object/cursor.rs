@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
-use super::{Node, printed};
+use super::{Node, go_type, printed};
 use crate::field::{Error, Path};
 use crate::quantity::Quantity;
 
@@ -206,8 +206,8 @@ impl<'a> Cursor<'a> {
     #[must_use]
     pub fn go_type(&self) -> &'static str {
         match (self.root, self.value) {
-            (Some(_), _) => printed::go_type(&Value::Object(Map::new())),
-            (None, value) => printed::go_type(value.unwrap_or(&Value::Null)),
+            (Some(_), _) => go_type(&Value::Object(Map::new())),
+            (None, value) => go_type(value.unwrap_or(&Value::Null)),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::io::{Error, ErrorKind, Result, Write};
 
 use serde::Serialize;
-use serde_json::Value;
 
 /// How much of a value an error tells, in bytes. An error may be told for each element of a list and print the whole list:
 /// without a bound the answer grows with the square of the body. Upstream has none.
@@ -20,18 +19,14 @@ pub(super) fn json(value: &impl Serialize) -> String {
     text
 }
 
-/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
+/// A text, of a long one the beginning and `...`.
 #[must_use]
-pub fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+pub fn cut(mut text: String) -> String {
+    if text.len() > MOST_PRINTED_BYTES {
+        text.truncate(text.floor_char_boundary(MOST_PRINTED_BYTES));
+        text.push_str("...");
     }
+    text
 }
 
 /// Takes bytes until there are enough.
@@ -63,5 +58,8 @@ mod tests {
         let long = json(&vec!["é"; MOST_PRINTED_BYTES]);
         assert!(long.starts_with(r#"["é","é""#) && long.ends_with("..."));
         assert!(long.len() < MOST_PRINTED_BYTES + 8);
+        assert_eq!(cut("é".to_owned()), "é");
+        let (long, most) = (cut("é".repeat(MOST_PRINTED_BYTES)), MOST_PRINTED_BYTES + 3);
+        assert!(long.ends_with("é...") && (most - 1..=most).contains(&long.len()));
     }
 }

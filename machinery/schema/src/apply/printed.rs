@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use portico_machinery::object::Float;
 use serde_json::Value;
-
-use crate::structural::Float;
 
 /// As `%v`: `&{a}`, `&{map[a:1 b:[x y]]}`.
 pub(super) struct Plain<'v>(pub &'v Value);

@@ -1,5 +1,6 @@
 //! The JSON form of a set, `fieldsV1`: `{"f:spec":{".":{},"f:replicas":{}}}`.
 
+use portico_machinery::object::escape_html;
 use serde_json::{Map, Value};
 
 use super::set::Node;
@@ -93,19 +94,5 @@ pub(super) fn element_from_json(text: &str) -> Result<Option<PathElement>, Field
 
 /// A value as upstream writes it into a step: compact, with what HTML could mistake escaped.
 pub(super) fn write_value(out: &mut String, value: &Value) {
-    let json = value.to_string();
-    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-        out.push_str(&json);
-        return;
-    }
-    for c in json.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
+    out.push_str(&escape_html(&value.to_string()));
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::definition;
 use super::format::Format;
 use super::intern::Interner;
 use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
@@ -51,6 +52,9 @@ impl Compiler {
         if self.depth > MAX_DEPTH {
             return Err(CompileError::TooDeep);
         }
+        if let Some(error) = definition::refused(props) {
+            return Err(error);
+        }
         let empty = Map::new();
         let node = self.read(props.as_object().unwrap_or(&empty))?;
         self.depth -= 1;
@@ -58,14 +62,13 @@ impl Compiler {
     }
 
     fn read(&mut self, props: &Props) -> Result<Node> {
-        refuse_unsupported(props)?;
         let ty = text(props, "type").and_then(JsonType::parse);
         let int_or_string = flag(props, "x-kubernetes-int-or-string");
         let mut node = Node {
             ty: ty.filter(|_| !int_or_string),
             nullable: flag(props, "nullable"),
             int_or_string,
-            preserve_unknown: preserve_unknown(props)?,
+            preserve_unknown: flag(props, "x-kubernetes-preserve-unknown-fields"),
             embedded: flag(props, "x-kubernetes-embedded-resource"),
             default: props.get("default").filter(|v| !v.is_null()).cloned(),
             properties: self.properties(props)?,
@@ -103,7 +106,6 @@ impl Compiler {
     fn items(&mut self, props: &Props) -> Result<Option<Arc<Node>>> {
         match props.get("items") {
             Some(schema @ Value::Object(_)) => self.node(schema).map(Some),
-            Some(Value::Array(_)) => Err(CompileError::Items),
             _ => Ok(None),
         }
     }
@@ -158,35 +160,6 @@ impl Compiler {
                 }
             })
             .collect()
-    }
-}
-
-fn refuse_unsupported(props: &Props) -> Result<()> {
-    for (shown, name) in [("id", "id"), ("schema", "$schema"), ("$ref", "$ref")] {
-        if text(props, name).is_some_and(|text| !text.is_empty()) {
-            return Err(CompileError::Unsupported(shown));
-        }
-    }
-    let filled = |name: &str| props.get(name).and_then(Value::as_object).is_some_and(|map| !map.is_empty());
-    for name in ["patternProperties", "dependencies"] {
-        if filled(name) {
-            return Err(CompileError::Unsupported(name));
-        }
-    }
-    if props.get("additionalItems").is_some_and(|v| !v.is_null()) {
-        return Err(CompileError::Unsupported("additionalItems"));
-    }
-    if filled("definitions") {
-        return Err(CompileError::Unsupported("definitions"));
-    }
-    Ok(())
-}
-
-fn preserve_unknown(props: &Props) -> Result<bool> {
-    match props.get("x-kubernetes-preserve-unknown-fields") {
-        Some(Value::Bool(false)) => Err(CompileError::PreserveFalse),
-        Some(Value::Bool(true)) => Ok(true),
-        _ => Ok(false),
     }
 }
 

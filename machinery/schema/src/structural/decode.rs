@@ -79,40 +79,19 @@ impl CustomResource {
         expected: &GroupVersionKind,
         source: Source,
     ) -> Result<Decoded, DecodeError> {
-        let unrecognized = |error: String| DecodeError::Unrecognized {
+        let tagged = Tagged::read(body.value, bytes).map_err(|error| DecodeError::Unrecognized {
             expected: expected.kind.clone(),
             error,
             head: head(bytes),
-        };
-        let map = match body.value {
-            Value::Object(map) => map,
-            Value::Null => Map::new(),
-            other => {
-                let name = json_name(&other);
-                let error = format!(
-                    "couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go value of type {META}"
-                );
-                return Err(unrecognized(error));
-            }
-        };
-        let tag = Tag::read(&map).map_err(&unrecognized)?;
-        if tag.kind.is_empty() {
-            let start = &bytes[..bytes.len().min(MOST_REPEATED_BYTES)];
-            let shown = String::from_utf8_lossy(start);
-            return Err(unrecognized(format!("Object 'Kind' is missing in '{shown}'")));
-        }
-        let version: GroupVersion = tag
-            .api_version
-            .parse()
-            .map_err(|_| unrecognized(format!("unexpected GroupVersion string: {}", tag.api_version)))?;
-        let found = version.kind(&tag.kind);
+        })?;
+        let Tagged { map, api_version, kind: found } = tagged;
         if let Some(error) = body.error {
             return Err(DecodeError::CannotBeHandled { found, expected: expected.kind.clone(), error });
         }
         let other_version = found.group_version() != expected.group_version();
         if other_version && source == Source::Body {
             let expected = expected.group_version().to_string();
-            return Err(DecodeError::Version { found: tag.api_version, expected });
+            return Err(DecodeError::Version { found: api_version, expected });
         }
         // What is of another kind is looked at no further: whoever validates it refuses it, in its turn.
         let root = (!other_version && found.kind == expected.kind).then(|| &**self.schema().root());
@@ -170,35 +149,52 @@ fn decoded(map: Map<String, Value>, mut strict: Vec<String>, unknown: Vec<String
     Decoded { object: Object::from_map(map), strict }
 }
 
-/// What an object says it is.
-#[derive(Debug, Default)]
-struct Tag {
+/// An object, and what it says it is.
+struct Tagged {
+    map: Map<String, Value>,
+    /// As it is written.
     api_version: String,
-    kind: String,
+    kind: GroupVersionKind,
 }
 
-impl Tag {
-    fn read(map: &Map<String, Value>) -> Result<Self, String> {
-        let mut tag = Self::default();
-        for (key, value) in map {
-            let slot = match key.as_str() {
-                "apiVersion" => &mut tag.api_version,
-                "kind" => &mut tag.kind,
-                _ => continue,
-            };
-            match value {
-                Value::String(text) => slot.clone_from(text),
-                Value::Null => {}
-                other => {
-                    let name = json_name(other);
-                    return Err(format!(
-                        "couldn't get version/kind; json parse error: json: cannot unmarshal {name} into Go struct field .{key} of type string"
-                    ));
-                }
+impl Tagged {
+    /// Reads it off what was sent as `bytes`, or says in upstream's words what is missing.
+    fn read(value: Value, bytes: &[u8]) -> Result<Self, String> {
+        let map = match value {
+            Value::Object(map) => map,
+            Value::Null => Map::new(),
+            other => return Err(misread(&other, &format!("Go value of type {META}"))),
+        };
+        let (mut api_version, mut kind) = (String::new(), String::new());
+        // In the order of the text: the first that is no string is told.
+        for (name, value) in &map {
+            match name.as_str() {
+                "apiVersion" => api_version = text(name, value)?,
+                "kind" => kind = text(name, value)?,
+                _ => {}
             }
         }
-        Ok(tag)
+        if kind.is_empty() {
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_REPEATED_BYTES)]);
+            return Err(format!("Object 'Kind' is missing in '{shown}'"));
+        }
+        let version: GroupVersion =
+            api_version.parse().map_err(|_| format!("unexpected GroupVersion string: {api_version}"))?;
+        Ok(Self { map, kind: version.kind(&kind), api_version })
     }
+}
+
+fn text(name: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Null => Ok(String::new()),
+        other => Err(misread(other, &format!("Go struct field .{name} of type string"))),
+    }
+}
+
+fn misread(found: &Value, expected: &str) -> String {
+    let name = json_name(found);
+    format!("couldn't get version/kind; json parse error: json: cannot unmarshal {name} into {expected}")
 }
 
 #[cfg(test)]

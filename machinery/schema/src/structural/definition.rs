@@ -16,6 +16,7 @@ mod nested;
 mod nodes;
 mod pattern;
 mod props;
+mod refused;
 mod root;
 mod rules;
 mod traits;
@@ -25,6 +26,7 @@ pub use field_path::{Found, resolve};
 pub(super) use field_path::{Tokens, quoted};
 pub use formats::unrecognized;
 pub use internal::{rule_as_held, schema_as_held};
+pub(super) use refused::refused;
 pub use traits::{Traits, traits};
 
 #[cfg(test)]
@@ -39,6 +41,7 @@ use super::at::At;
 use props::Props;
 use traits::Survey;
 
+use super::CompileError;
 use super::rules::definition::validate as rules_of;
 
 /// How many errors of one schema are kept: enough to tell the first thousand of them in order.
@@ -103,7 +106,7 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
     }
     if let (true, true, Some(why)) = (terms.structural, errors.0.is_empty(), survey.refused) {
         // Nearly all of it has been said in better words already.
-        errors.push(Error::invalid(&path, "", why));
+        errors.push(Error::invalid(&path, "", &why.to_string()));
     }
     errors.0
 }
@@ -125,7 +128,7 @@ pub fn is_structural(schema: &Cursor<'_>) -> bool {
 ///
 /// # Errors
 /// Why its structure cannot even be looked for.
-pub fn violations(schema: &Cursor<'_>) -> Result<Vec<Error>, &'static str> {
+pub fn violations(schema: &Cursor<'_>) -> Result<Vec<Error>, CompileError> {
     let Some(value) = schema.value() else { return Ok(Vec::new()) };
     let refused = Survey::of(value).refused;
     refused.map_or_else(|| Ok(structural(value, &At::root(schema.path().as_str()))), Err)

@@ -1,8 +1,7 @@
 //! How errors print values: as Go does.
 
-use std::fmt;
-
 use portico_machinery::MOST_PRINTED_BYTES;
+use portico_machinery::object::{Float, cut};
 use serde_json::Value;
 
 use crate::normalise;
@@ -32,31 +31,6 @@ fn json(value: &Value) -> String {
 /// How much of a text is looked at.
 fn upto(text: &str) -> usize {
     text.floor_char_boundary(MOST_PRINTED_BYTES)
-}
-
-fn cut(mut text: String) -> String {
-    if text.len() > MOST_PRINTED_BYTES {
-        text.truncate(text.floor_char_boundary(MOST_PRINTED_BYTES));
-        text.push_str("...");
-    }
-    text
-}
-
-/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Float(pub f64);
-
-impl fmt::Display for Float {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{:e}", self.0);
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or_default();
-        if self.0 == 0.0 || (-4..6).contains(&exponent) {
-            return write!(f, "{}", self.0);
-        }
-        let sign = if exponent < 0 { '-' } else { '+' };
-        write!(f, "{digits}e{sign}{:02}", exponent.abs())
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! What a path finds, and how it shows.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::parse::Literal;
+use crate::object::{Float, escape_html};
 
 /// A value in an object, or one that the path itself holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,11 +58,10 @@ impl Found<'_> {
             Kind::Null => "<no value>".to_owned(),
             Kind::Bool(truth) => truth.to_string(),
             Kind::Int(int) | Kind::Other(int) => int.to_string(),
-            Kind::Float(float) => general(float),
+            Kind::Float(float) => Float(float).to_string(),
             Kind::Text(text) => text.to_owned(),
-            // Maps with string keys always encode.
-            Kind::List(list) => escaped(&serde_json::to_string(list).unwrap_or_default()),
-            Kind::Map(map) => escaped(&serde_json::to_string(map).unwrap_or_default()),
+            Kind::List(list) => json(list),
+            Kind::Map(map) => json(map),
         }
     }
 
@@ -105,26 +106,7 @@ impl Found<'_> {
     }
 }
 
-/// As Go prints a float when it is told nothing more: `1.5`, `1e+06`, `1e-05`.
-fn general(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match exponent.parse::<i32>().unwrap_or(0) {
-        -4..=5 => float.to_string(),
-        exponent => {
-            format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs())
-        }
-    }
-}
-
-/// JSON as Go writes it: what would mean something in HTML is escaped. Such characters stand in strings only.
-fn escaped(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    // Maps with string keys always encode.
+    escape_html(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }

@@ -2,8 +2,8 @@
 //!
 //! A default inside the metadata of an object is judged as part of one: alone it means nothing.
 
-use portico_machinery::Object;
 use portico_machinery::field::{Error, Path};
+use portico_machinery::{Object, aggregate};
 use serde_json::{Map, Value};
 
 use super::Errors;
@@ -140,12 +140,10 @@ impl Walk<'_> {
             }
         }
         let found = self.metadata(&mut object, around.root, true, &Path::root());
-        let why = match found.as_slice() {
-            [] => return self.along(default, node, false, path),
-            [one] => one.to_string(),
-            many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
-        };
-        let text = format!("must result in valid metadata: {why}");
+        if found.is_empty() {
+            return self.along(default, node, false, path);
+        }
+        let text = format!("must result in valid metadata: {}", aggregate(&found));
         vec![Error::invalid_printed(path, &printed::value(default), &text)]
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Every member is there, under the name of the field, in the order of upstream's type.
 
+use portico_machinery::object::{cut, escape_html};
 use portico_machinery::{Cursor, MOST_PRINTED_BYTES};
 use serde_json::{Map, Value};
 
@@ -119,13 +120,8 @@ pub(super) fn items_as_held(items: &[Value]) -> String {
 struct Shown(String);
 
 impl Shown {
-    fn finish(mut self) -> String {
-        if self.0.len() > MOST_PRINTED_BYTES {
-            let end = (0..=MOST_PRINTED_BYTES).rev().find(|at| self.0.is_char_boundary(*at)).unwrap_or(0);
-            self.0.truncate(end);
-            self.0.push_str("...");
-        }
-        self.0
+    fn finish(self) -> String {
+        cut(self.0)
     }
 
     fn put(&mut self, text: &str) {
@@ -134,11 +130,9 @@ impl Shown {
         }
     }
 
-    /// JSON as Go writes it: three characters of HTML are escaped.
+    /// JSON as Go writes it.
     fn json(&mut self, value: &Value) {
-        let text = value.to_string();
-        let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-        self.put(&text);
+        self.put(&escape_html(&value.to_string()));
     }
 
     fn list<T>(

@@ -4,7 +4,8 @@ use portico_machinery::Cursor;
 use serde_json::Value;
 
 use super::props::{Additional, Items, Props, entries};
-use super::{Errors, lists, nodes};
+use super::{Errors, lists, nodes, refused};
+use crate::structural::CompileError;
 use crate::structural::at::At;
 
 /// What was found, each by itself.
@@ -90,7 +91,7 @@ pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
 /// What decides how a schema is judged.
 pub(super) struct Survey {
     /// Why upstream cannot make its structural form at all.
-    pub(super) refused: Option<&'static str>,
+    pub(super) refused: Option<CompileError>,
     /// Whether there is a default.
     pub(super) defaults: bool,
 }
@@ -100,30 +101,9 @@ impl Survey {
     pub(super) fn of(schema: &Value) -> Self {
         let mut survey = Self { refused: None, defaults: false };
         visit(schema, &mut |props| {
-            survey.refused = survey.refused.or_else(|| unsupported(props));
+            survey.refused = survey.refused.take().or_else(|| refused::of_node(props));
             survey.defaults |= props.default.is_some();
         });
         survey
     }
-}
-
-fn unsupported(props: &Props<'_>) -> Option<&'static str> {
-    let found = [
-        (!props.id.is_empty(), "OpenAPIV3Schema 'id' is not supported"),
-        (!props.schema.is_empty(), "OpenAPIV3Schema 'schema' is not supported"),
-        (props.reference.is_some_and(|text| !text.is_empty()), "OpenAPIV3Schema '$ref' is not supported"),
-        (props.pattern_properties.is_some(), "OpenAPIV3Schema 'patternProperties' is not supported"),
-        (props.dependencies.is_some(), "OpenAPIV3Schema 'dependencies' is not supported"),
-        (props.additional_items.is_some(), "OpenAPIV3Schema 'additionalItems' is not supported"),
-        (props.definitions.is_some(), "OpenAPIV3Schema 'definitions' is not supported"),
-        (
-            props.preserve_unknown == Some(false),
-            "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined",
-        ),
-        (
-            matches!(props.items, Some(Items::Many(list)) if !list.is_empty()),
-            "OpenAPIV3Schema 'items' must be a schema, but is an array",
-        ),
-    ];
-    found.into_iter().find(|(is, _)| *is).map(|(_, why)| why)
 }

@@ -1,12 +1,13 @@
 //! Numbers: ranges of types and formats, bounds, multiples. Whole numbers are compared as such, as upstream does.
 
+use portico_machinery::object::Float;
 use serde_json::{Number, Value};
 
 use super::outcome::Outcome;
 use super::{Checks, Error, Walk};
 use crate::structural::format::FormatKind;
 use crate::structural::model::{Bound, JsonType};
-use crate::structural::printed::{self, Float};
+use crate::structural::printed;
 
 /// Whether a float counts as a whole number: as upstream, a relative error of 1e-9 is forgiven to positive ones.
 pub(super) fn is_integral(float: f64) -> bool {

@@ -1,0 +1,81 @@
+//! How Go prints: what upstream's messages and templates make of values.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::Value;
+
+/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
+#[must_use]
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
+#[derive(Clone, Copy, Debug)]
+pub struct Float(pub f64);
+
+impl fmt::Display for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:e}", self.0);
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or_default();
+        if self.0 == 0.0 || (-4..6).contains(&exponent) {
+            return write!(f, "{}", self.0);
+        }
+        let sign = if exponent < 0 { '-' } else { '+' };
+        write!(f, "{digits}e{sign}{:02}", exponent.abs())
+    }
+}
+
+/// JSON as Go writes it: what would mean something in HTML is escaped. Such characters stand in strings only.
+#[must_use]
+pub fn escape_html(json: &str) -> Cow<'_, str> {
+    const MEANINGFUL: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    if !json.contains(MEANINGFUL) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match c {
+            c if MEANINGFUL.contains(&c) => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_have_exponents_where_go_has_them() {
+        let rows = [
+            (4.5, "4.5"),
+            (0.0, "0"),
+            (999_999.0, "999999"),
+            (1_234_567.5, "1.2345675e+06"),
+            (1e21, "1e+21"),
+            (0.0001, "0.0001"),
+            (1e-7, "1e-07"),
+        ];
+        for (float, want) in rows {
+            assert_eq!(Float(float).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn what_html_could_mistake_is_escaped() {
+        assert_eq!(escape_html(r#"{"a":"b"}"#), r#"{"a":"b"}"#);
+        assert_eq!(escape_html("\"<a>&\u{2028}\""), r#""\u003ca\u003e\u0026\u2028""#);
+    }
+}
