@@ -13,7 +13,7 @@ use portico_machinery::{Object, field};
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
 use crate::model::{FieldType, Type, TypeId, TypeSet};
-use crate::structural::{CustomResource, Source, Structural};
+use crate::structural::{CompileError, CustomResource, Source, Structural};
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
@@ -77,14 +77,14 @@ impl Schema {
     /// root and in embedded resources.
     #[must_use]
     pub fn structural(schema: Arc<Structural>, object_meta: Typed) -> Self {
-        Self::structural_on_use(move || schema, object_meta)
+        Self::structural_on_use(move || Ok(schema), object_meta)
     }
 
     /// The same of a schema that is made when the first object is walked along it: a kind that is only listed, discovered
-    /// or waited for takes none.
+    /// or waited for takes none. Where it cannot be made, [`CustomResource::check`] says so.
     #[must_use]
     pub fn structural_on_use(
-        compile: impl FnOnce() -> Arc<Structural> + Send + Sync + 'static,
+        compile: impl FnOnce() -> Result<Arc<Structural>, CompileError> + Send + Sync + 'static,
         object_meta: Typed,
     ) -> Self {
         Self(Dialect::Structural(Arc::new(CustomResource::new(Box::new(compile), object_meta))))

@@ -24,7 +24,10 @@ use portico_kit::backoff::Policy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, WorkQueue};
-use portico_machinery::{GroupResource, GroupVersion};
+use portico_machinery::GroupVersion;
+use portico_registry::definition::{
+    ESTABLISHED, FINALIZER, NAMES_ACCEPTED, TERMINATING, resource as definitions,
+};
 use portico_registry::{Change, Context, Registry, Stored};
 
 use crate::auto_register::{AutoRegister, Desired, Mode};
@@ -33,14 +36,8 @@ pub use definition::{Definition, Version};
 pub use finalizer::Finalizer;
 use index::{Effects, Index, Name};
 
-const NAMES_ACCEPTED: &str = "NamesAccepted";
-const ESTABLISHED: &str = "Established";
 const NON_STRUCTURAL: &str = "NonStructuralSchema";
 const APPROVED: &str = "KubernetesAPIApprovalPolicyConformant";
-const TERMINATING: &str = "Terminating";
-
-/// What holds a definition until its instances are gone.
-const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Changes looked at under one lock, at most.
 const BATCH: usize = 512;
@@ -150,10 +147,6 @@ fn put(index: &mut Index, stored: &Stored) -> Effects {
 /// The priorities that upstream gives to what definitions serve.
 fn desired(group_version: GroupVersion) -> Desired {
     Desired { group_version, group_priority_minimum: 1000, version_priority: 100, mode: Mode::Always }
-}
-
-fn definitions() -> GroupResource {
-    GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// The server itself, as managed fields name it upstream.

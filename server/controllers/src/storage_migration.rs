@@ -116,9 +116,8 @@ impl Migrator {
         definition::ended(&self.registry, resource, condition::is_true(migration.object(), SUCCEEDED))
             .await?;
         let ended = Condition {
-            status: "False".to_owned(),
             observed_generation: Some(migration.object().generation()).filter(|generation| *generation > 0),
-            ..told(RUNNING, "MigrationCompleted", "Migration completed")
+            ..Condition::new(RUNNING, "False", "MigrationCompleted", "Migration completed")
         };
         self.write(migration, |object| {
             condition::set(object, ended, Timestamp::now());
@@ -178,7 +177,7 @@ impl Migrator {
         reason: &str,
         message: &str,
     ) -> Result<Stored, Box<Status>> {
-        let told = told(kind, reason, message);
+        let told = Condition::new(kind, "True", reason, message);
         self.write(migration, |object| {
             condition::set(object, told, Timestamp::now());
         })
@@ -193,16 +192,6 @@ impl Migrator {
         let mut object = migration.object().clone();
         change(&mut object);
         Ok(self.registry.update_status(&self.context, &migrations(), object).await?.stored)
-    }
-}
-
-fn told(kind: &str, reason: &str, message: &str) -> Condition {
-    Condition {
-        kind: kind.to_owned(),
-        status: "True".to_owned(),
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        ..Condition::default()
     }
 }
 

@@ -6,6 +6,7 @@ mod plugins;
 
 use portico_machinery::status::Cause;
 use portico_machinery::{GroupResource, Object, Status};
+use portico_schema::structural::CustomResource;
 
 use crate::Result;
 use crate::registry::{Context, Inner, Part};
@@ -48,6 +49,15 @@ impl Inner {
         }
         let why = "create not allowed while custom resource definition is terminating";
         Err(Box::new(Status::forbidden(&served.resource, object.name(), why)))
+    }
+
+    /// 500 for a custom resource whose schema cannot be used: nobody can say what its objects may hold.
+    pub(crate) fn admit_of_schema(&self, served: &Served) -> Result<()> {
+        let Some(Err(error)) = served.info.schema.custom().map(CustomResource::check) else { return Ok(()) };
+        let version = &served.info.gvk.version;
+        let why =
+            format!("error resolving resource: the schema of version {version} cannot be used: {error}");
+        Err(Box::new(Status::internal(why)))
     }
 
     /// 404 when the object's namespace does not exist, 403 when it is terminating.

@@ -27,6 +27,20 @@ pub struct Condition {
     pub observed_generation: Option<i64>,
 }
 
+impl Condition {
+    /// A condition as it is told; when it came to be so, [`set`] says.
+    #[must_use]
+    pub fn new(kind: &str, status: &str, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// The condition of this type.
 #[must_use]
 pub fn get(object: &Object, kind: &str) -> Option<Condition> {
@@ -85,12 +99,7 @@ mod tests {
     use super::*;
 
     fn condition(status: &str, reason: &str) -> Condition {
-        Condition {
-            kind: "Available".into(),
-            status: status.into(),
-            reason: reason.into(),
-            ..Condition::default()
-        }
+        Condition::new("Available", status, reason, "")
     }
 
     #[test]

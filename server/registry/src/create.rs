@@ -46,6 +46,7 @@ impl Inner {
         let moment = self.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
         self.admit_of_definition(served, &object)?;
+        self.admit_of_schema(served)?;
         self.admit_into_namespace(served, &object).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);

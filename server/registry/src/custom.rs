@@ -27,8 +27,7 @@ pub(crate) use conversions::Conversions;
 pub(crate) use converted::Converted;
 pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
-    ClientConfig, Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, ServiceReference,
-    Subresources, Version, Webhook,
+    Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
 };
 pub(crate) use judge::{Judging, embedded_metadata, warnings};
 pub(crate) use kind::Shapes;

@@ -56,9 +56,9 @@ pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connections::{Connected, Registered};
 pub use custom::{
-    Checked, ClientConfig, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding,
-    FindingKind, MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField,
-    ServiceReference, Standing, Subresources, Trouble, Version, Webhook,
+    Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding, FindingKind,
+    MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Standing, Subresources,
+    Trouble, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
@@ -74,7 +74,7 @@ pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
 pub use strategies::{FlowObject, flow_objects};
 pub use watch::WatchStream;
-pub use webhooks::{Resolver, Ways, WebhookLimits, Webhooks};
+pub use webhooks::{ClientConfig, Resolver, Ways, WebhookLimits, WebhookService, Webhooks};
 
 /// What a verb gives, or the Status that says why not.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;

@@ -140,6 +140,7 @@ impl Inner {
         terms: Terms<'_>,
     ) -> Result<Attempt> {
         let (old, current) = (before.object(), before.record());
+        self.admit_of_schema(served)?;
         if place.part == Part::Main {
             self.guard(context, served, &new, Some(old)).await?;
         }

@@ -5,6 +5,7 @@
 //! on calls at a time. It must not know what is asked.
 
 mod address;
+mod config;
 mod refusal;
 mod transport;
 
@@ -20,7 +21,8 @@ use portico_machinery::route::{ResolveError, ServiceReference, Target};
 use rand::seq::SliceRandom;
 use tokio::time::{Instant, timeout_at};
 
-use crate::custom::ClientConfig;
+pub use config::{ClientConfig, WebhookService};
+
 use address::{Address, Place};
 use transport::{Transport, Transports};
 

@@ -10,7 +10,7 @@ use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_machinery::route::Route;
 use portico_proto::convert::{Payload, PayloadKind};
-use portico_registry::Registry;
+use portico_registry::{Registry, definition};
 use portico_routes::{Entry, EntryKey, Routes, Update};
 use portico_server_catalog::{Catalog, Documents, Settings};
 
@@ -36,7 +36,7 @@ impl ServedHere {
         let backends = Arc::new(ToBackends::new(backends));
         let settings = Settings { version: KUBERNETES_VERSION.to_owned(), openapi_cache_bytes };
         let catalog = Catalog::new(settings, Arc::clone(kinds), Arc::clone(&backends) as _);
-        Self { catalog, backends, defines: definitions::are_served(kinds) }
+        Self { catalog, backends, defines: definition::are_served(kinds) }
     }
 
     /// The way to backends.

@@ -8,17 +8,21 @@ use serde_json::Value;
 
 use super::meta::{self, Embedded, Misfits};
 use super::rules::{self, Judged};
-use super::{Pair, Structural, default, embedded, lists, nulls, prune, validate};
+use super::{CompileError, Pair, Structural, default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
 use crate::schema::Typed;
 
 /// What makes a schema when the first object is walked along it.
-type Compile = Box<dyn FnOnce() -> Arc<Structural> + Send + Sync>;
+type Compile = Box<dyn FnOnce() -> Compiled + Send + Sync>;
+type Compiled = Result<Arc<Structural>, CompileError>;
+
+/// What stands in for a schema that cannot be used: objects are shown as they are stored, and none may be written.
+static ANYTHING: LazyLock<Arc<Structural>> = LazyLock::new(Structural::anything);
 
 /// The schema of one version of a custom resource, in force.
 #[derive(Debug)]
 pub struct CustomResource {
-    schema: LazyLock<Arc<Structural>, Compile>,
+    schema: LazyLock<Compiled, Compile>,
     object_meta: Typed,
     /// The type of `metadata`, for walks over types.
     meta_type: FieldType,
@@ -32,10 +36,18 @@ impl CustomResource {
         Self { schema: LazyLock::new(compile), object_meta, meta_type, rules: OnceLock::new() }
     }
 
-    /// The compiled schema.
+    /// The compiled schema; one that takes anything in the place of one that cannot be used.
     #[must_use]
     pub fn schema(&self) -> &Arc<Structural> {
-        &self.schema
+        self.schema.as_ref().unwrap_or(&ANYTHING)
+    }
+
+    /// Whether there is a schema to judge objects by. Compiles it.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn check(&self) -> Result<(), &CompileError> {
+        self.schema.as_ref().map(drop)
     }
 
     /// The types of `metadata`.
@@ -50,7 +62,7 @@ impl CustomResource {
 
     /// As [`Schema::default`](crate::Schema::default). Whether anything changed.
     pub(crate) fn default(&self, object: &mut Object) -> bool {
-        default::object(object.map_mut(), self.schema.root())
+        default::object(object.map_mut(), self.schema().root())
     }
 
     /// As [`Schema::normalise`](crate::Schema::normalise).
@@ -78,7 +90,7 @@ impl CustomResource {
 
     /// As [`Schema::coerce`](crate::Schema::coerce).
     pub(crate) fn coerce(&self, object: &mut Object) -> bool {
-        let (map, root) = (object.map_mut(), self.schema.root());
+        let (map, root) = (object.map_mut(), self.schema().root());
         let mut any = prune::object(map, root, false).any;
         any |= nulls::object(map, root);
         any |= self.settle_metadata(map);
@@ -106,33 +118,33 @@ impl CustomResource {
     /// What is wrong with `apiVersion` and `kind` of embedded resources. Not ratcheted.
     #[must_use]
     pub fn validate_embedded(&self, object: &Object) -> Vec<Error> {
-        embedded::validate(object.map(), self.schema.root())
+        embedded::validate(object.map(), self.schema().root())
     }
 
     /// Visits the metadata of embedded resources: each as an object that holds only `metadata`, with the path of the
     /// resource. Upstream applies the rules of ObjectMeta: a path segment as name, which may be empty; any namespace.
     pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Path, &Object)) {
-        embedded::metadata(object.map(), self.schema.root(), &mut visit);
+        embedded::metadata(object.map(), self.schema().root(), &mut visit);
     }
 
     /// What is wrong with a new object along its schema: types, formats, bounds, required fields, junctors. Upstream's
     /// texts, as kube-openapi's validation and apiextensions print them.
     #[must_use]
     pub fn validate(&self, object: &Object) -> Vec<Error> {
-        validate::object(object.map(), None, self.schema.root())
+        validate::object(object.map(), None, self.schema().root())
     }
 
     /// As [`Self::validate`] for a changed object: what was wrong before and stays as it was is forgiven (ratcheting), but
     /// not beneath junctors.
     #[must_use]
     pub fn validate_update(&self, new: &Object, old: &Object) -> Vec<Error> {
-        validate::object(new.map(), Some(old.map()), self.schema.root())
+        validate::object(new.map(), Some(old.map()), self.schema().root())
     }
 
     /// As [`Self::validate_update`] for the status subresource, which is judged by what the schema says of `status` alone.
     #[must_use]
     pub fn validate_status_update(&self, new: &Object, old: &Object) -> Vec<Error> {
-        let root = self.schema.root();
+        let root = self.schema().root();
         let (Some(status), Some(node)) = (new.map().get("status"), root.property("status")) else {
             return Vec::new();
         };
@@ -143,14 +155,14 @@ impl CustomResource {
     /// Whether there are rules (`x-kubernetes-validations`).
     #[must_use]
     pub fn has_rules(&self) -> bool {
-        self.schema.root().marks.rules
+        self.schema().root().marks.rules
     }
 
     /// What rules say of an object, and of what became of it. Only to be asked when [`rules_not_checked`] lets them run.
     /// What was wrong before at places that stay as they were is a warning (ratcheting).
     #[must_use]
     pub fn judge_rules(&self, new: &Object, old: Option<&Object>) -> Judged {
-        let compile = || rules::Tree::compile(self.schema.root(), true).map(Box::new);
+        let compile = || rules::Tree::compile(self.schema().root(), true).map(Box::new);
         match self.rules.get_or_init(compile) {
             Some(tree) => rules::judge(tree, new.map(), old.map(Object::map)),
             None => Judged::default(),
@@ -160,7 +172,7 @@ impl CustomResource {
     /// Which elements of sets and keyed lists stand there twice.
     #[must_use]
     pub fn validate_lists(&self, object: &Object) -> Vec<Error> {
-        lists::validate(object.map(), self.schema.root())
+        lists::validate(object.map(), self.schema().root())
     }
 
     /// As [`Self::validate_lists`] for a changed object: nothing is told when the old one had any duplicate.

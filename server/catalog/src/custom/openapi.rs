@@ -10,8 +10,8 @@ mod props;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::value::{RawValue, to_raw_value};
+use portico_registry::definition::schema_of;
+use serde_json::value::to_raw_value;
 
 use super::Definition;
 use crate::local::openapi::{self, Dialect, Own, Words};
@@ -50,39 +50,12 @@ fn types(described: &Described<'_>, members: &[Arc<Definition>], dialect: Dialec
     types
 }
 
-#[derive(Deserialize)]
-struct Raw<'a> {
-    #[serde(borrow)]
-    spec: RawSpec<'a>,
-}
-
-#[derive(Deserialize)]
-struct RawSpec<'a> {
-    #[serde(borrow)]
-    versions: Vec<RawVersion<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RawVersion<'a> {
-    name: String,
-    #[serde(borrow)]
-    schema: Option<RawValidation<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RawValidation<'a> {
-    #[serde(borrow, rename = "openAPIV3Schema")]
-    props: Option<&'a RawValue>,
-}
-
 /// The schema of a version, read off the definition's bytes; nothing when it has none that can be told.
 fn member_schema<'a>(stored: &'a portico_registry::Stored, kind: &Kind<'_>) -> Option<Props<'a>> {
-    let raw: Raw<'a> = serde_json::from_slice(stored.record().value.json()).ok()?;
-    let version = raw.spec.versions.into_iter().find(|version| version.name == kind.gvk.version)?;
-    let props = version.schema?.props?;
-    let read = serde_json::from_str(props.get());
+    let schema = schema_of(stored.record().value.json(), &kind.gvk.version);
+    let read = schema.and_then(|schema| schema.map(serde_json::from_str).transpose());
     let read = read.inspect_err(|error| {
         tracing::warn!(kind = %kind.gvk.kind, group = %kind.gvk.group, %error, "a schema is left out of OpenAPI");
     });
-    read.ok().filter(Props::is_structural)
+    read.ok().flatten().filter(Props::is_structural)
 }

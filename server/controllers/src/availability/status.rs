@@ -70,13 +70,7 @@ impl Sink for RegistrySink {
 
 impl Verdict {
     fn condition(&self) -> Condition {
-        Condition {
-            kind: AVAILABLE.to_owned(),
-            status: self.status.as_str().to_owned(),
-            reason: self.reason.to_string(),
-            message: self.message.clone(),
-            ..Condition::default()
-        }
+        Condition::new(AVAILABLE, self.status.as_str(), &self.reason.to_string(), &*self.message)
     }
 }
 

@@ -5,7 +5,7 @@ use portico_registry::condition::Condition;
 use portico_registry::definition::Approval;
 
 use super::APPROVED;
-use super::definition::{Definition, condition};
+use super::definition::Definition;
 
 /// What is to be said; nothing for groups that need no approval, or when it is said already.
 #[must_use]
@@ -18,7 +18,7 @@ pub fn judge(definition: &Definition) -> Option<Condition> {
         Approval::Missing => ("False", "MissingAnnotation"),
         Approval::Invalid => ("False", "InvalidAnnotation"),
     };
-    let told = condition(APPROVED, status, reason, approval.message(annotation));
+    let told = Condition::new(APPROVED, status, reason, approval.message(annotation));
     (!definition.says(&told)).then_some(told)
 }
 

@@ -2,7 +2,7 @@
 
 use portico_registry::condition::Condition;
 use portico_registry::definition::{self, Structure};
-use portico_registry::{Names, Stored};
+use portico_registry::{Conversion, Names, Stored};
 use serde::Deserialize;
 
 use super::{APPROVED, ESTABLISHED, FINALIZER, NAMES_ACCEPTED, NON_STRUCTURAL};
@@ -80,7 +80,7 @@ impl Definition {
             ..Self::default()
         };
         let has_sound_ca_bundle =
-            same.map_or_else(|| spec.conversion.is_sound(), |known| known.has_sound_ca_bundle);
+            same.map_or_else(|| is_sound(&spec.conversion), |known| known.has_sound_ca_bundle);
         let structure = match same {
             Some(known) => known.structure.clone(),
             None if known.is_none() && read.is_told_sound(spec.preserve_unknown_fields) => Structure::Sound,
@@ -159,44 +159,14 @@ struct Spec {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
-struct Conversion {
-    webhook: Option<Webhook>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Webhook {
-    client_config: Option<ClientConfig>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ClientConfig {
-    ca_bundle: String,
-}
-
-#[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct State {
     accepted_names: Option<Names>,
     conditions: Option<Vec<Condition>>,
 }
 
-impl Conversion {
-    fn is_sound(&self) -> bool {
-        let client = self.webhook.as_ref().and_then(|webhook| webhook.client_config.as_ref());
-        client.is_none_or(|client| definition::is_ca_bundle(&client.ca_bundle))
-    }
-}
-
-/// A condition in upstream's words.
-pub(super) fn condition(kind: &str, status: &str, reason: &str, message: impl Into<String>) -> Condition {
-    Condition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: message.into(),
-        ..Condition::default()
-    }
+/// Whether what its webhook is to be trusted by can be read, if it has one.
+fn is_sound(conversion: &Conversion) -> bool {
+    let webhook = conversion.webhook.as_ref();
+    webhook.is_none_or(|webhook| definition::is_ca_bundle(&webhook.client_config.ca_bundle))
 }

@@ -6,7 +6,7 @@
 
 use portico_registry::condition::Condition;
 
-use super::definition::{Definition, condition};
+use super::definition::Definition;
 use super::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// What is to be said; nothing when it is said already, or when it is too early.
@@ -16,9 +16,9 @@ pub fn judge(definition: &Definition) -> Option<Condition> {
         return None;
     }
     let told = if definition.has_sound_ca_bundle {
-        condition(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
+        Condition::new(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
     } else {
-        condition(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
+        Condition::new(ESTABLISHED, "False", "InvalidCABundle", "The conversion webhook CABundle is invalid")
     };
     (!definition.says(&told)).then_some(told)
 }
@@ -29,8 +29,8 @@ mod tests {
 
     fn judged(names_accepted: &str, established: &str, has_sound_ca_bundle: bool) -> Option<String> {
         let conditions = vec![
-            condition(NAMES_ACCEPTED, names_accepted, "R", "m"),
-            condition(ESTABLISHED, established, "Installing", "m"),
+            Condition::new(NAMES_ACCEPTED, names_accepted, "R", "m"),
+            Condition::new(ESTABLISHED, established, "Installing", "m"),
         ];
         let definition = Definition { conditions, has_sound_ca_bundle, ..Definition::default() };
         judge(&definition).map(|told| format!("{} {}", told.status, told.reason))
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_bundle_that_nobody_can_read_is_told_once() {
         assert_eq!(judged("True", "False", false).as_deref(), Some("False InvalidCABundle"));
-        let names = condition(NAMES_ACCEPTED, "True", "R", "m");
+        let names = Condition::new(NAMES_ACCEPTED, "True", "R", "m");
         let mut definition = Definition { conditions: vec![names], ..Definition::default() };
         definition.conditions.push(judge(&definition).unwrap());
         assert_eq!(judge(&definition), None);

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
+use portico_machinery::aggregate;
 use portico_registry::Names;
 use portico_registry::condition::Condition;
 
-use super::definition::{Definition, condition};
+use super::definition::Definition;
 use super::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// The names that a group's definitions have, and how many have each.
@@ -107,8 +108,8 @@ fn accept(definition: &Definition, in_use: &InUse) -> (Names, Condition) {
     ];
     let refused = of_kinds.into_iter().filter_map(|(wanted, has, pool, why)| grant(wanted, has, pool, why));
     let told = match refused.last().or(conflict) {
-        Some((reason, message)) => condition(NAMES_ACCEPTED, "False", reason, message),
-        None => condition(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found"),
+        Some((reason, message)) => Condition::new(NAMES_ACCEPTED, "False", reason, message),
+        None => Condition::new(NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found"),
     };
     (accepted, told)
 }
@@ -129,19 +130,10 @@ fn grant(
 
 /// All of them or none: why not, when others have some.
 fn short_names(wanted: &Names, has: &Names, in_use: &InUse) -> Option<Conflict> {
-    let mut taken: Vec<String> = Vec::new();
-    for name in wanted.short_names.iter().filter(|name| !has.short_names.contains(name)) {
-        let message = already_in_use(name);
-        if in_use.resources.contains_key(name.as_str()) && !taken.contains(&message) {
-            taken.push(message);
-        }
-    }
-    let message = match taken.as_slice() {
-        [] => return None,
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    };
-    Some(("ShortNamesConflict", message))
+    let asked = wanted.short_names.iter().filter(|name| !has.short_names.contains(name));
+    let taken = asked.filter(|name| in_use.resources.contains_key(name.as_str()));
+    let messages: Vec<String> = taken.map(|name| already_in_use(name)).collect();
+    (!messages.is_empty()).then(|| ("ShortNamesConflict", aggregate(messages)))
 }
 
 fn already_in_use(name: &str) -> String {
@@ -151,9 +143,9 @@ fn already_in_use(name: &str) -> String {
 /// What has been established stays so; the rest begins to be once its names are accepted.
 fn established(definition: &Definition, names_accepted: &Condition) -> Condition {
     if !definition.is(ESTABLISHED) && names_accepted.status == "True" {
-        return condition(ESTABLISHED, "False", "Installing", "the initial names have been accepted");
+        return Condition::new(ESTABLISHED, "False", "Installing", "the initial names have been accepted");
     }
-    let not_accepted = || condition(ESTABLISHED, "False", "NotAccepted", "not all names are accepted");
+    let not_accepted = || Condition::new(ESTABLISHED, "False", "NotAccepted", "not all names are accepted");
     definition.condition(ESTABLISHED).cloned().unwrap_or_else(not_accepted)
 }
 

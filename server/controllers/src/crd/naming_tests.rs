@@ -94,7 +94,7 @@ fn who_is_refused_one_name_has_the_others_and_its_categories() {
 #[test]
 fn what_is_established_keeps_its_names_and_stays_established() {
     let had = names("nuts", "Nut", &["zz"]);
-    let established = condition(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names");
+    let established = Condition::new(ESTABLISHED, "True", "InitialNamesAccepted", "the initial names");
     let nuts = Definition {
         accepted: had.clone(),
         conditions: vec![established.clone()],
@@ -115,7 +115,7 @@ fn what_is_established_keeps_its_names_and_stays_established() {
 #[test]
 fn who_goes_back_to_what_it_has_is_told_nothing_new() {
     let had = names("nuts", "Nut", &["zz"]);
-    let refused = condition(NAMES_ACCEPTED, "False", "ShortNamesConflict", "\"bt\" is already in use");
+    let refused = Condition::new(NAMES_ACCEPTED, "False", "ShortNamesConflict", "\"bt\" is already in use");
     let nuts = Definition { accepted: had.clone(), conditions: vec![refused], ..asking(had.clone()) };
     assert_eq!(judge(&nuts, &in_use(&[&had])), None);
 }

@@ -5,7 +5,7 @@ use portico_registry::condition::Condition;
 use portico_registry::definition::Structure;
 
 use super::NON_STRUCTURAL;
-use super::definition::{Definition, condition};
+use super::definition::Definition;
 
 /// What is to be done about the condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub enum Change {
 pub fn judge(definition: &Definition) -> Option<Change> {
     let told = match &definition.structure {
         Structure::Sound => return definition.condition(NON_STRUCTURAL).map(|_| Change::Remove),
-        Structure::Violated(why) => condition(NON_STRUCTURAL, "True", "Violations", why),
-        Structure::Unreadable(why) => condition(NON_STRUCTURAL, "Unknown", "StructuralError", why),
+        Structure::Violated(why) => Condition::new(NON_STRUCTURAL, "True", "Violations", why),
+        Structure::Unreadable(why) => Condition::new(NON_STRUCTURAL, "Unknown", "StructuralError", why),
     };
     (!definition.says(&told)).then_some(Change::Set(told))
 }

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, Reason, Status};
 use portico_registry::condition::{self, Condition};
+use portico_registry::definition::{self, storage_version};
 use portico_registry::{Context, Registry};
 
 const STORAGE_MIGRATING: &str = "StorageMigrating";
@@ -37,7 +38,7 @@ pub(super) async fn ended(
 /// Upstream drops the older versions after a failure, too, when the definition is the same; here they stay.
 fn end(definition: &mut Object, succeeded: bool) {
     if !succeeded {
-        return tell(definition, told("False", "MigrationFailed", "The migration has failed".to_owned()));
+        return tell(definition, told("False", "MigrationFailed", "The migration has failed"));
     }
     let before = condition::get(definition, STORAGE_MIGRATING).and_then(|told| told.observed_generation);
     let is_same = before == Some(definition.generation());
@@ -51,20 +52,8 @@ fn end(definition: &mut Object, succeeded: bool) {
     tell(definition, told("False", "MigrationSucceeded", format!("The migration has succeeded {rest}")));
 }
 
-fn storage_version(definition: &Object) -> Option<String> {
-    let versions = definition.at(&["spec", "versions"]);
-    let mut storage = versions.items().filter(|version| version.field("storage").bool());
-    storage.next().map(|version| version.field("name").str().to_owned())
-}
-
-fn told(status: &str, reason: &str, message: String) -> Condition {
-    Condition {
-        kind: STORAGE_MIGRATING.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        ..Condition::default()
-    }
+fn told(status: &str, reason: &str, message: impl Into<String>) -> Condition {
+    Condition::new(STORAGE_MIGRATING, status, reason, message)
 }
 
 fn tell(definition: &mut Object, told: Condition) {
@@ -78,9 +67,9 @@ async fn change(
     resource: &GroupResource,
     change: impl Fn(&mut Object),
 ) -> Result<(), Box<Status>> {
-    let definitions = GroupResource::new("apiextensions.k8s.io", "customresourcedefinitions");
-    let name = format!("{}.{}", resource.resource, resource.group);
-    for attempt in 1.. {
+    let (definitions, name) = (definition::resource(), resource.to_string());
+    let mut retries = 1..ATTEMPTS;
+    loop {
         let mut object = match registry.get(&definitions, "", &name).await {
             Ok(stored) => stored.object().clone(),
             Err(status) if status.reason() == Reason::NotFound => return Ok(()),
@@ -88,11 +77,10 @@ async fn change(
         };
         change(&mut object);
         match registry.update_status(&Context::system(MANAGER), &definitions, object).await {
-            Err(status) if status.reason() == Reason::Conflict && attempt < ATTEMPTS => {}
+            Err(status) if status.reason() == Reason::Conflict && retries.next().is_some() => {}
             written => return written.map(drop),
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -120,7 +108,7 @@ mod tests {
         ];
         for (succeeded, generation, left, reason) in rows {
             let mut object = definition(1);
-            tell(&mut object, told("True", "MigrationRunning", String::new()));
+            tell(&mut object, told("True", "MigrationRunning", ""));
             object.set(&["metadata", "generation"], generation);
             end(&mut object, succeeded);
             let told = condition::get(&object, STORAGE_MIGRATING).unwrap();

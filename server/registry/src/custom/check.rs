@@ -8,14 +8,14 @@ mod versions;
 
 use std::sync::Arc;
 
-use portico_machinery::{GroupResource, Object, Status};
+use portico_machinery::{Object, Status};
 use portico_schema::Format;
 use portico_store::{Key, Record, Resource, Value};
 
-use super::definitions::{GROUP, RESOURCE};
 use super::facts::Facts;
 use super::serving::Serving;
 use crate::Result;
+use crate::definition;
 use crate::options::{CreateOptions, UpdateOptions};
 use crate::registry::{Context, Inner, Place, Registry, Written};
 use crate::served::Served;
@@ -84,7 +84,7 @@ impl Registry {
         let format = Format::of_media_type(media_type).filter(|format| *format != Format::Protobuf);
         let format = format.ok_or_else(|| Box::new(Status::unsupported_media_type(&MEDIA_TYPES)))?;
         let inner = self.inner();
-        let served = inner.served(&GroupResource::new(GROUP, RESOURCE))?;
+        let served = inner.served(&definition::resource())?;
         let info = &served.info;
         let decoded = info.schema.decode(body, format, &info.gvk).map_err(|e| e.status())?;
         let mut checked = Checked { name: decoded.object.name().to_owned(), ..Checked::default() };
@@ -163,7 +163,7 @@ impl Rehearsed {
     fn of(registry: &Registry, mut object: Object) -> Option<Self> {
         let names = object.get(&["spec", "names"])?;
         object.put(&["status", "acceptedNames"], names);
-        let key = Key::new(&Resource::new(GROUP, RESOURCE), "", object.name());
+        let key = Key::new(&Resource::from(definition::resource()), "", object.name());
         let value = Value::new(object.to_json().as_slice(), portico_store::Indexed::default());
         Self::of_record(registry, Arc::new(Record { key, revision: 0, value })).ok()
     }

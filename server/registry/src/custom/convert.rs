@@ -36,7 +36,7 @@ impl Custom {
         let stored_as = facts.storage().map_or_else(String::new, |v| format!("{group}/{}", v.name));
         let (schemas, health) = (Arc::clone(&shared.schemas), Arc::clone(&shared.health));
         let own = schemas.get(&version.name)?.clone();
-        let head = format!("{{\"apiVersion\":\"{group}/{}\",", version.name).into_bytes();
+        let head = head(&format!("{group}/{}", version.name));
         let scale = version.subresources.scale.clone();
         Some(Self { facts: Arc::clone(facts), stored_as, head, own, schemas, health, since, scale, over })
     }
@@ -106,10 +106,7 @@ impl Inner {
     /// A stored object in the version of a request.
     pub(crate) async fn incoming(&self, served: &Served, record: Arc<Record>) -> Result<Arc<Record>> {
         match &served.custom {
-            Some(custom) if !custom.shows(&record) => {
-                let shown = self.incoming_all(served, vec![record]).await?.pop();
-                shown.ok_or_else(|| Box::new(Status::internal("a conversion lost its object")))
-            }
+            Some(custom) if !custom.shows(&record) => only(self.incoming_all(served, vec![record]).await?),
             _ => Ok(record),
         }
     }
@@ -197,9 +194,7 @@ impl Inner {
         let Some(custom) = custom else { return draft::encode(served, object) };
         let mut sent = object.clone();
         sent.remove(&["metadata", "resourceVersion"]);
-        let mut converted = self.convert(custom, &custom.stored_as, vec![sent]).await?;
-        let lost = || Box::new(Status::internal("a conversion lost its object"));
-        let mut stored = converted.pop().ok_or_else(lost)?;
+        let mut stored = self.convert_one(custom, &custom.stored_as, sent).await?;
         stored.set(&["apiVersion"], &custom.stored_as);
         let schema = custom.facts.storage().and_then(|version| custom.schemas.get(&version.name));
         let schema = schema.ok_or_else(|| Box::new(Status::internal("the storage version has no schema")))?;
@@ -219,21 +214,20 @@ impl Inner {
         let Some(custom) = &served.custom else { return Ok(false) };
         let snapshot = self.snapshot(served).await?;
         let Some(record) = snapshot.get(key) else { return Ok(false) };
-        let head = format!("{{\"apiVersion\":\"{}\",", custom.stored_as);
-        if record.revision > custom.since && record.value.json().starts_with(head.as_bytes()) {
+        if record.revision > custom.since && record.value.json().starts_with(&head(&custom.stored_as)) {
             return Ok(false);
         }
         let value = self.outgoing(served, &mut object.clone()).await?;
         Ok(value.json() != record.value.json())
     }
 
+    /// An object in another version; one that no webhook converts is as it was.
+    pub(crate) async fn convert_one(&self, custom: &Custom, wanted: &str, object: Object) -> Result<Object> {
+        only(self.convert(custom, wanted, vec![object]).await?)
+    }
+
     /// Objects in another version, in their order. Where no webhook converts, they are as they were.
-    pub(crate) async fn convert(
-        &self,
-        custom: &Custom,
-        wanted: &str,
-        objects: Vec<Object>,
-    ) -> Result<Vec<Object>> {
+    async fn convert(&self, custom: &Custom, wanted: &str, objects: Vec<Object>) -> Result<Vec<Object>> {
         match custom.webhook() {
             Some(webhook) => {
                 // On the heap: few take this way, and all that read and write have room for it otherwise.
@@ -243,4 +237,14 @@ impl Inner {
             None => Ok(objects),
         }
     }
+}
+
+/// How the JSON of an object begins that is stored in this version.
+fn head(api_version: &str) -> Vec<u8> {
+    format!("{{\"apiVersion\":\"{api_version}\",").into_bytes()
+}
+
+/// What became of one object.
+fn only<T>(mut converted: Vec<T>) -> Result<T> {
+    converted.pop().ok_or_else(|| Box::new(Status::internal("a conversion lost its object")))
 }

@@ -15,11 +15,7 @@ use super::Trouble;
 use super::facts::{Facts, Version};
 use super::kind::Shapes;
 use super::serving::Serving;
-
-/// The group of definitions.
-pub(crate) const GROUP: &str = "apiextensions.k8s.io";
-/// Their resource.
-pub(crate) const RESOURCE: &str = "customresourcedefinitions";
+use crate::definition;
 
 /// A definition as it stands.
 #[derive(Clone)]
@@ -48,12 +44,12 @@ struct Known {
 impl Definitions {
     /// None yet.
     pub(crate) fn new(shapes: Arc<Shapes>) -> Self {
-        Self { resource: Resource::new(GROUP, RESOURCE), shapes, known: RwLock::default() }
+        Self { resource: Resource::from(definition::resource()), shapes, known: RwLock::default() }
     }
 
     /// The definition of a resource; nothing while the store has not loaded definitions.
     pub(crate) fn of_resource(&self, store: &dyn Store, resource: &GroupResource) -> Option<Definition> {
-        self.named(store, &format!("{}.{}", resource.resource, resource.group))
+        self.named(store, &resource.to_string())
     }
 
     /// The definition of a kind.

@@ -4,6 +4,9 @@ use portico_machinery::{GroupKind, GroupResource};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
+use crate::webhooks::ClientConfig;
+
 /// A CustomResourceDefinition but for its schemas, which stay bytes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -157,32 +160,6 @@ pub struct Webhook {
     pub conversion_review_versions: Vec<String>,
 }
 
-/// Where a webhook is: exactly one of a URL and a Service.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClientConfig {
-    /// `https://…`.
-    pub url: Option<String>,
-    /// A Service of this cluster.
-    pub service: Option<ServiceReference>,
-    /// PEM in base64; the system's roots when empty.
-    pub ca_bundle: String,
-}
-
-/// A path on a Service.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ServiceReference {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// A path, with a leading slash.
-    pub path: Option<String>,
-    /// 443 when it does not say.
-    pub port: Option<u16>,
-}
-
 impl Facts {
     /// Reads them off the JSON of a definition.
     ///
@@ -267,19 +244,19 @@ impl Facts {
     /// Whether requests for its objects find it (4.1, step 5).
     #[must_use]
     pub fn is_reachable(&self) -> bool {
-        self.has("NamesAccepted") || self.is_established()
+        self.has(NAMES_ACCEPTED) || self.is_established()
     }
 
     /// Whether discovery and OpenAPI tell of it.
     #[must_use]
     pub fn is_established(&self) -> bool {
-        self.has("Established")
+        self.has(ESTABLISHED)
     }
 
     /// Whether it is on its way out: nothing new is made of it.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
-        self.metadata.deletion_timestamp.is_some() || self.has("Terminating")
+        self.metadata.deletion_timestamp.is_some() || self.has(TERMINATING)
     }
 
     /// Whether what was compiled of the other serves this one: the same definition, spec and names.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use portico_machinery::GroupResource;
 
-use super::definitions::{Definitions, GROUP, RESOURCE};
+use super::definitions::Definitions;
 use super::facts::Facts;
 use crate::Result;
+use crate::definition;
 use crate::follow::{Change, ChangeStream, Followed};
 use crate::registry::Registry;
 use crate::stored::Stored;
@@ -24,7 +24,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn serve_custom_resources(&self) -> Result<impl Future<Output = ()> + Send + use<>> {
-        let resource = GroupResource::new(GROUP, RESOURCE);
+        let resource = definition::resource();
         let followed = match self.inner().served(&resource) {
             Ok(_) => Some(self.follow(&resource).await?),
             Err(_) => None,

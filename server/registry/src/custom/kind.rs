@@ -11,7 +11,7 @@ use portico_schema::{Schema, Typed};
 use super::columns;
 use super::facts::{Facts, Version};
 
-/// Verbs of a custom resource, as discovery lists them.
+/// Verbs of a custom resource.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Verbs of its subresources.
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use portico_machinery::{Cursor, Object, field};
+use portico_machinery::{Cursor, Object, aggregate};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -294,14 +294,7 @@ fn judge_texts(name: &str, original: &Cursor<'_>, converted: &Cursor<'_>) -> Res
     } else {
         validation::validate_annotations(converted, &mut errors);
     }
-    match errors.as_slice() {
-        [] => Ok(()),
-        [error] => Err(error.to_string()),
-        errors => {
-            let all: Vec<String> = errors.iter().map(field::Error::to_string).collect();
-            Err(format!("[{}]", all.join(", ")))
-        }
-    }
+    if errors.is_empty() { Ok(()) } else { Err(aggregate(&errors)) }
 }
 
 #[cfg(test)]

@@ -4,14 +4,13 @@
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
-use portico_schema::structural::Structural;
+use portico_schema::structural::{CompileError, Structural};
 use portico_schema::{Schema, Typed};
 use portico_store::Record;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::facts::Facts;
 use super::kind::Shapes;
+use crate::definition::schema_of;
 
 /// See the module.
 pub(crate) struct Schemas {
@@ -61,47 +60,17 @@ impl Source {
         Arc::clone(&self.0.read())
     }
 
-    /// What was stored was valid when it was written. Were it not, its objects would be neither judged nor pruned.
-    fn compile(&self, version: &str) -> Arc<Structural> {
+    fn compile(&self, version: &str) -> Result<Arc<Structural>, CompileError> {
         let record = self.record();
-        let compiled =
-            schema_of(record.value.json(), version).map(|json| Structural::from_json(json.as_bytes()));
-        match compiled {
-            Some(Ok(compiled)) => compiled,
-            Some(Err(error)) => {
-                let name = record.key.name();
-                tracing::error!(name, version, %error, "the schema of a definition cannot be used");
-                Structural::anything()
-            }
-            None => Structural::anything(),
-        }
+        compile(record.value.json(), version).inspect_err(|error| {
+            let name = record.key.name();
+            tracing::error!(name, version, %error, "the schema of a definition cannot be used");
+        })
     }
 }
 
-/// The bytes of a version's schema in a definition.
-fn schema_of<'a>(definition: &'a [u8], version: &str) -> Option<&'a str> {
-    #[derive(Deserialize)]
-    struct Definition<'a> {
-        #[serde(borrow)]
-        spec: Spec<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Spec<'a> {
-        #[serde(borrow)]
-        versions: Vec<Versioned<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Versioned<'a> {
-        name: String,
-        #[serde(borrow)]
-        schema: Option<Validation<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Validation<'a> {
-        #[serde(borrow, rename = "openAPIV3Schema")]
-        schema: Option<&'a RawValue>,
-    }
-    let definition: Definition<'_> = serde_json::from_slice(definition).ok()?;
-    let found = definition.spec.versions.into_iter().find(|v| v.name == version)?;
-    found.schema?.schema.map(RawValue::get)
+/// A version without a schema takes anything.
+fn compile(definition: &[u8], version: &str) -> Result<Arc<Structural>, CompileError> {
+    let schema = schema_of(definition, version).map_err(|error| CompileError::NoJson(error.to_string()))?;
+    schema.map_or_else(|| Ok(Structural::anything()), |json| Structural::from_json(json.as_bytes()))
 }

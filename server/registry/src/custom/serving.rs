@@ -47,16 +47,16 @@ impl Serving {
         }
     }
 
-    /// The same with nothing made yet, when nobody has asked for what is made since the last look.
+    /// The same with nothing made yet, when nobody has asked for what is made since the last look. What is known of its
+    /// webhook stays known.
     pub(super) fn unless_used(&self) -> Option<Self> {
         let idle = !self.used.swap(false, Ordering::Relaxed);
         let made = self.versions.iter().any(|version| version.get().is_some());
-        let empty = || Self {
-            since: self.since,
-            over: self.over.clone(),
-            ..Self::new(&self.facts, &self.shared.schemas.record(), &self.shapes)
-        };
-        (idle && made).then(empty)
+        (idle && made).then(|| {
+            let empty = Self::new(&self.facts, &self.shared.schemas.record(), &self.shapes);
+            let shared = Shared { health: Arc::clone(&self.shared.health), ..empty.shared };
+            Self { since: self.since, over: self.over.clone(), shared, ..empty }
+        })
     }
 
     /// Takes a newer state of the definition that is served alike, so that the older one can go.
@@ -95,5 +95,40 @@ impl Serving {
         let custom = Custom::new(&self.facts, version, self.since, &self.shared, self.over.clone())?;
         let info = kind::of(&self.facts, version, custom.own.clone(), self.shapes.scale.as_ref());
         Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_store::{Indexed, Key, Resource, Value};
+
+    use super::*;
+
+    #[test]
+    fn what_is_made_goes_when_nobody_asks_but_not_what_is_known_of_the_webhook() {
+        let json =
+            br#"{"metadata":{"name":"n.g"},"spec":{"group":"g","versions":[{"name":"v1","served":true}]}}"#;
+        let (key, value) =
+            (Key::new(&Resource::new("", ""), "", "n.g"), Value::new(json.as_slice(), Indexed::default()));
+        let record = Arc::new(Record { key, revision: 7, value });
+        let (facts, shapes) = (Facts::read(json).unwrap(), Shapes { object_meta: None, scale: None });
+        let serving = Serving::new(&Arc::new(facts), &record, &Arc::new(shapes));
+        assert!(serving.unless_used().is_none(), "nothing is made of it");
+        serving.version("v1");
+        let trouble = Trouble {
+            definition: "n.g".into(),
+            group: "g".into(),
+            since: "today".into(),
+            message: "refused".into(),
+        };
+        serving.shared.health.note(Some(trouble.clone()));
+        assert!(serving.unless_used().is_none(), "somebody has asked since the last look");
+        let empty = serving.unless_used().unwrap();
+        assert_eq!((empty.trouble(), empty.since), (Some(trouble.clone()), 7));
+        let later = Trouble { since: "tomorrow".into(), ..trouble.clone() };
+        empty.shared.health.note(Some(later));
+        assert_eq!(serving.trouble(), Some(trouble), "it fails since its first failure");
+        empty.shared.health.note(None);
+        assert!(empty.trouble().is_none() && empty.unless_used().is_none());
     }
 }

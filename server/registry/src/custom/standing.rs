@@ -5,6 +5,7 @@ use portico_machinery::{GroupVersion, Object};
 use super::definitions::Definition;
 use super::facts::Version;
 use crate::condition;
+use crate::definition::{ESTABLISHED, NAMES_ACCEPTED, TERMINATING};
 use crate::registry::Registry;
 use crate::stored;
 
@@ -57,10 +58,10 @@ fn told(object: &Object, version: &Version) -> Standing {
         return Standing { reason: "NotServed".to_owned(), message, ..Standing::default() };
     }
     let is = |kind: &str, status: &str| condition::get(object, kind).filter(|c| c.status == status);
-    let deciding = is("Terminating", "True")
-        .or_else(|| is("NamesAccepted", "False"))
-        .or_else(|| is("Established", "False"))
-        .or_else(|| is("Established", "True"));
+    let deciding = is(TERMINATING, "True")
+        .or_else(|| is(NAMES_ACCEPTED, "False"))
+        .or_else(|| is(ESTABLISHED, "False"))
+        .or_else(|| is(ESTABLISHED, "True"));
     match deciding {
         Some(condition) => Standing {
             reason: condition.reason,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use portico_machinery::object::cut;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 
@@ -40,8 +41,15 @@ pub(crate) struct Health(Mutex<Option<Trouble>>);
 
 impl Health {
     /// What is wrong, if anything is.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(super) fn trouble(&self) -> Option<Trouble> {
         self.0.lock().clone()
+    }
+
+    /// Remembers how it went; what fails already is known since its first failure.
+    pub(super) fn note(&self, failed: Option<Trouble>) {
+        let mut held = self.0.lock();
+        let since = held.take().map(|before| before.since);
+        *held = failed.map(|now| Trouble { since: since.unwrap_or(now.since), ..now });
     }
 }
 
@@ -74,7 +82,8 @@ impl Inner {
         let asked = Asked { conversions, custom, webhook, wanted, single: objects.len() == 1 };
         let sent: Vec<Object> = late.iter().map(|at| std::mem::take(&mut objects[*at])).collect();
         let outcome = asked.convert(&sent).await;
-        asked.note(outcome.as_ref().err(), || (self.clock)().to_string());
+        let failed = outcome.as_ref().err().map(|why| asked.trouble(why, (self.clock)().to_string()));
+        custom.health.note(failed);
         let converted = outcome.map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
         for (at, object) in late.into_iter().zip(converted) {
             objects[at] = object;
@@ -131,17 +140,11 @@ impl Asked<'_> {
         Review { version, uid: &uid, wanted: self.wanted, objects, single: self.single }.read(&answer)
     }
 
-    /// Remembers how it went; what fails already is known since its first failure.
-    fn note(&self, failed: Option<&String>, now: impl FnOnce() -> String) {
-        let mut held = self.custom.health.0.lock();
-        let Some(message) = failed else {
-            *held = None;
-            return;
-        };
-        let since = held.take().map_or_else(now, |before| before.since);
+    /// What is told of a failure for as long as it lasts: of a long message the beginning.
+    fn trouble(&self, message: &str, since: String) -> Trouble {
         let facts = &self.custom.facts;
         let (definition, group) = (facts.name().to_owned(), facts.group().to_owned());
-        *held = Some(Trouble { definition, group, since, message: message.clone() });
+        Trouble { definition, group, since, message: cut(message.to_owned()) }
     }
 }
 

@@ -126,11 +126,8 @@ impl<'a> KindVersions<'a> {
     async fn answer(&self, inner: &Inner, custom: &Custom) {
         let mut asked = std::mem::take(&mut *self.asked.lock());
         for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
-            let converted = inner.convert(custom, &open.to, vec![open.object.clone()]).await;
-            open.answer = Some(match converted {
-                Ok(mut objects) => objects.pop().ok_or_else(|| "a conversion lost its object".to_owned()),
-                Err(status) => Err(status.message),
-            });
+            let converted = inner.convert_one(custom, &open.to, open.object.clone()).await;
+            open.answer = Some(converted.map_err(|status| status.message));
         }
         *self.asked.lock() = asked;
     }

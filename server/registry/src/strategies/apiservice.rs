@@ -27,13 +27,8 @@ impl Strategy for ApiService {
 
     fn prepare_create(&self, new: &mut Object, moment: Moment) {
         if !new.at(&["spec", "service"]).is_present() {
-            let local = Condition {
-                kind: "Available".to_owned(),
-                status: "True".to_owned(),
-                reason: "Local".to_owned(),
-                message: "Local APIServices are always available".to_owned(),
-                ..Condition::default()
-            };
+            let words = "Local APIServices are always available";
+            let local = Condition::new("Available", "True", "Local", words);
             condition::set(new, local, moment.now);
         }
     }

@@ -6,7 +6,10 @@ use portico_kit::dial::Target;
 use portico_machinery::route::ServiceReference;
 use url::Url;
 
-use crate::custom::ClientConfig;
+use super::ClientConfig;
+
+/// The port of webhooks that name none.
+const HTTPS: u16 = 443;
 
 /// What is dialled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +50,7 @@ impl Address {
                 let reference = ServiceReference {
                     namespace: service.namespace.clone(),
                     name: service.name.clone(),
-                    port: service.port.unwrap_or(443),
+                    port: service.port.unwrap_or(HTTPS),
                 };
                 (Place::Service(reference), service.path.clone().unwrap_or_default())
             }
@@ -55,7 +58,7 @@ impl Address {
             (None, None) => return Err("webhook configuration must have either service or URL".to_owned()),
         };
         let host = match &place {
-            Place::Url(Target { host, port: 443 }) if !host.contains(':') => host.clone(),
+            Place::Url(Target { host, port: HTTPS }) if !host.contains(':') => host.clone(),
             Place::Url(target) => target.to_string(),
             Place::Service(service) => format!("{}:{}", place.server_name(), service.port),
         };
@@ -68,7 +71,7 @@ fn of_url(url: &str) -> Result<(Place, String), String> {
     let parsed = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
     let host = parsed.host_str().filter(|_| parsed.scheme() == "https");
     let host = host.ok_or_else(|| format!("Unparsable URL: {url:?} is no https URL with a host"))?;
-    let target = Target::new(host, parsed.port().unwrap_or(443));
+    let target = Target::new(host, parsed.port().unwrap_or(HTTPS));
     Ok((Place::Url(target), parsed.path().to_owned()))
 }
 

@@ -1,5 +1,8 @@
 //! Custom resources through the registry's door: kinds that arrive at run time.
 
+use portico_registry::definition::resource;
+use portico_store::{Indexed, Txn, Value};
+
 use crate::harness::{Door, JSON, MERGE, next};
 
 pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -150,4 +153,34 @@ async fn a_check_tells_what_a_definition_would_do_to_clients_and_to_what_is_stor
     assert!(checked.findings.iter().any(|finding| finding.kind == FindingKind::Error), "{checked:?}");
     let now = door.get(&format!("{TABS}/t")).await;
     assert_eq!(now.at("spec.replicas"), "3");
+}
+
+#[tokio::test]
+async fn nothing_is_written_along_a_schema_that_cannot_be_used() {
+    let door = defined(&version("v1", true, PROPERTIES)).await;
+    assert_eq!(door.post(TABS, &tab("v1", r#""replicas":3"#)).await.code, 201);
+    // As an older server, or somebody at the database, may have left it: the door takes no such definition.
+    let installed = door.registry.get(&resource(), "", "crontabs.stable.example.com").await;
+    let record = installed.unwrap().record().clone();
+    let json = String::from_utf8(record.value.json().to_vec()).unwrap();
+    let json = json.replace(r#""generation":1"#, r#""generation":2"#);
+    let json = json.replace(r#""replicas":{"type":"integer"}"#, r##""replicas":{"$ref":"#/x"}"##);
+    let value = Value::new(json.into_bytes(), Indexed::default());
+    let txn = Txn::update(record.key.clone(), record.revision, value);
+    door.registry.store().commit(vec![txn]).await.pop().unwrap().unwrap();
+    let shown = door.get(&format!("{TABS}/t")).await;
+    assert_eq!((shown.code, shown.at("spec.replicas").as_str()), (200, "3"), "{}", shown.text);
+    let patch = door.patch(&format!("{TABS}/t"), MERGE, r#"{"spec":{"replicas":"x"}}"#).await;
+    let made = door.post(TABS, &tab("v1", "").replace(r#""t""#, r#""u""#)).await;
+    for refused in [patch, made] {
+        assert_eq!(
+            (refused.code, refused.at("reason").as_str(), refused.at("message").as_str()),
+            (
+                500,
+                "InternalError",
+                "Internal error occurred: error resolving resource: the schema of version v1 cannot be used: OpenAPIV3Schema '$ref' is not supported"
+            )
+        );
+    }
+    assert_eq!(door.delete(&format!("{TABS}/t")).await.code, 200);
 }

@@ -11,12 +11,10 @@ use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics;
 use portico_kit::workqueue::QueueMetrics;
-use portico_registry::Registry;
+use portico_registry::{Registry, definition};
 
 use super::reached;
 use crate::assembly::StartError;
-
-const GROUP: &str = "apiextensions.k8s.io";
 
 /// The controllers, unless `--runtime-config` turns definitions off.
 pub(super) struct Definitions {
@@ -25,7 +23,7 @@ pub(super) struct Definitions {
 
 impl Definitions {
     pub(super) fn new(kinds: &Kinds, auto_register: &AutoRegister, metrics: &metrics::Registry) -> Self {
-        let is_served = kinds.served().any(|served| served.group_version.group == GROUP);
+        let is_served = definition::are_served(kinds);
         let queues = QueueMetrics::new(metrics);
         Self { custom: is_served.then(|| CustomResources::new(auto_register.clone(), &queues)) }
     }

@@ -5,15 +5,12 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt;
-use portico_kinds::Kinds;
 use portico_kit::lifecycle::Signal;
-use portico_machinery::{GroupResource, GroupVersionResource, Status};
-use portico_registry::{Change, Followed, Registry, Stored};
+use portico_machinery::Status;
+use portico_registry::{Change, Followed, Registry, Stored, definition::resource};
 use portico_server_catalog::{Catalog, Definition};
 use tokio_util::sync::CancellationToken;
 
-const GROUP: &str = "apiextensions.k8s.io";
-const RESOURCE: &str = "customresourcedefinitions";
 /// How many changes are taken together.
 const BATCH: usize = 512;
 
@@ -28,11 +25,6 @@ pub(super) enum FollowError {
     Closed,
 }
 
-/// Whether this server has definitions.
-pub(super) fn are_served(kinds: &Kinds) -> bool {
-    kinds.by_resource(&GroupVersionResource::new(GROUP, "v1", RESOURCE)).is_some()
-}
-
 /// Follows definitions until `stop`; gives `told` once the catalog knows those that were there.
 ///
 /// # Errors
@@ -43,7 +35,7 @@ pub(super) async fn follow(
     told: Signal,
     stop: CancellationToken,
 ) -> Result<(), FollowError> {
-    let Followed { initial, changes, .. } = registry.follow(&GroupResource::new(GROUP, RESOURCE)).await?;
+    let Followed { initial, changes, .. } = registry.follow(&resource()).await?;
     catalog.all_definitions(initial.iter().filter_map(|stored| definition(&registry, stored)));
     drop(initial);
     told.signal();

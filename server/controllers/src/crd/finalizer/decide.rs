@@ -3,7 +3,6 @@
 use portico_machinery::{GroupResource, Object};
 use portico_registry::condition::{self, Condition};
 
-use crate::crd::definition::condition as told;
 use crate::crd::{ESTABLISHED, FINALIZER, TERMINATING};
 
 /// Reason and message while instances are going.
@@ -47,7 +46,7 @@ pub(super) fn plan(definition: &Object) -> Option<Plan> {
 
 /// The condition.
 pub(super) fn terminating(status: &str, reason: &str, message: impl Into<String>) -> Condition {
-    told(TERMINATING, status, reason, message)
+    Condition::new(TERMINATING, status, reason, message)
 }
 
 /// All are gone.
@@ -73,7 +72,7 @@ mod tests {
         object.set(&["spec", "group"], group);
         object.set(&["spec", "names", "plural"], plural);
         object.set(&["status", "acceptedNames", "plural"], plural);
-        object.set(&["status", "conditions"], [told(ESTABLISHED, established, "R", "m")]);
+        object.set(&["status", "conditions"], [Condition::new(ESTABLISHED, established, "R", "m")]);
         object
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use portico_machinery::{GroupResource, Reason, Status};
+use portico_machinery::{GroupResource, Reason, Status, aggregate};
 use portico_registry::condition::Condition;
 use portico_registry::{DeleteOptions, ListOptions, Registry};
 
@@ -21,12 +21,7 @@ impl Failure {
     }
 
     fn of_deletes(errors: &BTreeSet<String>) -> Self {
-        let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
-        let errors = match errors.as_slice() {
-            [one] => (*one).to_owned(),
-            several => format!("[{}]", several.join(", ")),
-        };
-        Self { reason: FAILED, message: format!("could not issue all deletes: {errors}") }
+        Self { reason: FAILED, message: format!("could not issue all deletes: {}", aggregate(errors)) }
     }
 
     /// It was waited long enough.

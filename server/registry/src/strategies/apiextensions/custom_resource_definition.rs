@@ -9,10 +9,9 @@ use super::ratchet::Demands;
 use super::{schemas, stored_versions, validate};
 use crate::condition::{self, Condition};
 use crate::custom::embedded_metadata;
+use crate::definition::{FINALIZER, TERMINATING};
 use crate::strategies::{Errors, Moment, OwnDelete, Strategy};
 
-/// What lets instances go before their definition goes.
-const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Upstream's default of a webhook's port.
 const PORT: u16 = 443;
 
@@ -84,14 +83,8 @@ impl Strategy for CustomResourceDefinition {
         if !marked.finalizers().contains(&FINALIZER) {
             marked.push(&["metadata", "finalizers"], FINALIZER);
         }
-        let terminating = Condition {
-            kind: "Terminating".to_owned(),
-            status: "True".to_owned(),
-            reason: "InstanceDeletionPending".to_owned(),
-            message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-                .to_owned(),
-            ..Condition::default()
-        };
+        let words = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+        let terminating = Condition::new(TERMINATING, "True", "InstanceDeletionPending", words);
         condition::set(&mut marked, terminating, moment.now);
         OwnDelete::Mark(marked)
     }

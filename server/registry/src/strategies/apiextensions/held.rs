@@ -1,5 +1,6 @@
 //! How upstream holds versions inside: what its errors about all of them print, every field under its own name.
 
+use portico_machinery::object::{cut, escape_html};
 use portico_machinery::{Cursor, MOST_PRINTED_BYTES};
 use portico_schema::structural::definition::schema_as_held;
 
@@ -36,8 +37,7 @@ pub(super) fn versions(layout: &Layout<'_>) -> String {
         text.push_str(if text.is_empty() { "[" } else { "," });
         text.push_str(&self::version(layout, version));
         if text.len() > MOST_PRINTED_BYTES {
-            text.truncate((0..=MOST_PRINTED_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
-            return text + "...";
+            return cut(text);
         }
     }
     if text.is_empty() { "[]".to_owned() } else { text + "]" }
@@ -78,15 +78,11 @@ fn list(at: &Cursor<'_>, of: &[Member]) -> String {
 fn members(at: &Cursor<'_>, of: &[Member]) -> String {
     let member = |(name, field, absent): &Member| {
         let value = at.field(name);
-        let value = if value.is_present() { escaped(&value.json()) } else { (*absent).to_owned() };
+        let value =
+            if value.is_present() { escape_html(&value.json()).into_owned() } else { (*absent).to_owned() };
         format!("\"{field}\":{value}")
     };
     of.iter().map(member).collect::<Vec<_>>().join(",")
-}
-
-/// As Go writes JSON.
-fn escaped(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use portico_schema::structural::definition::{self, Metadata, Terms, Traits};
 use super::layout::{Layout, Part};
 use super::selectable;
 use crate::condition;
-use crate::definition::is_ca_bundle;
+use crate::definition::{ESTABLISHED, is_ca_bundle};
 use crate::validation::{checks, webhook};
 
 const CLIENT: [&str; 4] = ["spec", "conversion", "webhook", "clientConfig"];
@@ -54,7 +54,7 @@ impl<'a> Demands<'a> {
         let had = traits(&schemas);
         let versions = old.at(&["spec", "conversion", "webhook", "conversionReviewVersions"]);
         let bundle = old.at(&CLIENT).field("caBundle");
-        let established = condition::is_true(old, "Established");
+        let established = condition::is_true(old, ESTABLISHED);
         let schemaless =
             |version: &Cursor<'_>| !version.field("schema").field("openAPIV3Schema").is_present();
         let terms = Terms {

@@ -6,6 +6,7 @@ use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
 use super::layout::Layout;
+use crate::definition::storage_version;
 use crate::strategies::Errors;
 
 const PATH: [&str; 2] = ["status", "storedVersions"];
@@ -16,12 +17,6 @@ pub(super) fn record(definition: &mut Object) {
     if !definition.at(&PATH).items().any(|stored| stored.str() == name) {
         definition.push(&PATH, name);
     }
-}
-
-fn storage_version(definition: &Object) -> Option<String> {
-    let versions = definition.at(&["spec", "versions"]);
-    let storage = versions.items().find(|version| version.field("storage").bool());
-    storage.map(|version| version.field("name").str().to_owned())
 }
 
 /// Judges them against the versions that there are.

@@ -1,0 +1,63 @@
+//! Whether the schemas of a definition are structural, told of all its versions at once.
+
+use portico_machinery::{Object, aggregate};
+use portico_schema::structural::definition::violations;
+
+/// Whether the schemas of a definition are structural. New ones are; older ones were let through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Structure {
+    /// They are.
+    #[default]
+    Sound,
+    /// They are not: why, as upstream joins errors.
+    Violated(String),
+    /// It cannot be told of one of them.
+    Unreadable(String),
+}
+
+impl Structure {
+    /// Judges all versions of a definition.
+    #[must_use]
+    pub fn of(definition: &Object) -> Self {
+        let spec = definition.at(&["spec"]);
+        let preserves = spec.field("preserveUnknownFields");
+        let mut errors: Vec<String> = Vec::new();
+        if preserves.bool() {
+            errors.push(preserves.invalid("must be false").to_string());
+        }
+        for version in spec.field("versions").items() {
+            match violations(&version.field("schema").field("openAPIV3Schema")) {
+                Ok(more) => errors.extend(more.iter().map(ToString::to_string)),
+                Err(why) => {
+                    let name = version.field("name").str();
+                    return Self::Unreadable(format!(
+                        "failed to check validation schema for version {name}: {why}"
+                    ));
+                }
+            }
+        }
+        if errors.is_empty() { Self::Sound } else { Self::Violated(aggregate(&errors)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_schemas_are_told_what_is_not_structural_about_them() {
+        let of = |spec: &str| {
+            Structure::of(&Object::from_json(format!(r#"{{"spec":{spec}}}"#).as_bytes()).unwrap())
+        };
+        let versions =
+            |schema: &str| format!(r#""versions":[{{"name":"v1","schema":{{"openAPIV3Schema":{schema}}}}}]"#);
+        assert_eq!(of(&format!("{{{}}}", versions(r#"{"type":"object"}"#))), Structure::Sound);
+        let preserves = "spec.preserveUnknownFields: Invalid value: true: must be false";
+        assert_eq!(of(r#"{"preserveUnknownFields":true}"#), Structure::Violated(preserves.into()));
+        let untyped = versions(r#"{"type":"object","properties":{"a":{}}}"#);
+        let missing = "spec.versions[0].schema.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields";
+        assert_eq!(of(&format!("{{{untyped}}}")), Structure::Violated(missing.into()));
+        let both = format!(r#"{{"preserveUnknownFields":true,{untyped}}}"#);
+        assert_eq!(of(&both), Structure::Violated(format!("[{preserves}, {missing}]")));
+    }
+}
