@@ -3,14 +3,14 @@
 //! Costs are counted as cel-go's tracker counts them. Plans are bounded in depth, so this recurses; loops end when the
 //! budget is used up or nobody waits any more.
 
-mod access;
+mod attribute;
 mod call;
 mod fold;
 
 use smallvec::SmallVec;
 
-use crate::plan::{Node, is_attribute};
-use crate::size::{LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRING_TRAVERSAL, scale};
+use crate::plan::Node;
+use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, scale};
 use crate::value::{Key, MapBuilder, equal};
 use crate::{EvalError, Value};
 
@@ -23,11 +23,19 @@ type Evaluated<'v> = Result<Value<'v>, EvalError>;
 /// How often loops ask whether anybody still waits.
 const CHECK_EVERY: u32 = 100;
 
+/// What a local variable holds.
+enum Local<'e, 'v> {
+    /// Its value.
+    Known(Evaluated<'v>),
+    /// What is evaluated when somebody asks for it.
+    Asked(&'e Node),
+}
+
 /// One run of a plan.
 pub(crate) struct Evaluator<'e, 'v> {
     slots: &'e Slots<'v>,
     names: &'e [std::sync::Arc<str>],
-    locals: Vec<Evaluated<'v>>,
+    locals: Vec<Local<'e, 'v>>,
     cost: u64,
     limit: u64,
     interrupted: &'e dyn Fn() -> bool,
@@ -54,16 +62,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         if self.cost > self.limit { Err(EvalError::Budget) } else { Ok(()) }
     }
 
-    pub(crate) fn run(&mut self, node: &Node) -> Evaluated<'v> {
+    pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
-            Node::Variable(slot) => self.variable(*slot),
-            Node::Local(place) => self.local(*place),
-            Node::Select(select) => self.select(select),
-            Node::Index(index) => self.index(index),
+            Node::Attribute(attribute) => self.attribute(attribute),
             Node::Logic(and, pair) => self.logic(*and, pair),
             Node::Otherwise(value, pair) => self.otherwise(*value, pair),
-            Node::Conditional(parts) => self.conditional(parts),
             Node::NotStrictlyFalse(inner) => self.not_strictly_false(inner),
             Node::Equality(equal, pair) => self.equality(*equal, pair),
             Node::OneOf(wanted, keys) => {
@@ -79,16 +83,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    /// A call whose argument is in error costs, too.
-    fn failed(&mut self, error: EvalError) -> Evaluated<'v> {
-        if error.is_absorbable() {
-            self.charge(1)?;
-        }
-        Err(error)
-    }
-
-    fn variable(&mut self, slot: usize) -> Evaluated<'v> {
-        self.charge(SELECT_AND_IDENT)?;
+    fn variable(&self, slot: usize) -> Evaluated<'v> {
         match self.slots.get(slot) {
             Some(Some(value)) => Ok(value.clone()),
             _ => {
@@ -99,12 +94,23 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 
     fn local(&mut self, place: usize) -> Evaluated<'v> {
-        self.charge(SELECT_AND_IDENT)?;
-        self.locals.get(place).cloned().unwrap_or_else(|| Err(EvalError::new("no such attribute(s)")))
+        let node = match self.locals.get(place) {
+            Some(Local::Known(value)) => return value.clone(),
+            Some(Local::Asked(node)) => *node,
+            None => return Err(EvalError::new("no such attribute(s)")),
+        };
+        // It sees what was there before it.
+        let behind = self.locals.split_off(place + 1);
+        self.locals.truncate(place);
+        let value = self.run(node);
+        self.locals.truncate(place);
+        self.locals.push(Local::Known(value.clone()));
+        self.locals.extend(behind);
+        value
     }
 
     /// `false && x` is false and `true || x` true, whatever `x` is; the first error stays otherwise.
-    fn logic(&mut self, and: bool, pair: &[Node; 2]) -> Evaluated<'v> {
+    fn logic(&mut self, and: bool, pair: &'e [Node; 2]) -> Evaluated<'v> {
         let mut error = None;
         for side in pair {
             match self.run(side) {
@@ -119,7 +125,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 
     /// Costs nothing by itself. What is no optional stays what it is.
-    fn otherwise(&mut self, value: bool, [optional, other]: &[Node; 2]) -> Evaluated<'v> {
+    fn otherwise(&mut self, value: bool, [optional, other]: &'e [Node; 2]) -> Evaluated<'v> {
         match self.run(optional)? {
             Value::Optional(None) => self.run(other),
             Value::Optional(Some(held)) if value => Ok((*held).clone()),
@@ -127,17 +133,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         }
     }
 
-    fn conditional(&mut self, [condition, then, other]: &[Node; 3]) -> Evaluated<'v> {
-        let branch = if self.run(condition)?.as_bool()? { then } else { other };
-        let value = self.run(branch);
-        // Naming the variable that a branch begins with is free.
-        if is_attribute(branch) && !matches!(branch, Node::Conditional(_)) {
-            self.cost = self.cost.saturating_sub(SELECT_AND_IDENT);
-        }
-        value
-    }
-
-    fn not_strictly_false(&mut self, inner: &Node) -> Evaluated<'v> {
+    fn not_strictly_false(&mut self, inner: &'e Node) -> Evaluated<'v> {
         let value = match self.run(inner) {
             Ok(Value::Bool(value)) => value,
             Err(stop) if !stop.is_absorbable() => return Err(stop),
@@ -147,24 +143,28 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         Ok(Value::Bool(value))
     }
 
-    fn equality(&mut self, wanted: bool, [one, two]: &[Node; 2]) -> Evaluated<'v> {
+    fn equality(&mut self, wanted: bool, [one, two]: &'e [Node; 2]) -> Evaluated<'v> {
         let (one, two) = (self.run(one), self.run(two));
-        if let Err(stop @ (EvalError::Budget | EvalError::Interrupted)) = two {
-            return Err(stop);
+        for side in [&one, &two] {
+            if let Err(stop @ (EvalError::Budget | EvalError::Interrupted)) = side {
+                return Err(stop.clone());
+            }
         }
-        let (one, two) = match (one, two) {
-            (Ok(one), Ok(two)) => (one, two),
-            (Err(error), _) | (_, Err(error)) => return self.failed(error),
-        };
-        let cost = match one {
-            Value::Opaque(_) if wanted => 1,
-            _ => scale(one.cost_size().min(two.cost_size()), STRING_TRAVERSAL),
+        let size = |side: &Evaluated<'v>| side.as_ref().map_or(1, Value::cost_size);
+        let cost = match &one {
+            Ok(Value::Opaque(_)) if wanted => 1,
+            one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
-        Ok(Value::Bool(equal(&one, &two)? == wanted))
+        Ok(Value::Bool(equal(&one?, &two?)? == wanted))
     }
 
-    fn list(&mut self, items: &[(Node, bool)]) -> Evaluated<'v> {
+    fn list(&mut self, items: &'e [(Node, bool)]) -> Evaluated<'v> {
+        let list = self.items(items);
+        self.made(list, LIST_CREATE)
+    }
+
+    fn items(&mut self, items: &'e [(Node, bool)]) -> Evaluated<'v> {
         let mut values = Vec::with_capacity(items.len());
         for (item, optional) in items {
             match self.run(item)? {
@@ -177,17 +177,22 @@ impl<'e, 'v> Evaluator<'e, 'v> {
                 value => values.push(value),
             }
         }
-        self.charge(LIST_CREATE)?;
         Ok(Value::list(values))
     }
 
-    fn map(&mut self, entries: &[(Node, Node, bool)]) -> Evaluated<'v> {
+    fn map(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
+        let map = self.entries(entries);
+        self.made(map, MAP_CREATE)
+    }
+
+    fn entries(&mut self, entries: &'e [(Node, Node, bool)]) -> Evaluated<'v> {
         let mut built = MapBuilder::with_capacity(entries.len());
         for (key, value, optional) in entries {
             let key = self.run(key)?;
+            let value = self.run(value)?;
             let key = Key::from_value(&key)
                 .ok_or_else(|| EvalError::new(format!("unsupported key type: {}", key.type_of().name())))?;
-            let value = match self.run(value)? {
+            let value = match value {
                 Value::Optional(None) if *optional => {
                     built.shift_remove(&key);
                     continue;
@@ -198,7 +203,14 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             // Of entries with the same key the last stays, as in cel-go.
             built.insert(key, value);
         }
-        self.charge(MAP_CREATE)?;
         Ok(Value::Map(built.into()))
+    }
+
+    /// A list or map that was written out; it costs also where a part of it is in error.
+    fn made(&mut self, value: Evaluated<'v>, cost: u64) -> Evaluated<'v> {
+        if value.as_ref().err().is_none_or(EvalError::is_absorbable) {
+            self.charge(cost)?;
+        }
+        value
     }
 }

@@ -1,9 +1,8 @@
 //! Plans: trees made ready to run, with variables as slots, overloads resolved and constants computed.
 
+mod attribute;
 mod build;
 mod fold;
-
-pub(crate) use build::is_attribute;
 
 use std::sync::Arc;
 
@@ -19,20 +18,12 @@ use crate::{Overload, Value};
 pub(crate) enum Node {
     /// A constant; costs nothing.
     Constant(Value<'static>),
-    /// A variable of the environment.
-    Variable(usize),
-    /// A variable of a comprehension, by its place among those that are alive.
-    Local(usize),
-    /// `operand.field`, `operand.?field`, `has(operand.field)`.
-    Select(Box<Select>),
-    /// `operand[index]`, `operand[?index]`.
-    Index(Box<Index>),
+    /// A value and a way from it: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
+    Attribute(Box<Attribute>),
     /// `&&` (true) or `||` (false): absorbs errors of one side.
     Logic(bool, Box<[Node; 2]>),
     /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
     Otherwise(bool, Box<[Node; 2]>),
-    /// `a ? b : c`.
-    Conditional(Box<[Node; 3]>),
     /// Whether a quantifier goes on: all but false.
     NotStrictlyFalse(Box<Node>),
     /// `==` (true) or `!=`.
@@ -53,35 +44,45 @@ pub(crate) enum Node {
     Insert(usize, Box<(Node, Option<Node>)>),
 }
 
-/// How a field is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// Its value, which must be there.
-    Value,
-    /// An optional of its value.
-    Optional,
-    /// Whether it is there.
-    Presence,
+/// A value and a way from it, taken as one: what follows an optional step is optional, too.
+#[derive(Debug)]
+pub(crate) struct Attribute {
+    pub base: Base,
+    pub steps: Vec<Step>,
 }
 
-/// A selection.
+/// Where a way begins.
 #[derive(Debug)]
-pub(crate) struct Select {
-    pub operand: Node,
-    pub field: Arc<str>,
-    pub ask: Ask,
-    /// What it costs.
-    pub cost: u64,
+pub(crate) enum Base {
+    /// At a variable of the environment.
+    Variable(usize),
+    /// At a variable of a comprehension, by its place among those that are alive.
+    Local(usize),
+    /// At what is computed.
+    Computed(Node),
+    /// Where one of two ways ends, by a condition.
+    Either(Box<(Node, Attribute, Attribute)>),
 }
 
-/// An index.
+/// A step of a way.
 #[derive(Debug)]
-pub(crate) struct Index {
-    pub operand: Node,
-    pub index: Node,
+pub(crate) struct Step {
+    pub by: By,
+    /// Whether it may lead nowhere: `.?`, `[?_]`.
     pub optional: bool,
-    /// What it costs.
-    pub cost: u64,
+    /// Whether it is only asked whether it leads anywhere: `has()`.
+    pub test: bool,
+}
+
+/// What a step goes by.
+#[derive(Debug)]
+pub(crate) enum By {
+    /// A name.
+    Name(Arc<str>),
+    /// Any other constant.
+    Constant(Value<'static>),
+    /// What an attribute leads to.
+    Attribute(Attribute),
 }
 
 /// A call.
@@ -93,6 +94,9 @@ pub(crate) struct CallNode {
     pub arguments: Vec<Node>,
     /// Whether the checker found one overload for arguments whose types are known.
     pub exact: bool,
+    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
+    /// regular expression that is compiled once.
+    pub stops: bool,
 }
 
 /// A comprehension over locals that start at `base`: the accumulator, the variable, the second variable.

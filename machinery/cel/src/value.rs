@@ -122,6 +122,36 @@ impl<'v> Value<'v> {
         }
     }
 
+    /// The same without what a schema says of it: plain JSON, and of a type its name.
+    #[must_use]
+    pub(crate) fn forgetful(&self) -> Self {
+        match self {
+            Self::List(list) => Self::List(list.forgetful()),
+            Self::Map(map) => Self::Map(map.forgetful()),
+            Self::Type(ty) => Self::text(ty.name()),
+            Self::Optional(held) => held.as_ref().map_or(Self::Null, |held| held.forgetful()),
+            other => other.clone(),
+        }
+    }
+
+    /// What cel-go's values are called in Go.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Duration(_) => "types.Duration",
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            _ => "ref.Val",
+        }
+    }
+
     /// The boolean that it is.
     ///
     /// # Errors

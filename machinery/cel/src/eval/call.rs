@@ -6,39 +6,57 @@ use super::{Evaluated, Evaluator};
 use crate::plan::CallNode;
 use crate::{Call, EvalError, Overload, Value};
 
-impl<'v> Evaluator<'_, 'v> {
-    pub(super) fn call(&mut self, node: &CallNode) -> Evaluated<'v> {
+impl<'e, 'v> Evaluator<'e, 'v> {
+    pub(super) fn call(&mut self, node: &'e CallNode) -> Evaluated<'v> {
         let mut arguments: SmallVec<[Value<'v>; 3]> = SmallVec::new();
-        let mut error = None;
-        for argument in &node.arguments {
+        let (last, mut error) = (node.arguments.len().saturating_sub(1), None);
+        for (index, argument) in node.arguments.iter().enumerate() {
             match self.run(argument) {
                 Ok(value) => arguments.push(value),
-                Err(failure) if failure.is_absorbable() && node.arguments.len() < 3 => {
-                    error = error.or(Some(failure))
+                // Where nothing is looked at behind it, the call is free.
+                Err(failure) if failure.is_absorbable() && (!node.stops || index == last) => {
+                    arguments.push(IN_ERROR);
+                    error = error.or(Some(failure));
                 }
                 Err(failure) => return Err(failure),
             }
         }
         if let Some(error) = error {
-            return self.failed(error);
+            self.charge(node.cost(&arguments))?;
+            return Err(error);
         }
         let overload = match &node.overloads[..] {
             [only] if node.exact => only,
-            candidates => candidates
-                .iter()
-                .find(|candidate| takes(candidate, &arguments))
-                .ok_or_else(|| no_overload(node.name, &arguments))?,
+            candidates => match candidates.iter().find(|candidate| takes(candidate, &arguments)) {
+                Some(found) => found,
+                None => {
+                    self.charge(node.cost(&arguments))?;
+                    return Err(no_overload(node.name, &arguments));
+                }
+            },
         };
         let budget = self.limit.saturating_sub(self.cost);
         let result = (overload.run)(&Call { arguments: &arguments, budget });
         let counted = overload.cost_by_name || node.overloads.len() == 1;
         let cost = match (&result, overload.cost) {
             (Ok(result), Some(cost)) if counted => cost(&arguments, result),
-            (Err(_), Some(cost)) if counted => cost(&arguments, &Value::Null),
+            (Err(_), Some(cost)) if counted => cost(&arguments, &IN_ERROR),
             _ => 1,
         };
         self.charge(cost)?;
         result
+    }
+}
+
+/// What costs take for a value in error, which is of size one.
+const IN_ERROR: Value<'static> = Value::Bool(false);
+
+impl CallNode {
+    /// What a call costs that is not made: an argument is in error, or no overload takes them.
+    fn cost(&self, arguments: &[Value<'_>]) -> u64 {
+        let only = self.overloads.len() == 1;
+        let known = self.overloads.first().filter(|overload| only || overload.cost_by_name);
+        known.and_then(|overload| overload.cost).map_or(1, |cost| cost(arguments, &IN_ERROR))
     }
 }
 

@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
-use super::{CHECK_EVERY, Evaluated, Evaluator};
+use super::{CHECK_EVERY, Evaluated, Evaluator, Local};
 use crate::plan::{Fold, Node};
 use crate::size::{LIST_CREATE, SELECT_AND_IDENT};
 use crate::value::{Key, List, Map};
 use crate::{EvalError, Value};
 
-impl<'v> Evaluator<'_, 'v> {
-    pub(super) fn fold(&mut self, fold: &Fold) -> Evaluated<'v> {
+impl<'e, 'v> Evaluator<'e, 'v> {
+    pub(super) fn fold(&mut self, fold: &'e Fold) -> Evaluated<'v> {
         let range = self.run(&fold.range)?;
-        let start = stopped(self.run(&fold.start))?;
         self.locals.truncate(fold.base);
-        self.locals.push(start);
-        if !fold.binds {
-            self.locals.push(Ok(Value::Null));
+        if fold.binds {
+            self.locals.push(Local::Asked(&fold.start));
+        } else {
+            let start = stopped(self.run(&fold.start))?;
+            self.locals.truncate(fold.base);
+            self.locals.push(Local::Known(start));
+            self.locals.push(Local::Known(Ok(Value::Null)));
             if fold.two {
-                self.locals.push(Ok(Value::Null));
+                self.locals.push(Local::Known(Ok(Value::Null)));
             }
             self.iterate(fold, &range)?;
         }
@@ -26,7 +29,7 @@ impl<'v> Evaluator<'_, 'v> {
         result
     }
 
-    fn iterate(&mut self, fold: &Fold, range: &Value<'v>) -> Result<(), EvalError> {
+    fn iterate(&mut self, fold: &'e Fold, range: &Value<'v>) -> Result<(), EvalError> {
         match range {
             Value::List(list) => {
                 for (index, item) in list.iter().enumerate() {
@@ -39,11 +42,14 @@ impl<'v> Evaluator<'_, 'v> {
                 Ok(())
             }
             Value::Map(map) => self.iterate_map(fold, map),
-            other => Err(EvalError::new(format!("got '{}', expected iterable type", go_type(other)))),
+            other if fold.two => {
+                Err(EvalError::new(format!("unsupported comprehension range type: {}", other.go_type())))
+            }
+            other => Err(EvalError::new(format!("got '{}', expected iterable type", other.go_type()))),
         }
     }
 
-    fn iterate_map(&mut self, fold: &Fold, map: &Map<'v>) -> Result<(), EvalError> {
+    fn iterate_map(&mut self, fold: &'e Fold, map: &Map<'v>) -> Result<(), EvalError> {
         for key in map.keys() {
             let second = if fold.two {
                 map.get(&key).and_then(|value| value.ok_or_else(EvalError::no_such_overload))
@@ -58,22 +64,22 @@ impl<'v> Evaluator<'_, 'v> {
     }
 
     /// One turn; false when the condition ends the loop.
-    fn turn(&mut self, fold: &Fold, first: Evaluated<'v>, second: Evaluated<'v>) -> Result<bool, EvalError> {
+    fn turn(&mut self, fold: &'e Fold, first: Evaluated<'v>, second: Evaluated<'v>) -> Result<bool, EvalError> {
         self.locals.truncate(fold.base + 2 + usize::from(fold.two));
         if let Some(place) = self.locals.get_mut(fold.base + 1) {
-            *place = first;
+            *place = Local::Known(first);
         }
         if fold.two
             && let Some(place) = self.locals.get_mut(fold.base + 2)
         {
-            *place = second;
+            *place = Local::Known(second);
         }
         if matches!(stopped(self.run(&fold.condition))?, Ok(Value::Bool(false))) {
             return Ok(false);
         }
         let next = stopped(self.run(&fold.step))?;
         if let Some(place) = self.locals.get_mut(fold.base) {
-            *place = next;
+            *place = Local::Known(next);
         }
         self.iterations += 1;
         if self.iterations.is_multiple_of(CHECK_EVERY) && (self.interrupted)() {
@@ -82,16 +88,28 @@ impl<'v> Evaluator<'_, 'v> {
         Ok(true)
     }
 
-    /// Takes what a local holds, to change it.
+    /// Takes what an accumulator holds, to change it.
     fn taken(&mut self, place: usize) -> Evaluated<'v> {
-        let slot = self.locals.get_mut(place).ok_or_else(EvalError::no_such_overload)?;
-        std::mem::replace(slot, Ok(Value::Null))
+        match self.locals.get_mut(place) {
+            Some(Local::Known(value)) => std::mem::replace(value, Ok(Value::Null)),
+            _ => Err(EvalError::no_such_overload()),
+        }
     }
 
-    pub(super) fn append(&mut self, place: usize, item: &Node) -> Evaluated<'v> {
+    /// What comes of an accumulator that was in error before, else `next`.
+    fn unless_failed(&self, place: usize, next: Evaluated<'v>) -> Evaluated<'v> {
+        match (self.locals.get(place), next) {
+            (_, Err(stop)) if !stop.is_absorbable() => Err(stop),
+            (Some(Local::Known(Err(error))), _) => Err(error.clone()),
+            (_, next) => next,
+        }
+    }
+
+    pub(super) fn append(&mut self, place: usize, item: &'e Node) -> Evaluated<'v> {
         let literal = if matches!(item, Node::Constant(_)) { 0 } else { LIST_CREATE };
-        let item = self.run(item)?;
+        let item = stopped(self.run(item))?;
         self.charge(SELECT_AND_IDENT + literal + 1)?;
+        let item = self.unless_failed(place, item)?;
         let Value::List(List::Computed { mut items, of }) = self.taken(place)? else {
             return Err(EvalError::no_such_overload());
         };
@@ -99,13 +117,22 @@ impl<'v> Evaluator<'_, 'v> {
         Ok(Value::List(List::Computed { items, of }))
     }
 
-    pub(super) fn insert(&mut self, place: usize, (key, value): &(Node, Option<Node>)) -> Evaluated<'v> {
-        let first = self.run(key)?;
+    pub(super) fn insert(&mut self, place: usize, (key, value): &'e (Node, Option<Node>)) -> Evaluated<'v> {
+        self.charge(SELECT_AND_IDENT)?;
         let entries = match value {
-            Some(value) => vec![(first, self.run(value)?)],
-            None => first.as_map()?.entries()?,
+            Some(value) => {
+                self.unless_failed(place, Ok(Value::Null))?;
+                let key = self.run(key)?;
+                let value = stopped(self.run(value))?;
+                self.charge(1)?;
+                vec![(key, value?)]
+            }
+            None => {
+                let map = stopped(self.run(key))?;
+                self.charge(1)?;
+                self.unless_failed(place, map)?.as_map()?.entries()?
+            }
         };
-        self.charge(SELECT_AND_IDENT + 1)?;
         let Value::Map(Map::Computed(mut map)) = self.taken(place)? else {
             return Err(EvalError::no_such_overload());
         };
@@ -119,24 +146,6 @@ impl<'v> Evaluator<'_, 'v> {
             }
         }
         Ok(Value::Map(Map::Computed(map)))
-    }
-}
-
-/// What cel-go's values are called in Go.
-fn go_type(value: &Value<'_>) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Duration(_) => "types.Duration",
-        Value::Type(_) => "*types.Type",
-        Value::Optional(_) => "*types.Optional",
-        _ => "ref.Val",
     }
 }
 

@@ -75,7 +75,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes `!`s or `-`s; an even number of them says nothing.
+    /// Takes `!`s or `-`s; an even number of them says nothing. A single minus is part of the number behind it.
     fn negation(&mut self) -> Option<(usize, &'static str)> {
         let mark = self.token();
         let function = match mark {
@@ -83,9 +83,12 @@ impl Parser<'_> {
             Token::Mark("-") => operator::NEGATE,
             _ => return None,
         };
+        if self.at_negative_number() {
+            return None;
+        }
         let place = self.place();
         let mut count = 0;
-        while self.token() == mark && !self.at_negative_number() {
+        while self.token() == mark {
             self.advance();
             count += 1;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ask, CallNode, Index, Node, Select};
+use super::{Attribute, CallNode, Node};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::environment::Variable;
@@ -29,7 +29,8 @@ impl Planner<'_> {
             ExprKind::Literal(value) => Ok(Node::Constant(value.clone())),
             ExprKind::Ident(name) => self.ident(expr, name),
             ExprKind::Select { operand, field, test } => {
-                self.select(operand, field, if *test { Ask::Presence } else { Ask::Value })
+                let operand = self.node(operand)?;
+                Ok(Attribute::of(operand).named(field.clone(), false, *test).into())
             }
             ExprKind::Call { function, target, arguments } => {
                 self.call(expr, function, target.as_deref(), arguments)
@@ -47,19 +48,12 @@ impl Planner<'_> {
             return Ok(Node::Constant(Value::Type(Arc::new(ty.clone()))));
         }
         if let Some(place) = self.locals.iter().rposition(|local| **local == *name) {
-            return Ok(Node::Local(place));
+            return Ok(Attribute::local(place).into());
         }
         let slot = self.variables.iter().rposition(|variable| *variable.name == *name);
         let slot = slot.ok_or_else(|| format!("no such attribute(s): {name}"))?;
         self.uses[slot] = true;
-        Ok(Node::Variable(slot))
-    }
-
-    fn select(&mut self, operand: &Expr, field: &Arc<str>, ask: Ask) -> Result<Node, String> {
-        let operand = self.node(operand)?;
-        // Asking for presence is free.
-        let cost = attribute_cost(&operand) + u64::from(ask != Ask::Presence);
-        Ok(Node::Select(Box::new(Select { operand, field: field.clone(), ask, cost })))
+        Ok(Attribute::variable(slot).into())
     }
 
     fn call(
@@ -72,11 +66,15 @@ impl Planner<'_> {
         if let (operator::OPTIONAL_FIELD, [operand, name]) = (function, arguments)
             && let ExprKind::Literal(Value::String(field)) = &name.kind
         {
-            return self.select(operand, &Arc::from(&**field), Ask::Optional);
+            let operand = self.node(operand)?;
+            return Ok(Attribute::of(operand).named(Arc::from(&**field), true, false).into());
         }
         let mut nodes = Vec::with_capacity(arguments.len() + 1);
         for argument in target.into_iter().chain(arguments) {
             nodes.push(self.node(argument)?);
+        }
+        if let operator::INDEX | operator::OPTIONAL_INDEX = function {
+            return indexed(nodes, function == operator::OPTIONAL_INDEX);
         }
         let nodes = match self.special(function, nodes) {
             Ok(node) => return Ok(node),
@@ -84,8 +82,7 @@ impl Planner<'_> {
         };
         let arguments: Vec<&Expr> = target.into_iter().chain(arguments).collect();
         let call = self.resolved(expr, function, &arguments, nodes)?;
-        check_pattern(&call)?;
-        one_of(folded(call)?)
+        one_of(folded(with_pattern(call)?)?)
     }
 
     /// Calls that the evaluator knows itself.
@@ -97,20 +94,9 @@ impl Planner<'_> {
             operator::EQUALS | operator::NOT_EQUALS => {
                 nodes.try_into().map(|pair| Node::Equality(function == operator::EQUALS, Box::new(pair)))
             }
-            operator::CONDITIONAL => nodes.try_into().map(|three| Node::Conditional(Box::new(three))),
+            operator::CONDITIONAL => nodes.try_into().map(|three| Attribute::either(three).into()),
             operator::NOT_STRICTLY_FALSE => {
                 nodes.try_into().map(|[node]: [Node; 1]| Node::NotStrictlyFalse(Box::new(node)))
-            }
-            operator::INDEX | operator::OPTIONAL_INDEX => {
-                nodes.try_into().map(|[operand, index]: [Node; 2]| {
-                    let cost = attribute_cost(&operand) + u64::from(!is_attribute(&index));
-                    Node::Index(Box::new(Index {
-                        operand,
-                        index,
-                        optional: function == operator::OPTIONAL_INDEX,
-                        cost,
-                    }))
-                })
             }
             "or" | "orValue" => {
                 nodes.try_into().map(|pair| Node::Otherwise(function == "orValue", Box::new(pair)))
@@ -157,10 +143,8 @@ impl Planner<'_> {
 
     /// The place of the innermost accumulator, if that is what a node reads.
     fn accumulator(&self, node: Option<&Node>) -> Option<usize> {
-        match node {
-            Some(Node::Local(place)) if *self.locals[*place] == *crate::ast::ACCUMULATOR => Some(*place),
-            _ => None,
-        }
+        let Some(Node::Attribute(attribute)) = node else { return None };
+        attribute.as_local().filter(|place| *self.locals[*place] == *crate::ast::ACCUMULATOR)
     }
 
     fn resolved(
@@ -182,7 +166,8 @@ impl Planner<'_> {
             indices.iter().map(|index| declared.overloads[*index].clone()).collect();
         let known = arguments.iter().all(|argument| !is_unknown(self.checked.type_of(argument)));
         let exact = overloads.len() == 1 && known;
-        Ok(CallNode { name: declared.name, overloads, arguments: nodes, exact })
+        let stops = nodes.len() > 2;
+        Ok(CallNode { name: declared.name, overloads, arguments: nodes, exact, stops })
     }
 
     fn list(&mut self, items: &[Item]) -> Result<Node, String> {
@@ -227,26 +212,23 @@ fn is_unknown(ty: &Type) -> bool {
     matches!(ty, Type::Dyn | Type::Param(_)) || ty.parameters().into_iter().any(is_unknown)
 }
 
-/// Variables, selections and indices: naming one costs a unit, and what qualifies it another.
-pub(crate) fn is_attribute(node: &Node) -> bool {
-    matches!(
-        node,
-        Node::Variable(_) | Node::Local(_) | Node::Select(_) | Node::Index(_) | Node::Conditional(_)
-    )
+/// `operand[index]` or `operand[?index]`.
+fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
+    let Ok([operand, index]) = <[Node; 2]>::try_from(nodes) else {
+        return Err(format!("no such overload: {}", operator::INDEX));
+    };
+    Ok(Attribute::of(operand).indexed(index, optional).into())
 }
 
-fn attribute_cost(operand: &Node) -> u64 {
-    u64::from(!is_attribute(operand))
-}
-
-/// A regular expression that is written out must be one.
-fn check_pattern(call: &CallNode) -> Result<(), String> {
-    match call.arguments.get(1) {
-        Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&call.name) => {
-            re2::compile(pattern).map(|_| ())
-        }
-        _ => Ok(()),
+/// A regular expression that is written out must be one, and is compiled once.
+fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
+    if let Some(Node::Constant(Value::String(pattern))) = call.arguments.get(1)
+        && PATTERNS.contains(&call.name)
+    {
+        re2::compile(pattern)?;
+        call.stops = true;
     }
+    Ok(call)
 }
 
 /// A conversion of a constant is one.

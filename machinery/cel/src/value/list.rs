@@ -67,6 +67,14 @@ impl<'v> List<'v> {
         }
     }
 
+    /// The same without its declaration.
+    pub(super) fn forgetful(&self) -> Self {
+        match self {
+            Self::Computed { items, .. } => Self::Computed { items: items.clone(), of: None },
+            Self::Json { array, .. } => Self::Json { array, of: DeclType::dynamic() },
+        }
+    }
+
     /// What kind of list the schema says it is: sets and maps are equal in any order.
     #[must_use]
     pub fn kind(&self) -> &'v ListKind {

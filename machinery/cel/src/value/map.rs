@@ -28,6 +28,14 @@ pub enum Map<'v> {
 }
 
 impl<'v> Map<'v> {
+    /// The same without its declaration.
+    pub(super) fn forgetful(&self) -> Self {
+        match self {
+            Self::Computed(_) => self.clone(),
+            Self::Json { members, .. } => Self::Json { members, of: DeclType::dynamic() },
+        }
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -72,6 +80,7 @@ impl<'v> Map<'v> {
         match (self, key) {
             (_, Value::String(name)) => self.get_str(name),
             (Self::Computed(entries), key) => Ok(Key::lookup(key).and_then(|key| entries.get(&key).cloned())),
+            (Self::Json { of, .. }, _) if matches!(of.kind, DeclKind::Dyn) => Ok(None),
             (Self::Json { .. }, _) => Err(EvalError::no_such_overload()),
         }
     }

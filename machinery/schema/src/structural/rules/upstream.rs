@@ -1,123 +1,150 @@
 //! Expressions over an object and its schema, with what kube-apiserver's own evaluator answered: refusals, types, costs
 //! judged before and counted while running, values and errors.
+//!
+//! `testdata/rules` holds a folder per schema: `schema.json`, `object.json`, `old.json` where the old object is another,
+//! and `answers.jsonl` with one expression a line: `e`, `o` where `oldSelf` is optional, and the answer. `PORTICO_CEL_ANSWERS` names a folder with more such folders.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portico_cel::environment::NEW_EXPRESSIONS;
-use portico_cel::value::{List, Map as CelMap, from_json, print_key};
+use portico_cel::value::{List, Map as CelMap, from_json};
 use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, Type, Value as Evaluated};
 use serde_json::Value;
 
 use super::types;
 use crate::structural::Structural;
 
-const SCHEMA: &str = include_str!("../../../testdata/rules/schema.json");
-const OBJECT: &str = include_str!("../../../testdata/rules/object.json");
-const ANSWERS: &str = include_str!("../../../testdata/rules/answers.jsonl");
+/// What one evaluation may cost.
+const BUDGET: u64 = 1_000_000;
 
-/// A value as the answers spell it: containers as JSON, the rest as `string()` does.
-fn shown(value: &Evaluated<'_>) -> Value {
+/// A value as the answers spell it: nearly a literal, entries of maps in the order of their spelling.
+fn shown(value: &Evaluated<'_>) -> String {
     match value {
-        Evaluated::Bool(value) => Value::Bool(*value),
-        Evaluated::Int(value) => Value::from(*value),
-        Evaluated::Uint(value) => Value::from(*value),
-        Evaluated::Double(value) => Value::from(*value),
-        Evaluated::String(value) => Value::from(&**value),
+        Evaluated::Null => "null".to_owned(),
+        Evaluated::Bool(value) => value.to_string(),
+        Evaluated::Int(value) => value.to_string(),
+        Evaluated::Uint(value) => format!("{value}u"),
+        Evaluated::Double(value) => double_shown(*value),
+        Evaluated::String(value) => Value::from(&**value).to_string(),
+        Evaluated::Bytes(bytes) => {
+            bytes.iter().fold("b".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        }
+        Evaluated::Timestamp(at) => format!("timestamp({at})"),
+        Evaluated::Duration(span) => format!("duration({span})"),
+        Evaluated::Type(ty) => format!("type({})", ty.name()),
+        Evaluated::Optional(None) => "optional.none".to_owned(),
+        Evaluated::Optional(Some(held)) => format!("optional({})", shown(held)),
         Evaluated::List(list) => list_shown(list),
         Evaluated::Map(map) => map_shown(map),
-        _ => Value::Null,
+        Evaluated::Opaque(value) => format!("<{}>", value.type_of().name()),
     }
 }
 
-fn list_shown(list: &List<'_>) -> Value {
-    list.iter().map(|item| item.map_or(Value::Null, |item| shown(&item))).collect()
+fn double_shown(value: f64) -> String {
+    let text = portico_cel::library::print_double(value);
+    if text.contains(['.', 'e', 'I', 'N']) { text } else { text + ".0" }
 }
 
-fn map_shown(map: &CelMap<'_>) -> Value {
-    let entries = map.entries().unwrap_or_default();
-    Value::Object(entries.iter().map(|(key, value)| (print_key(key), shown(value))).collect())
+fn list_shown(list: &List<'_>) -> String {
+    let items = list.iter().map(|item| item.map_or_else(|error| format!("error({error})"), |item| shown(&item)));
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
-/// Whether a value is what was answered; values without a spelling in JSON are not compared.
-fn is_answered(value: &Evaluated<'_>, answer: &str) -> bool {
-    match value {
-        Evaluated::String(text) => **text == *answer,
-        Evaluated::Bool(_) | Evaluated::Int(_) | Evaluated::Uint(_) => print_key(value) == answer,
-        Evaluated::Double(number) => portico_cel::library::print_double(*number) == answer,
-        Evaluated::Timestamp(at) => at.to_string() == answer,
-        Evaluated::Duration(span) => span.to_string() == answer,
-        Evaluated::Type(ty) => ty.name() == answer,
-        // Maps have no spelling in the answers.
-        Evaluated::Map(_) if answer.is_empty() => true,
-        Evaluated::List(_) | Evaluated::Map(_) => {
-            serde_json::from_str::<Value>(answer).is_ok_and(|answer| answer == shown(value))
+fn map_shown(map: &CelMap<'_>) -> String {
+    let mut entries: Vec<String> = map
+        .keys()
+        .iter()
+        .filter_map(|key| {
+            let value = map.get(key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
+            Some(format!("{}: {}", shown(key), value?))
+        })
+        .collect();
+    entries.sort();
+    format!("{{{}}}", entries.join(", "))
+}
+
+/// A schema with objects, as one of the folders has them.
+struct Case {
+    declared: Arc<DeclType>,
+    plain: Environment,
+    optional: Environment,
+    object: Value,
+    old: Value,
+}
+
+impl Case {
+    fn read(folder: &Path) -> Self {
+        let json = |name: &str| fs::read_to_string(folder.join(name)).map(|text| serde_json::from_str(&text).unwrap());
+        let schema = Structural::compile(&json("schema.json").unwrap()).unwrap();
+        let declared = types::declare(schema.root(), true).unwrap();
+        let object: Value = json("object.json").unwrap();
+        let environment =
+            Environment::new(Language::of_release(NEW_EXPRESSIONS)).with("self", declared.ty.clone());
+        Self {
+            plain: environment.clone().with("oldSelf", declared.ty.clone()),
+            optional: environment.with("oldSelf", Type::optional(declared.ty.clone())),
+            declared,
+            old: json("old.json").unwrap_or_else(|_| object.clone()),
+            object,
         }
-        _ => true,
     }
-}
 
-fn differences(
-    environment: &Environment,
-    declared: &DeclType,
-    object: &Value,
-    answer: &Value,
-) -> Vec<String> {
-    let text = answer["e"].as_str().unwrap();
-    let mut differences = Vec::new();
-    let mut differ = |what: &str, found: &str| {
-        differences.push(format!("{text}\n    {what}: {found}\n    answer: {}", answer[what]));
-    };
-    let program = match environment.compile(text) {
-        Ok(program) => program,
-        Err(CompileError::Compilation(why)) => {
-            // Syntax errors are told in fewer words.
-            let told = answer["compile"].as_str().unwrap_or_default();
-            if told.is_empty() || (told != why && !told.contains("Syntax error")) {
-                differ("compile", &why);
+    /// What differs from an answer.
+    fn differences(&self, answer: &Value) -> Vec<String> {
+        let text = answer["e"].as_str().unwrap();
+        let mut differences = Vec::new();
+        let mut compare = |what: &str, got: Value| {
+            if got != answer[what] {
+                differences.push(format!("{text}\n    {what}: {got}\n    want: {answer}"));
             }
-            return differences;
-        }
-        Err(CompileError::Instantiation(why)) => {
-            if answer["program"].as_str() != Some(&*why) {
-                differ("program", &why);
+        };
+        let optional = answer["o"] == true;
+        let environment = if optional { &self.optional } else { &self.plain };
+        let program = match environment.compile(text) {
+            Ok(program) => program,
+            Err(CompileError::Compilation(why)) => {
+                compare("compile", why.into());
+                return differences;
             }
-            return differences;
-        }
-    };
-    let ty = program.result_type().to_string();
-    let same = |answer: &str| answer == ty || answer.replace("google.protobuf.", "").to_lowercase() == ty;
-    if !answer["type"].as_str().is_some_and(same) && !matches!(program.result_type(), Type::Null) {
-        differ("type", &ty);
-    }
-    let estimate = program.estimate(&DeclaredSizes(declared));
-    if answer["est"] != Value::from(vec![estimate.min, estimate.max]) {
-        differ("est", &format!("{}, {}", estimate.min, estimate.max));
-    }
-    let this = || from_json(object, declared).unwrap();
-    let (result, cost) = program.evaluate(&[("self", this()), ("oldSelf", this())], 1_000_000, &|| false);
-    match (&result, answer["val"].as_str(), answer["err"].as_str()) {
-        (Ok(value), Some(answered), _) if is_answered(value, answered) => {
-            if answer["cost"] != cost {
-                differ("cost", &cost.to_string());
+            Err(CompileError::Instantiation(why)) => {
+                compare("program", why.into());
+                return differences;
             }
+        };
+        compare("type", program.result_type().to_string().into());
+        let estimate = program.estimate(&DeclaredSizes(&self.declared));
+        compare("est", vec![estimate.min, estimate.max].into());
+        let this = from_json(&self.object, &self.declared).unwrap();
+        let old = from_json(&self.old, &self.declared).unwrap();
+        let old = if optional { Evaluated::some(old) } else { old };
+        let (result, cost) = program.evaluate(&[("self", this), ("oldSelf", old)], BUDGET, &|| false);
+        match &result {
+            Ok(value) => compare("val", shown(value).into()),
+            Err(error) => compare("err", error.to_string().into()),
         }
-        (Err(error), _, Some(answered)) if error.to_string() == answered => {}
-        (Ok(value), ..) => differ("val", &format!("{value:?}")),
-        (Err(error), ..) => differ("err", &error.to_string()),
+        compare("cost", cost.into());
+        differences
     }
-    differences
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.join("answers.jsonl").exists()).collect()
 }
 
 #[test]
 fn expressions_over_objects_are_answered_as_upstream_answers_them() {
-    let schema = Structural::compile(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
-    let declared: Arc<DeclType> = types::declare(schema.root(), true).unwrap();
-    let environment = Environment::new(Language::of_release(NEW_EXPRESSIONS))
-        .with("self", declared.ty.clone())
-        .with("oldSelf", declared.ty.clone());
-    let object: Value = serde_json::from_str(OBJECT).unwrap();
-    let answers = ANSWERS.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let found: Vec<String> =
-        answers.flat_map(|answer| differences(&environment, &declared, &object, &answer)).collect();
+    let mut all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/rules"));
+    if let Some(more) = std::env::var_os("PORTICO_CEL_ANSWERS") {
+        all.extend(folders(Path::new(&more)));
+    }
+    let mut found = Vec::new();
+    for folder in all {
+        let case = Case::read(&folder);
+        let answers = fs::read_to_string(folder.join("answers.jsonl")).unwrap();
+        found.extend(answers.lines().flat_map(|line| case.differences(&serde_json::from_str(line).unwrap())));
+    }
     assert!(found.is_empty(), "{}\n{} differences", found.join("\n"), found.len());
 }

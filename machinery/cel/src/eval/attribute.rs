@@ -1,0 +1,171 @@
+//! Attributes: ways along fields and indices, taken as one.
+//!
+//! Naming a value costs a unit and each step another; what is optional and not there costs nothing, and neither does
+//! choosing between two ways.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::{Evaluated, Evaluator};
+use crate::decl::DeclKind;
+use crate::plan::{Attribute, Base, By, Step};
+use crate::size::SELECT_AND_IDENT;
+use crate::value::{List, print_key};
+use crate::{EvalError, Value};
+
+impl<'e, 'v> Evaluator<'e, 'v> {
+    pub(super) fn attribute(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
+        let value = match self.resolve(attribute) {
+            Err(stop) if !stop.is_absorbable() => return Err(stop),
+            value => value,
+        };
+        if !matches!(attribute.base, Base::Either(_)) {
+            self.cost = self.cost.saturating_add(SELECT_AND_IDENT);
+        }
+        let test = attribute.steps.last().is_some_and(|step| step.test);
+        if test {
+            self.cost = self.cost.saturating_sub(SELECT_AND_IDENT);
+        }
+        self.charge(0)?;
+        match value? {
+            Value::Optional(held) if test => Ok(Value::Bool(held.is_some())),
+            value => Ok(value),
+        }
+    }
+
+    /// Where a way leads.
+    fn resolve(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
+        let mut ways: SmallVec<[&'e [Step]; 2]> = smallvec![];
+        let mut at = attribute;
+        let base = loop {
+            ways.push(&at.steps);
+            match &at.base {
+                Base::Variable(slot) => break self.variable(*slot),
+                Base::Local(place) => break self.local(*place),
+                Base::Computed(node) => break self.run(node),
+                Base::Either(parts) => {
+                    let (condition, then, other) = &**parts;
+                    at = if self.run(condition)?.as_bool()? { then } else { other };
+                }
+            }
+        };
+        self.follow(base?, ways.into_iter().rev().flatten())
+    }
+
+    fn follow(&mut self, base: Value<'v>, steps: impl Iterator<Item = &'e Step>) -> Evaluated<'v> {
+        let (mut at, mut optional) = match base {
+            Value::Optional(None) => return Ok(Value::NONE),
+            // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
+            Value::Optional(Some(held)) => (held.forgetful(), true),
+            base => (base, false),
+        };
+        for step in steps {
+            optional |= step.optional;
+            match self.step(step, &at, optional)? {
+                Some(next) => at = next,
+                None => return Ok(Value::NONE),
+            }
+        }
+        Ok(if optional { Value::some(at) } else { at })
+    }
+
+    /// One step; None where an optional one leads nowhere.
+    fn step(
+        &mut self,
+        step: &'e Step,
+        from: &Value<'v>,
+        optional: bool,
+    ) -> Result<Option<Value<'v>>, EvalError> {
+        let (index, found) = match &step.by {
+            By::Name(name) => (None, named(from, name)),
+            By::Constant(index) => (None, indexed(from, index)),
+            By::Attribute(attribute) => match self.resolve(attribute) {
+                Ok(index) => {
+                    let found = indexed(from, &index);
+                    (Some(index), found)
+                }
+                Err(error) => (None, Err(error)),
+            },
+        };
+        if let Err(stop) = &found
+            && !stop.is_absorbable()
+        {
+            return found;
+        }
+        if !optional || matches!(found, Ok(Some(_))) {
+            self.charge(SELECT_AND_IDENT)?;
+        }
+        match (found?, step.test) {
+            (found, true) if !optional => Ok(Some(Value::Bool(found.is_some()))),
+            (None, _) if !optional => Err(missing(from, step, index.as_ref())),
+            (found, _) => Ok(found),
+        }
+    }
+}
+
+/// The value of a field or of a key that is text.
+fn named<'v>(from: &Value<'v>, name: &str) -> Result<Option<Value<'v>>, EvalError> {
+    match from {
+        Value::Map(map) => map.get_str(name),
+        Value::List(_) => Err(unsupported("string")),
+        _ => Ok(None),
+    }
+}
+
+fn indexed<'v>(from: &Value<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
+    match (from, index) {
+        (_, Value::String(name)) => named(from, name),
+        (_, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)) => match from {
+            Value::Map(map) => map.get(index),
+            Value::List(list) => item(list, index),
+            _ => Ok(None),
+        },
+        _ => Err(EvalError::new(format!("invalid qualifier type: {}", index.go_type()))),
+    }
+}
+
+/// An item by a whole number of any type. Declared lists take signed integers alone.
+fn item<'v>(list: &List<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
+    let item = place(index)?.and_then(|place| list.get(place)).transpose()?;
+    let declared = list.declared().is_some_and(|of| matches!(of.kind, DeclKind::List { .. }));
+    match index {
+        Value::Uint(_) | Value::Double(_) if declared && item.is_some() => {
+            Err(EvalError::new(format!("unsupported index: {}", print_key(index))))
+        }
+        _ => Ok(item),
+    }
+}
+
+/// An index of a list; None for negative ones.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "compared after the conversion"
+)]
+fn place(index: &Value<'_>) -> Result<Option<usize>, EvalError> {
+    let lossy = || EvalError::new(format!("unsupported index value {} in list", print_key(index)));
+    let number = match index {
+        Value::Int(number) => *number,
+        Value::Uint(number) => i64::try_from(*number).map_err(|_| lossy())?,
+        Value::Double(number) if (*number as i64) as f64 == *number => *number as i64,
+        Value::Double(_) => return Err(lossy()),
+        other => return Err(unsupported(other.type_of().name())),
+    };
+    Ok(usize::try_from(number).ok())
+}
+
+fn unsupported(ty: &str) -> EvalError {
+    EvalError::new(format!("unsupported index type '{ty}' in list"))
+}
+
+/// What is said when a step leads nowhere.
+fn missing(from: &Value<'_>, step: &Step, index: Option<&Value<'_>>) -> EvalError {
+    let shown = match (&step.by, index) {
+        (By::Name(name), _) => name.to_string(),
+        (By::Constant(index), _) | (_, Some(index)) => print_key(index),
+        (By::Attribute(_), None) => String::new(),
+    };
+    match from {
+        Value::List(_) => EvalError::new(format!("index out of bounds: {shown}")),
+        _ => EvalError::no_such_key(&shown),
+    }
+}

@@ -1,0 +1,64 @@
+//! Attributes: from names, selections, indices and choices to ways that are taken as one.
+
+use std::sync::Arc;
+
+use super::{Attribute, Base, By, Node, Step};
+use crate::Value;
+
+impl Attribute {
+    pub(super) fn variable(slot: usize) -> Self {
+        Self { base: Base::Variable(slot), steps: Vec::new() }
+    }
+
+    pub(super) fn local(place: usize) -> Self {
+        Self { base: Base::Local(place), steps: Vec::new() }
+    }
+
+    /// One of two ways: `condition ? a : b`.
+    pub(super) fn either([condition, then, other]: [Node; 3]) -> Self {
+        let ways = (condition, Self::of(then), Self::of(other));
+        Self { base: Base::Either(Box::new(ways)), steps: Vec::new() }
+    }
+
+    /// The way that a node is, or that begins at what it computes.
+    pub(super) fn of(node: Node) -> Self {
+        match node {
+            Node::Attribute(attribute) => *attribute,
+            computed => Self { base: Base::Computed(computed), steps: Vec::new() },
+        }
+    }
+
+    /// One step further, along a field.
+    pub(super) fn named(self, field: Arc<str>, optional: bool, test: bool) -> Self {
+        self.then(Step { by: By::Name(field), optional, test })
+    }
+
+    /// One step further, along an index.
+    pub(super) fn indexed(self, index: Node, optional: bool) -> Self {
+        let by = match index {
+            Node::Constant(Value::String(name)) => By::Name(Arc::from(&*name)),
+            Node::Constant(value) => By::Constant(value),
+            other => By::Attribute(Self::of(other)),
+        };
+        self.then(Step { by, optional, test: false })
+    }
+
+    fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The place of the local variable that is all that it names.
+    pub(super) fn as_local(&self) -> Option<usize> {
+        match self.base {
+            Base::Local(place) if self.steps.is_empty() => Some(place),
+            _ => None,
+        }
+    }
+}
+
+impl From<Attribute> for Node {
+    fn from(attribute: Attribute) -> Self {
+        Self::Attribute(Box::new(attribute))
+    }
+}
