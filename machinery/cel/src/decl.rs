@@ -144,6 +144,12 @@ impl DeclType {
         &DYN
     }
 
+    /// Whether more is known than that it is JSON.
+    #[must_use]
+    pub(crate) fn is_known(&self) -> bool {
+        !matches!(self.kind, DeclKind::Dyn)
+    }
+
     /// The field with this escaped name.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, scale};
-use crate::value::{Key, MapBuilder, equal};
+use crate::value::{Key, MapBuilder, equal, print_key};
 use crate::{EvalError, Value};
 
 /// Values of an environment's variables, by slot.
@@ -70,9 +70,9 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             Node::Otherwise(value, pair) => self.otherwise(*value, pair),
             Node::NotStrictlyFalse(inner) => self.not_strictly_false(inner),
             Node::Equality(equal, pair) => self.equality(*equal, pair),
-            Node::OneOf(wanted, keys) => {
+            Node::OneOf(wanted, constants) => {
                 let wanted = self.run(wanted)?;
-                Ok(Value::Bool(Key::lookup(&wanted).is_some_and(|key| keys.contains(&key))))
+                Ok(Value::Bool(constants.contain(&wanted)))
             }
             Node::Call(call) => self.call(call),
             Node::List(items) => self.list(items),
@@ -156,7 +156,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             one => scale(size(one).min(size(&two)), STRING_TRAVERSAL),
         };
         self.charge(cost)?;
-        Ok(Value::Bool(equal(&one?, &two?)? == wanted))
+        match equal(&one?, &two?) {
+            Ok(equal) => Ok(Value::Bool(equal == wanted)),
+            // What cannot be compared differs.
+            Err(_) if !wanted => Ok(Value::Bool(true)),
+            Err(error) => Err(error),
+        }
     }
 
     fn list(&mut self, items: &'e [(Node, bool)]) -> Evaluated<'v> {
@@ -170,9 +175,8 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             match self.run(item)? {
                 Value::Optional(held) if *optional => values.extend(held.map(|held| (*held).clone())),
                 value if *optional => {
-                    let found = value.type_of();
                     let message = "cannot initialize optional list element from non-optional value";
-                    return Err(EvalError::new(format!("{message} {}", found.name())));
+                    return Err(EvalError::new(format!("{message} {}", print_key(&value))));
                 }
                 value => values.push(value),
             }
@@ -190,6 +194,13 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         for (key, value, optional) in entries {
             let key = self.run(key)?;
             let value = self.run(value)?;
+            if *optional && !matches!(value, Value::Optional(_)) {
+                let (key, value) = (print_key(&key), print_key(&value));
+                let message = "from non-optional value";
+                return Err(EvalError::new(format!(
+                    "cannot initialize optional entry '{key}' {message} {value}"
+                )));
+            }
             let key = Key::from_value(&key)
                 .ok_or_else(|| EvalError::new(format!("unsupported key type: {}", key.type_of().name())))?;
             let value = match value {

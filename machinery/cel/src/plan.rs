@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 
 use crate::check::Checked;
 use crate::environment::Environment;
-use crate::value::Key;
+use crate::value::{Key, List};
 use crate::{Overload, Value};
 
 /// What runs.
@@ -29,7 +29,7 @@ pub(crate) enum Node {
     /// `==` (true) or `!=`.
     Equality(bool, Box<[Node; 2]>),
     /// `x in [constants]`.
-    OneOf(Box<Node>, Box<IndexSet<Key<'static>>>),
+    OneOf(Box<Node>, Box<Constants>),
     /// Any other call.
     Call(Box<CallNode>),
     /// `[a, ?b]`.
@@ -85,6 +85,45 @@ pub(crate) enum By {
     Attribute(Attribute),
 }
 
+/// Constants that a value may be one of.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    keys: IndexSet<Key<'static>>,
+    numbers: Vec<f64>,
+}
+
+impl Constants {
+    /// A list of them; None where others than booleans, numbers and texts are in it.
+    fn of(list: &List<'static>) -> Option<Self> {
+        let mut constants = Self::default();
+        for item in list.iter() {
+            match item.ok()? {
+                Value::Double(number) => {
+                    constants.numbers.push(number);
+                    constants.keys.extend(Key::whole(number));
+                }
+                Value::Null | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => return None,
+                other => {
+                    constants.keys.insert(Key::from_value(&other)?);
+                }
+            }
+        }
+        Some(constants)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.numbers.is_empty()
+    }
+
+    /// Whether a value is one of them.
+    pub fn contain(&self, value: &Value<'_>) -> bool {
+        match value {
+            Value::Double(number) if self.numbers.contains(number) => true,
+            other => Key::lookup(other).is_some_and(|key| self.keys.contains(&key)),
+        }
+    }
+}
+
 /// A call.
 #[derive(Debug)]
 pub(crate) struct CallNode {
@@ -92,8 +131,6 @@ pub(crate) struct CallNode {
     /// The overloads that may be meant, in order.
     pub overloads: Vec<Arc<Overload>>,
     pub arguments: Vec<Node>,
-    /// Whether the checker found one overload for arguments whose types are known.
-    pub exact: bool,
     /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
     /// regular expression that is compiled once.
     pub stops: bool,

@@ -60,12 +60,18 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
+    /// The field with exactly this escaped name.
+    pub(crate) fn spelled(&self, escaped: &str) -> Option<&Field> {
+        let index = self.fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok();
+        index.map(|index| &self.fields[index])
+    }
+
     /// The field with this escaped name. Reserved words that parse as names need no escape.
     #[must_use]
     pub fn field(&self, escaped: &str) -> Option<&Field> {
-        let find = |name: &str| self.fields.binary_search_by(|field| (*field.escaped).cmp(name)).ok();
-        let reserved = || RESERVED.contains(&escaped).then(|| find(&format!("__{escaped}__"))).flatten();
-        find(escaped).or_else(reserved).map(|index| &self.fields[index])
+        let reserved =
+            || RESERVED.contains(&escaped).then(|| self.spelled(&format!("__{escaped}__"))).flatten();
+        self.spelled(escaped).or_else(reserved)
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
 fn literal_works(function: &str, literal: &Value<'_>) -> bool {
     match (function, literal) {
         ("duration", Value::String(text)) => Duration::parse(text).is_some(),
+        ("duration", Value::Int(_)) => false,
         ("timestamp", Value::String(text)) => {
             Timestamp::parse(text).is_some_and(|at| Timestamp::at(at.seconds, at.nanos).is_ok())
         }

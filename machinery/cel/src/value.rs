@@ -123,18 +123,29 @@ impl<'v> Value<'v> {
     }
 
     /// The same without what a schema says of it: plain JSON, and of a type its name.
-    #[must_use]
-    pub(crate) fn forgetful(&self) -> Self {
-        match self {
+    ///
+    /// # Errors
+    /// A library's value, of which nothing plain is known.
+    pub(crate) fn forgetful(&self) -> Result<Self, EvalError> {
+        Ok(match self {
             Self::List(list) => Self::List(list.forgetful()),
             Self::Map(map) => Self::Map(map.forgetful()),
             Self::Type(ty) => Self::text(ty.name()),
-            Self::Optional(held) => held.as_ref().map_or(Self::Null, |held| held.forgetful()),
+            Self::Optional(None) => Self::Null,
+            Self::Optional(Some(held)) => return held.forgetful(),
+            Self::Opaque(value) => {
+                return Err(EvalError::new(format!("unsupported conversion to ref.Val: {}", value.native())));
+            }
             other => other.clone(),
-        }
+        })
     }
 
-    /// What cel-go's values are called in Go.
+    /// Whether it may be an index or a key to look up.
+    pub(crate) fn is_index(&self) -> bool {
+        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Uint(_) | Self::Double(_) | Self::String(_))
+    }
+
+    /// What upstream's values are called in Go.
     pub(crate) fn go_type(&self) -> &'static str {
         match self {
             Self::Null => "types.Null",
@@ -148,7 +159,9 @@ impl<'v> Value<'v> {
             Self::Duration(_) => "types.Duration",
             Self::Type(_) => "*types.Type",
             Self::Optional(_) => "*types.Optional",
-            _ => "ref.Val",
+            Self::List(list) => list.go_type(),
+            Self::Map(map) => map.go_type(),
+            Self::Opaque(_) => "ref.Val",
         }
     }
 

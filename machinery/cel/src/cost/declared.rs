@@ -20,7 +20,7 @@ impl SizeEstimator for DeclaredSizes<'_> {
                 ("@keys", DeclKind::Map { .. }) => {
                     return (index + 1 == steps.len()).then_some(SizeEstimate::new(0, 0));
                 }
-                (name, DeclKind::Object(object)) => &object.field(name)?.of,
+                (name, DeclKind::Object(object)) => &object.spelled(name)?.of,
                 _ => return None,
             };
         }

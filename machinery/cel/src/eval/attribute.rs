@@ -55,7 +55,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         let (mut at, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),
             // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
-            Value::Optional(Some(held)) => (held.forgetful(), true),
+            Value::Optional(Some(held)) => (held.forgetful()?, true),
             base => (base, false),
         };
         for step in steps {
@@ -114,12 +114,10 @@ fn named<'v>(from: &Value<'v>, name: &str) -> Result<Option<Value<'v>>, EvalErro
 fn indexed<'v>(from: &Value<'v>, index: &Value<'v>) -> Result<Option<Value<'v>>, EvalError> {
     match (from, index) {
         (_, Value::String(name)) => named(from, name),
-        (_, Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)) => match from {
-            Value::Map(map) => map.get(index),
-            Value::List(list) => item(list, index),
-            _ => Ok(None),
-        },
-        _ => Err(EvalError::new(format!("invalid qualifier type: {}", index.go_type()))),
+        _ if !index.is_index() => Err(EvalError::new(format!("invalid qualifier type: {}", index.go_type()))),
+        (Value::Map(map), _) => map.get(index),
+        (Value::List(list), _) => item(list, index),
+        _ => Ok(None),
     }
 }
 

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Evaluated, Evaluator};
+use crate::function::CostFn;
 use crate::plan::CallNode;
 use crate::{Call, EvalError, Overload, Value};
 
@@ -25,24 +26,16 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             self.charge(node.cost(&arguments))?;
             return Err(error);
         }
-        let overload = match &node.overloads[..] {
-            [only] if node.exact => only,
-            candidates => match candidates.iter().find(|candidate| takes(candidate, &arguments)) {
-                Some(found) => found,
-                None => {
-                    self.charge(node.cost(&arguments))?;
-                    return Err(no_overload(node.name, &arguments));
-                }
-            },
+        let overload = match node.taking(&arguments) {
+            Ok(overload) => overload,
+            Err(error) => {
+                self.charge(node.cost(&arguments))?;
+                return Err(error);
+            }
         };
         let budget = self.limit.saturating_sub(self.cost);
         let result = (overload.run)(&Call { arguments: &arguments, budget });
-        let counted = overload.cost_by_name || node.overloads.len() == 1;
-        let cost = match (&result, overload.cost) {
-            (Ok(result), Some(cost)) if counted => cost(&arguments, result),
-            (Err(_), Some(cost)) if counted => cost(&arguments, &IN_ERROR),
-            _ => 1,
-        };
+        let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge(cost)?;
         result
     }
@@ -52,11 +45,23 @@ impl<'e, 'v> Evaluator<'e, 'v> {
 const IN_ERROR: Value<'static> = Value::Bool(false);
 
 impl CallNode {
+    /// The overload that takes these values.
+    pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
+        // Whatever is sorted, the function looks itself at what it is.
+        let any = matches!(self.name, "sort" | "@sortByAssociatedKeys");
+        let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
+        found.map(|overload| &**overload).ok_or_else(|| no_overload(self.name, arguments))
+    }
+
     /// What a call costs that is not made: an argument is in error, or no overload takes them.
     fn cost(&self, arguments: &[Value<'_>]) -> u64 {
+        self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
+    }
+
+    /// What counts the cost: the one overload's, or what all of that name cost where several may be meant.
+    fn coster(&self) -> Option<CostFn> {
         let only = self.overloads.len() == 1;
-        let known = self.overloads.first().filter(|overload| only || overload.cost_by_name);
-        known.and_then(|overload| overload.cost).map_or(1, |cost| cost(arguments, &IN_ERROR))
+        self.overloads.last().filter(|overload| only || overload.cost_by_name)?.cost
     }
 }
 
@@ -67,22 +72,32 @@ fn takes(overload: &Overload, arguments: &[Value<'_>]) -> bool {
 
 /// Operators say only that there is none; functions what they were called with.
 fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
+    let first = arguments.first();
+    // Texts and times are asked, whatever they are asked; others only for what they know.
+    let asked = matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
+    match name {
+        "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
+        "size" | "matches" if asked => return EvalError::no_such_overload(),
+        "size" | "matches" => return EvalError::new(format!("no such overload: {name}")),
+        "flatten" => return flattened(arguments),
+        _ => {}
+    }
     if name.contains('_') || name.starts_with('@') {
-        let suited = arguments.first().is_some_and(|first| has_trait(name, first));
-        return if suited {
+        return if asked || first.is_some_and(|first| has_trait(name, first)) {
             EvalError::no_such_overload()
         } else {
             EvalError::new(format!("no such overload: {name}"))
         };
     }
-    match name {
-        // Called on whatever there is.
-        "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
-        "size" | "matches" => return EvalError::new(format!("no such overload: {name}")),
-        _ => {}
-    }
     let types: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
     EvalError::new(format!("no such overload: {name}({})", types.join(", ")))
+}
+
+/// `flatten` finds out itself what it is called with, and tells it in its own way.
+fn flattened(arguments: &[Value<'_>]) -> EvalError {
+    let names: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
+    let (first, rest) = names.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+    EvalError::new(format!("no such overload: {first}.flatten({})", rest.join(", ")))
 }
 
 /// Whether values of the first argument's type know the operator at all.

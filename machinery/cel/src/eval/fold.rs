@@ -64,7 +64,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     }
 
     /// One turn; false when the condition ends the loop.
-    fn turn(&mut self, fold: &'e Fold, first: Evaluated<'v>, second: Evaluated<'v>) -> Result<bool, EvalError> {
+    fn turn(
+        &mut self,
+        fold: &'e Fold,
+        first: Evaluated<'v>,
+        second: Evaluated<'v>,
+    ) -> Result<bool, EvalError> {
         self.locals.truncate(fold.base + 2 + usize::from(fold.two));
         if let Some(place) = self.locals.get_mut(fold.base + 1) {
             *place = Local::Known(first);

@@ -21,13 +21,17 @@ impl Opaque for Network {
         Type::opaque(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref() == Some(self)
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref().map(|other| self == other)
     }
 
     /// Bytes of the prefix.
     fn size(&self) -> Option<u64> {
         Some(u64::from(self.bits).div_ceil(8))
+    }
+
+    fn native(&self) -> String {
+        format!("(netip.Prefix){self}")
     }
 
     fn as_any(&self) -> &dyn Any {

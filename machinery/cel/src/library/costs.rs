@@ -87,8 +87,8 @@ fn traversal(value: &Value<'_>, depth: usize) -> u64 {
         Value::Bytes(value) => text(value.len()),
         Value::List(list) => list
             .iter()
-            .filter_map(Result::ok)
-            .fold(0, |sum: u64, item| sum.saturating_add(traversal(&item, depth))),
+            .map(|item| item.map_or(1, |item| traversal(&item, depth)))
+            .fold(0, u64::saturating_add),
         Value::Map(map) => map.entries().unwrap_or_default().iter().fold(0, |sum: u64, (key, value)| {
             sum.saturating_add(traversal(key, depth)).saturating_add(traversal(value, depth))
         }),

@@ -68,8 +68,12 @@ impl Opaque for Named {
         Type::object(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.0.name == other.0.name)
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref::<Self>().map(|other| self.0.name == other.0.name)
+    }
+
+    fn native(&self) -> String {
+        ["(*cel.Format)", self.0.name].concat()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -127,7 +131,6 @@ fn estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 fn cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    let format = arguments.first().map(Value::as_opaque::<Named>);
-    let regex_size = format.and_then(Result::ok).map_or(1, |format| format.0.regex_size);
-    costs::regex(costs::size(arguments, 1), regex_size)
+    let format = arguments.first().and_then(|format| format.as_opaque::<Named>().ok());
+    format.map_or(1, |format| costs::regex(costs::size(arguments, 1), format.0.regex_size))
 }

@@ -21,12 +21,16 @@ impl Opaque for Ip {
         Type::opaque(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref() == Some(self)
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref().map(|other| self == other)
     }
 
     fn size(&self) -> Option<u64> {
         Some(if self.0.is_ipv4() { 4 } else { 16 })
+    }
+
+    fn native(&self) -> String {
+        format!("(netip.Addr){}", self.0)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,6 +5,7 @@
 
 use super::{Library, strings};
 use crate::ast::operator;
+use crate::types::OPTIONAL;
 use crate::value::Timestamp;
 use crate::{Call, EvalError, Function, Overload, Type, Value};
 
@@ -12,7 +13,11 @@ use crate::{Call, EvalError, Function, Overload, Type, Value};
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
 
 pub(super) fn library() -> Library {
-    Library { name: "cel.lib.optional", since: 28, until: None, functions: functions(), types: Vec::new() }
+    Library { name: "cel.lib.optional", since: 28, until: None, functions: functions(), types: types() }
+}
+
+fn types() -> Vec<(&'static str, Type)> {
+    vec![(OPTIONAL, Type::Opaque(OPTIONAL.into(), [].into()))]
 }
 
 fn functions() -> Vec<Function> {

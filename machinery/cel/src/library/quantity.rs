@@ -22,8 +22,34 @@ impl Opaque for Amount {
         Type::object(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref() == Some(self)
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref().map(|other| self == other)
+    }
+
+    fn native(&self) -> String {
+        format!("(*resource.Quantity){}", self.approximate())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// An amount that was computed. Upstream keeps these elsewhere, where `==` does not find them on its right.
+#[derive(Debug)]
+struct Computed(Amount);
+
+impl Opaque for Computed {
+    fn type_of(&self) -> Type {
+        Type::object(TYPE)
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        self.0.equals(other)
+    }
+
+    fn native(&self) -> String {
+        self.0.native()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -101,14 +127,18 @@ fn arithmetic() -> Vec<Function> {
 }
 
 fn receiver(call: &Call<'_, '_>) -> Result<Amount, EvalError> {
-    call.argument(0)?.as_opaque().copied()
+    amount(call.argument(0)?)
+}
+
+fn amount(value: &Value<'_>) -> Result<Amount, EvalError> {
+    value.as_opaque().copied().or_else(|_| value.as_opaque().map(|Computed(amount)| *amount))
 }
 
 /// The other one: a quantity, or an integer.
 fn other(call: &Call<'_, '_>) -> Result<Amount, EvalError> {
     match call.argument(1)? {
         Value::Int(number) => Ok(Amount::whole(*number)),
-        other => other.as_opaque().copied(),
+        other => amount(other),
     }
 }
 
@@ -151,9 +181,9 @@ fn compare_to<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::opaque(receiver(call)?.plus(other(call)?)))
+    Ok(Value::opaque(Computed(receiver(call)?.plus(other(call)?))))
 }
 
 fn sub<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::opaque(receiver(call)?.minus(other(call)?)))
+    Ok(Value::opaque(Computed(receiver(call)?.minus(other(call)?))))
 }

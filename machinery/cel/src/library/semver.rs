@@ -19,8 +19,12 @@ impl Opaque for Version {
         Type::object(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref().is_some_and(|other| self.cmp(other) == Ordering::Equal)
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref().map(|other| self.cmp(other) == Ordering::Equal)
+    }
+
+    fn native(&self) -> String {
+        format!("(semver.Version){self}")
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -14,7 +14,7 @@ pub(crate) use format::shown;
 use super::{Library, costs};
 use crate::function::{CallEstimate, CallSizes};
 use crate::size::{STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::value::Text;
+use crate::value::{Text, print_key};
 use crate::{Call, EvalError, Function, Overload, Type, Value};
 
 /// The most bytes that one call may make of its arguments. Several times what fits into a request.
@@ -198,7 +198,8 @@ fn join<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let mut joined = String::new();
     for (index, item) in call.argument(0)?.as_list()?.iter().enumerate() {
         let item = item?;
-        let text = item.as_str().map_err(|_| EvalError::new("join: invalid input"))?;
+        let invalid = |_| EvalError::new(format!("join: invalid input: {}", print_key(&item)));
+        let text = item.as_str().map_err(invalid)?;
         let separator = if index == 0 { "" } else { separator };
         if joined.len() + separator.len() + text.len() > MAX_TEXT_BYTES {
             return Err(EvalError::new(too_long()));
@@ -231,7 +232,9 @@ fn format_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
 /// At worst each character is escaped; there are always two quotes.
 fn quote_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = (call.arguments() == 1).then(|| call.argument(0))?;
-    let result = size.times(SizeEstimate::new(1, 2)).plus(SizeEstimate::fixed(2));
+    // Without a bound it wraps around, as upstream's does.
+    let most = size.max.wrapping_mul(2).wrapping_add(2);
+    let result = SizeEstimate::new(size.min.saturating_add(2), most);
     Some(CallEstimate::sized(size.times_factor(STRING_TRAVERSAL), result))
 }
 

@@ -21,8 +21,12 @@ impl Opaque for Url {
         Type::object(TYPE)
     }
 
-    fn equals(&self, other: &dyn Opaque) -> bool {
-        other.as_any().downcast_ref::<Self>().is_some_and(|other| self.to_string() == other.to_string())
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        other.as_any().downcast_ref::<Self>().map(|other| self.to_string() == other.to_string())
+    }
+
+    fn native(&self) -> String {
+        format!("(*url.URL){self}")
     }
 
     fn as_any(&self) -> &dyn Any {

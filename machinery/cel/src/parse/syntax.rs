@@ -182,8 +182,11 @@ impl Recogniser<'_> {
                 self.tell(|| format!("mismatched input {found} expecting {expected}"))
             }
             Wrong::NoViable { from, to } => {
-                let text = format!("no viable alternative at input {}", quoted(&self.between(*from, *to)));
-                let place = self.place_of(*to);
+                let (read, place) = (self.between(*from, *to), self.place_of(*to));
+                let text = match word_behind_a_mark(&read) {
+                    Some(word) => format!("mismatched input '{word}' expecting IDENTIFIER"),
+                    None => format!("no viable alternative at input {}", quoted(&read)),
+                };
                 self.tell_at(place, || text)
             }
         }
@@ -270,6 +273,13 @@ impl Recogniser<'_> {
             it.take(END, BEHIND)
         })
     }
+}
+
+/// A word that is no name, as in `.true`: of it upstream says what it has always said.
+fn word_behind_a_mark(read: &str) -> Option<&str> {
+    let mut characters = read.chars();
+    characters.next()?;
+    Some(characters.as_str()).filter(|rest| ["true", "false", "null"].contains(rest))
 }
 
 fn quoted(text: &str) -> String {

@@ -34,13 +34,17 @@ impl Attribute {
     }
 
     /// One step further, along an index.
-    pub(super) fn indexed(self, index: Node, optional: bool) -> Self {
+    ///
+    /// # Errors
+    /// A constant that is no index.
+    pub(super) fn indexed(self, index: Node, optional: bool) -> Result<Self, String> {
         let by = match index {
             Node::Constant(Value::String(name)) => By::Name(Arc::from(&*name)),
-            Node::Constant(value) => By::Constant(value),
+            Node::Constant(value) if value.is_index() => By::Constant(value),
+            Node::Constant(value) => return Err(format!("invalid qualifier type: {}", value.go_type())),
             other => By::Attribute(Self::of(other)),
         };
-        self.then(Step { by, optional, test: false })
+        Ok(self.then(Step { by, optional, test: false }))
     }
 
     fn then(mut self, step: Step) -> Self {

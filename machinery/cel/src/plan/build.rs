@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Attribute, CallNode, Node};
+use super::{Attribute, CallNode, Constants, Node};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::environment::Variable;
 use crate::value::{Key, MapBuilder};
-use crate::{Call, Overload, Type, Value, re2};
+use crate::{Call, Overload, Value, re2};
 
 /// Conversions that are computed when their argument is constant.
 const CONVERSIONS: [&str; 10] =
@@ -80,8 +80,7 @@ impl Planner<'_> {
             Ok(node) => return Ok(node),
             Err(nodes) => nodes,
         };
-        let arguments: Vec<&Expr> = target.into_iter().chain(arguments).collect();
-        let call = self.resolved(expr, function, &arguments, nodes)?;
+        let call = self.resolved(expr, function, nodes)?;
         one_of(folded(with_pattern(call)?)?)
     }
 
@@ -147,13 +146,7 @@ impl Planner<'_> {
         attribute.as_local().filter(|place| *self.locals[*place] == *crate::ast::ACCUMULATOR)
     }
 
-    fn resolved(
-        &self,
-        expr: &Expr,
-        function: &str,
-        arguments: &[&Expr],
-        nodes: Vec<Node>,
-    ) -> Result<CallNode, String> {
+    fn resolved(&self, expr: &Expr, function: &str, nodes: Vec<Node>) -> Result<CallNode, String> {
         let declared = self
             .checked
             .language
@@ -164,10 +157,10 @@ impl Planner<'_> {
         };
         let overloads: Vec<Arc<Overload>> =
             indices.iter().map(|index| declared.overloads[*index].clone()).collect();
-        let known = arguments.iter().all(|argument| !is_unknown(self.checked.type_of(argument)));
-        let exact = overloads.len() == 1 && known;
-        let stops = nodes.len() > 2;
-        Ok(CallNode { name: declared.name, overloads, arguments: nodes, exact, stops })
+        let stops = nodes.len() > 2
+            || declared.name == "format"
+            || (nodes.len() > 1 && !is_one(&overloads, declared.name));
+        Ok(CallNode { name: declared.name, overloads, arguments: nodes, stops })
     }
 
     fn list(&mut self, items: &[Item]) -> Result<Node, String> {
@@ -207,9 +200,9 @@ fn constant_map(entries: &[(Node, Node, bool)]) -> Option<Value<'static>> {
     Some(Value::Map(map.into()))
 }
 
-/// Whether a type is found out only when it runs.
-fn is_unknown(ty: &Type) -> bool {
-    matches!(ty, Type::Dyn | Type::Param(_)) || ty.parameters().into_iter().any(is_unknown)
+/// Whether a call has one implementation for all that it may mean: one overload, or an operator.
+fn is_one(overloads: &[Arc<Overload>], name: &str) -> bool {
+    overloads.len() == 1 || name.contains('_') || name == operator::IN || ["size", "matches"].contains(&name)
 }
 
 /// `operand[index]` or `operand[?index]`.
@@ -217,7 +210,7 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
     let Ok([operand, index]) = <[Node; 2]>::try_from(nodes) else {
         return Err(format!("no such overload: {}", operator::INDEX));
     };
-    Ok(Attribute::of(operand).indexed(index, optional).into())
+    Attribute::of(operand).indexed(index, optional).map(Node::from)
 }
 
 /// A regular expression that is written out must be one, and is compiled once.
@@ -233,17 +226,14 @@ fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
 
 /// A conversion of a constant is one.
 fn folded(call: CallNode) -> Result<CallNode, String> {
-    let constant = matches!(&call.arguments[..], [Node::Constant(_)]);
-    if !constant || !CONVERSIONS.contains(&call.name) {
+    if !CONVERSIONS.contains(&call.name) {
         return Ok(call);
     }
-    let value = match (&call.arguments[..], call.overloads.first()) {
-        ([Node::Constant(value)], Some(overload)) => {
-            let arguments = std::slice::from_ref(value);
-            (overload.run)(&Call { arguments, budget: u64::MAX }).map_err(|error| error.to_string())?
-        }
-        _ => return Ok(call),
-    };
+    let [Node::Constant(argument)] = &call.arguments[..] else { return Ok(call) };
+    let arguments = std::slice::from_ref(argument);
+    let overload = call.taking(arguments).map_err(|error| error.to_string())?;
+    let made = (overload.run)(&Call { arguments, budget: u64::MAX });
+    let value = made.map_err(|error| error.to_string())?;
     Ok(CallNode { arguments: vec![Node::Constant(value)], overloads: Vec::new(), ..call })
 }
 
@@ -258,18 +248,14 @@ fn one_of(mut call: CallNode) -> Result<Node, String> {
         [_, Node::Constant(Value::List(list))] if call.name == operator::IN => Some(list.clone()),
         _ => None,
     };
-    let keys: Option<IndexSetOfKeys> = constant_list
-        .and_then(|list| list.iter().map(|item| item.ok().and_then(|item| Key::from_value(&item))).collect());
-    match keys {
+    match constant_list.as_ref().and_then(Constants::of) {
         // Nothing is in an empty list, whatever it is.
-        Some(keys) if keys.is_empty() => Ok(Node::Constant(Value::Bool(false))),
-        Some(keys) => {
+        Some(constants) if constants.is_empty() => Ok(Node::Constant(Value::Bool(false))),
+        Some(constants) => {
             call.arguments.truncate(1);
             let wanted = call.arguments.pop().ok_or("no such overload")?;
-            Ok(Node::OneOf(Box::new(wanted), Box::new(keys)))
+            Ok(Node::OneOf(Box::new(wanted), Box::new(constants)))
         }
         None => Ok(Node::Call(Box::new(call))),
     }
 }
-
-type IndexSetOfKeys = indexmap::IndexSet<Key<'static>>;

@@ -43,7 +43,7 @@ fn mismatch(expected: &str, json: &Json) -> EvalError {
     EvalError::new(format!("invalid data, expected {expected}, got {}", go_type(json)))
 }
 
-fn dynamic(json: &Json) -> Value<'_> {
+pub(super) fn dynamic(json: &Json) -> Value<'_> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::Bool(*value),
@@ -68,8 +68,42 @@ fn int_or_string(json: &Json) -> Result<Value<'_>, EvalError> {
     }
 }
 
+/// Plain data that was added to a declared list. What is no data but was computed does not fit the declaration.
+pub(super) fn redeclared<'v>(value: Value<'v>, of: &'v DeclType) -> Result<Value<'v>, EvalError> {
+    let misfit = |expected: &str| Err(EvalError::new(format!("invalid data, expected {expected}")));
+    match (value, &of.kind) {
+        (Value::String(text), DeclKind::Duration | DeclKind::Date | DeclKind::DateTime | DeclKind::Bytes) => {
+            read(&text, of).unwrap_or(Ok(Value::String(text)))
+        }
+        (Value::Null, DeclKind::String) if !of.nullable => misfit("string, got structpb.NullValue"),
+        (Value::Timestamp(_), _) => misfit("string, got time.Time"),
+        (Value::Duration(_), _) => misfit("string, got time.Duration"),
+        (Value::Bytes(_), _) => misfit("string, got []uint8"),
+        #[expect(clippy::cast_precision_loss, reason = "as JSON numbers are read")]
+        (Value::Int(number), DeclKind::Double) => Ok(Value::Double(number as f64)),
+        (Value::List(List::Json { array, .. }), DeclKind::List { .. }) => {
+            Ok(Value::List(List::Json { array, of }))
+        }
+        (Value::List(List::Computed { of: None, .. }), DeclKind::List { .. }) => {
+            misfit("an array for the provided schema with type=array")
+        }
+        (Value::Map(Map::Json { members, .. }), DeclKind::Map { .. } | DeclKind::Object(_)) => {
+            Ok(Value::Map(Map::Json { members, of }))
+        }
+        (Value::Map(Map::Computed(_)), DeclKind::Map { .. } | DeclKind::Object(_)) => {
+            misfit("a map for the provided schema with type=object")
+        }
+        (value, _) => Ok(value),
+    }
+}
+
 fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
-    match of.kind {
+    read(text, of).unwrap_or(Ok(Value::String(Text::Borrowed(text))))
+}
+
+/// Text of a format as a value of its own; None where text stays text.
+fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> {
+    Some(match of.kind {
         DeclKind::Duration => Duration::parse_loose(text)
             .map(Value::Duration)
             .map_err(|error| EvalError::new(format!("Invalid duration {text}: {error}"))),
@@ -79,15 +113,20 @@ fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
         DeclKind::DateTime => Timestamp::parse_loose(text)
             .map(Value::Timestamp)
             .map_err(|error| EvalError::new(format!("Invalid date-time formatted string {text}: {error}"))),
-        DeclKind::Bytes => {
-            use base64::Engine as _;
-            base64::engine::general_purpose::STANDARD
-                .decode(text)
-                .map(|bytes| Value::Bytes(bytes.into()))
-                .map_err(|_| {
-                    EvalError::new(format!("Invalid byte formatted string {text}: illegal base64 data"))
-                })
-        }
-        _ => Ok(Value::String(Text::Borrowed(text))),
-    }
+        DeclKind::Bytes => decode(text).map(|bytes| Value::Bytes(bytes.into())).map_err(|place| {
+            let why = format!("illegal base64 data at input byte {place}");
+            EvalError::new(format!("Invalid byte formatted string {text}: {why}"))
+        }),
+        _ => return None,
+    })
+}
+
+/// Base64 of the alphabet for URLs, which upstream reads here. An error tells the place.
+fn decode(text: &str) -> Result<Vec<u8>, usize> {
+    use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE.decode(text).map_err(|error| match error {
+        InvalidByte(place, _) | InvalidLastSymbol(place, _) => place,
+        _ => text.len() / 4 * 4,
+    })
 }

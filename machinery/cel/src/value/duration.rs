@@ -39,9 +39,9 @@ impl Duration {
     /// Of so many nanoseconds.
     ///
     /// # Errors
-    /// `duration overflow` beyond 64 bits.
+    /// `integer overflow` beyond 64 bits.
     pub fn of(nanos: i128) -> Result<Self, EvalError> {
-        i64::try_from(nanos).map(|nanos| Self { nanos }).map_err(|_| EvalError::new("duration overflow"))
+        i64::try_from(nanos).map(|nanos| Self { nanos }).map_err(|_| EvalError::new("integer overflow"))
     }
 
     /// Go's spelling: `1h30m`, `-1.5s`, `0`. None for any other.

@@ -29,7 +29,9 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
         (Value::Timestamp(one), Value::Timestamp(two)) => one == two,
         (Value::Duration(one), Value::Duration(two)) => one == two,
         (Value::Type(one), Value::Type(two)) => one.name() == two.name(),
-        (Value::Opaque(one), Value::Opaque(two)) if one.type_of() == two.type_of() => one.equals(&**two),
+        (Value::Opaque(one), Value::Opaque(two)) => {
+            one.equals(&**two).ok_or_else(EvalError::no_such_overload)?
+        }
         // Libraries' values are asked first, and know only their like.
         (Value::Opaque(_), two) if !matches!(two, Value::Null) => return Err(EvalError::no_such_overload()),
         (Value::Optional(one), Value::Optional(two)) => match (one, two) {
@@ -37,10 +39,27 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
             (Some(one), Some(two)) => equal_at(one, two, depth)?,
             _ => false,
         },
+        // So do values that a schema declares.
+        (Value::List(one), two) if one.declared().is_some_and(DeclType::is_known) && differs(two, false) => {
+            return Err(EvalError::no_such_overload());
+        }
+        (Value::Map(Map::Json { of, .. }), two) if of.is_known() && differs(two, true) => {
+            return Err(EvalError::no_such_overload());
+        }
         (Value::List(one), Value::List(two)) => lists(one, two, depth)?,
         (Value::Map(one), Value::Map(two)) => maps(one, two, depth)?,
         _ => compare_numbers(one, two) == Some(Ordering::Equal),
     })
+}
+
+/// Whether a value is neither null nor of the kind that is asked for: a map, or a list.
+fn differs(value: &Value<'_>, map: bool) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Map(_) => !map,
+        Value::List(_) => map,
+        _ => true,
+    }
 }
 
 fn lists(one: &List<'_>, two: &List<'_>, depth: usize) -> Result<bool, EvalError> {
@@ -49,9 +68,13 @@ fn lists(one: &List<'_>, two: &List<'_>, depth: usize) -> Result<bool, EvalError
     }
     match one.kind() {
         ListKind::Atomic => {
+            // Of computed lists, items that cannot be compared count as equal.
+            let computed = one.declared().is_none();
             for (one, two) in one.iter().zip(two.iter()) {
-                if !equal_at(&one?, &two?, depth)? {
-                    return Ok(false);
+                match equal_at(&one?, &two?, depth) {
+                    Ok(true) => {}
+                    Err(_) if computed => {}
+                    other => return other,
                 }
             }
             Ok(true)

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::{Text, Value};
+use super::{Text, Value, equal};
 
 /// A key of a computed map.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub enum Key<'v> {
     Uint(u64),
     /// Text.
     String(Text<'v>),
+    /// What only stands for itself: null, other numbers, times, types, optionals of all these.
+    Other(Box<Value<'v>>),
 }
 
 impl<'v> Key<'v> {
@@ -22,12 +24,12 @@ impl<'v> Key<'v> {
     #[must_use]
     pub fn lookup(value: &Value<'v>) -> Option<Self> {
         match value {
-            Value::Double(value) => whole(*value),
+            Value::Double(number) => Self::whole(*number).or_else(|| Self::from_value(value)),
             other => Self::from_value(other),
         }
     }
 
-    /// A value as a key of a literal: booleans, integers, text.
+    /// A value as a key of a literal. None for lists, maps, bytes and values of libraries.
     #[must_use]
     pub fn from_value(value: &Value<'v>) -> Option<Self> {
         match value {
@@ -35,8 +37,13 @@ impl<'v> Key<'v> {
             Value::Int(value) => Some(Self::Int(*value)),
             Value::Uint(value) => Some(Self::Uint(*value)),
             Value::String(value) => Some(Self::String(value.clone())),
-            _ => None,
+            other => is_plain(other).then(|| Self::Other(Box::new(other.clone()))),
         }
+    }
+
+    /// The integer that a double is.
+    pub(crate) fn whole(number: f64) -> Option<Self> {
+        whole(number)
     }
 
     /// The key as a value.
@@ -47,6 +54,7 @@ impl<'v> Key<'v> {
             Self::Int(value) => Value::Int(*value),
             Self::Uint(value) => Value::Uint(*value),
             Self::String(value) => Value::String(value.clone()),
+            Self::Other(value) => (**value).clone(),
         }
     }
 
@@ -73,6 +81,31 @@ fn whole<'v>(value: f64) -> Option<Key<'v>> {
     u64::try_from(wide).ok().filter(|_| (wide as f64).total_cmp(&value).is_eq()).map(Key::Uint)
 }
 
+/// Whether a value may be a key without being a number, a boolean or text.
+fn is_plain(value: &Value<'_>) -> bool {
+    match value {
+        Value::Null | Value::Double(_) | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => true,
+        Value::Optional(held) => held.as_ref().is_none_or(|held| Key::from_value(held).is_some()),
+        _ => false,
+    }
+}
+
+fn hash<H: Hasher>(value: &Value<'_>, state: &mut H) {
+    match value {
+        // Both zeros are equal.
+        Value::Double(value) => (value + 0.0).to_bits().hash(state),
+        Value::Timestamp(at) => (at.seconds, at.nanos).hash(state),
+        Value::Duration(span) => span.nanos.hash(state),
+        Value::Type(ty) => ty.name().hash(state),
+        Value::Optional(Some(held)) => {
+            if let Some(key) = Key::from_value(held) {
+                key.hash(state);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// A key or an index as messages show it.
 #[must_use]
 pub fn print_key(value: &Value<'_>) -> String {
@@ -82,7 +115,8 @@ pub fn print_key(value: &Value<'_>) -> String {
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => crate::library::print_double(*value),
         Value::String(value) => value.to_string(),
-        Value::Null => "null".to_owned(),
+        // As Go prints it.
+        Value::Null => "0".to_owned(),
         other => other.type_of().name().to_owned(),
     }
 }
@@ -92,6 +126,7 @@ impl PartialEq for Key<'_> {
         match (self, other) {
             (Self::Bool(one), Self::Bool(two)) => one == two,
             (Self::String(one), Self::String(two)) => one == two,
+            (Self::Other(one), Self::Other(two)) => equal(one, two).unwrap_or(false),
             _ => self.number().is_some() && self.number() == other.number(),
         }
     }
@@ -105,6 +140,7 @@ impl Hash for Key<'_> {
             Self::Bool(value) => value.hash(state),
             Self::String(value) => (**value).hash(state),
             Self::Int(_) | Self::Uint(_) => self.number().hash(state),
+            Self::Other(value) => hash(value, state),
         }
     }
 }

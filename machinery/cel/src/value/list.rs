@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use super::convert::{dynamic, redeclared};
 use super::{Value, from_json};
 use crate::EvalError;
-use crate::decl::{DeclType, ListKind};
+use crate::decl::{DeclKind, DeclType, ListKind};
 
 /// A list. Reading an item of a JSON array converts it, which fails for data that its declaration does not fit.
 #[derive(Clone, Debug)]
 pub enum List<'v> {
-    /// Computed. `of` says which declared list it stems from: sets and lists of maps stay such when added to.
+    /// Computed. `of` says which declared list it stems from: sets and lists of maps stay such when added to. Items are
+    /// plain data then, read as the declaration says.
     Computed {
         /// The items.
         items: Arc<Vec<Value<'v>>>,
@@ -46,7 +48,10 @@ impl<'v> List<'v> {
     /// The item at an index; None behind the end.
     pub fn get(&self, index: usize) -> Option<Result<Value<'v>, EvalError>> {
         match self {
-            Self::Computed { items, .. } => items.get(index).cloned().map(Ok),
+            Self::Computed { items, of } => items.get(index).cloned().map(|item| match of {
+                Some(of) => redeclared(item, of.items()),
+                None => Ok(item),
+            }),
             Self::Json { array, of } => array.get(index).map(|json| from_json(json, of.items())),
         }
     }
@@ -62,8 +67,8 @@ impl<'v> List<'v> {
     /// Of the first item that does not fit its declaration.
     pub fn to_vec(&self) -> Result<Vec<Value<'v>>, EvalError> {
         match self {
-            Self::Computed { items, .. } => Ok(items.to_vec()),
-            Self::Json { .. } => self.iter().collect(),
+            Self::Computed { items, of: None } => Ok(items.to_vec()),
+            _ => self.iter().collect(),
         }
     }
 
@@ -72,6 +77,27 @@ impl<'v> List<'v> {
         match self {
             Self::Computed { items, .. } => Self::Computed { items: items.clone(), of: None },
             Self::Json { array, .. } => Self::Json { array, of: DeclType::dynamic() },
+        }
+    }
+
+    /// What upstream's lists are called in Go.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Json { of, .. } if matches!(of.kind, DeclKind::Dyn) => "[]interface {}",
+            Self::Computed { of: None, .. } => "*types.baseList",
+            _ => match self.kind() {
+                ListKind::Atomic => "*common.unstructuredList",
+                ListKind::Set => "*common.unstructuredSetList",
+                ListKind::Map(_) => "*common.unstructuredMapList",
+            },
+        }
+    }
+
+    /// All items as plain data: what a list keeps that is added to.
+    pub(crate) fn plain(&self) -> Vec<Value<'v>> {
+        match self {
+            Self::Computed { items, .. } => items.to_vec(),
+            Self::Json { array, .. } => array.iter().map(dynamic).collect(),
         }
     }
 

@@ -36,6 +36,15 @@ impl<'v> Map<'v> {
         }
     }
 
+    /// What upstream's maps are called in Go.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Computed(_) => "*types.baseMap",
+            Self::Json { of, .. } if matches!(of.kind, DeclKind::Dyn) => "map[string]interface {}",
+            Self::Json { .. } => "*common.unstructuredMap",
+        }
+    }
+
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {

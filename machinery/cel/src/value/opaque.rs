@@ -10,8 +10,11 @@ pub trait Opaque: Any + Debug + Send + Sync {
     /// Its type: [`Type::Object`] or [`Type::Opaque`] by name.
     fn type_of(&self) -> Type;
 
-    /// Whether it equals another library's value; values of other types never do.
-    fn equals(&self, other: &dyn Opaque) -> bool;
+    /// Whether it equals another library's value; None for what it cannot be compared with.
+    fn equals(&self, other: &dyn Opaque) -> Option<bool>;
+
+    /// How Go prints what it is made of, with the type: `(netip.Addr)10.0.0.1`.
+    fn native(&self) -> String;
 
     /// Its size as costs count it (bytes of an address); None counts as 1.
     fn size(&self) -> Option<u64> {

@@ -119,7 +119,7 @@ impl Timestamp {
     /// The span since another point.
     ///
     /// # Errors
-    /// `duration overflow` beyond 292 years.
+    /// `integer overflow` beyond 292 years.
     pub fn since(self, other: Self) -> Result<Duration, EvalError> {
         Duration::of(self.in_nanos() - other.in_nanos())
     }

@@ -1,6 +1,7 @@
 //! A semantic version: read strictly or leniently, and compared. What is built of it does not count.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::str::FromStr;
 
 use super::super::quote::quote;
@@ -16,6 +17,21 @@ pub struct Version {
     pub patch: u64,
     /// What comes before the release.
     before: Vec<Identifier>,
+}
+
+/// As upstream prints it, without what the build is called.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        for (index, part) in self.before.iter().enumerate() {
+            f.write_str(if index == 0 { "-" } else { "." })?;
+            match part {
+                Identifier::Number(number) => write!(f, "{number}")?,
+                Identifier::Text(text) => f.write_str(text)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A part of what comes before a release. Numbers come before texts.

@@ -135,42 +135,46 @@ fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 
 /// Lists joined; sets take what they lack, lists of maps overwrite what has the same keys.
 fn concatenate<'v>(one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalError> {
-    let mut items = one.to_vec()?;
-    match one.kind() {
-        ListKind::Atomic => items.extend(two.to_vec()?),
-        ListKind::Set => add_missing(&mut items, two)?,
-        ListKind::Map(keys) => {
-            for item in two.iter() {
-                let item = item?;
-                let mut place = None;
-                for (index, known) in items.iter().enumerate() {
-                    if same_key(known, &item, keys)? {
-                        place = Some(index);
-                        break;
-                    }
-                }
-                match place.and_then(|index| items.get_mut(index)) {
-                    Some(known) => *known = item,
-                    None => items.push(item),
-                }
+    let Some(of) = one.declared() else {
+        let mut items = one.to_vec()?;
+        items.extend(two.to_vec()?);
+        return Ok(Value::list(items));
+    };
+    let mut known = if matches!(one.kind(), ListKind::Atomic) { Vec::new() } else { one.to_vec()? };
+    // A declared list keeps plain data.
+    let mut items = one.plain();
+    for item in two.iter() {
+        let item = item?;
+        let (place, plain) = (place_of(&item, &known, one.kind())?, item.forgetful()?);
+        match (place, one.kind()) {
+            (Some(place), ListKind::Map(_)) => {
+                known[place] = item;
+                items[place] = plain;
+            }
+            (Some(_), _) => {}
+            (None, ListKind::Atomic) => items.push(plain),
+            (None, _) => {
+                known.push(item);
+                items.push(plain);
             }
         }
     }
-    Ok(Value::List(List::Computed { items: Arc::new(items), of: one.declared() }))
+    Ok(Value::List(List::Computed { items: Arc::new(items), of: Some(of) }))
 }
 
-fn add_missing<'v>(items: &mut Vec<Value<'v>>, two: &List<'v>) -> Result<(), EvalError> {
-    for item in two.iter() {
-        let item = item?;
-        let mut known = false;
-        for other in items.iter() {
-            known = known || equal(other, &item)?;
-        }
-        if !known {
-            items.push(item);
+/// Where the item stands that is the same one in a list of this kind.
+fn place_of(item: &Value<'_>, among: &[Value<'_>], kind: &ListKind) -> Result<Option<usize>, EvalError> {
+    for (index, other) in among.iter().enumerate() {
+        let same = match kind {
+            ListKind::Atomic => false,
+            ListKind::Set => equal(other, item)?,
+            ListKind::Map(keys) => same_key(other, item, keys)?,
+        };
+        if same {
+            return Ok(Some(index));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 fn subtract<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

@@ -13,7 +13,7 @@ pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
     if let Some((hours, minutes)) = zone.split_once(':') {
         return written(zone, hours, minutes);
     }
-    if zone.is_empty() || zone == "UTC" {
+    if zone.is_empty() || zone == "UTC" || zone == "Local" {
         return Ok(0);
     }
     let unknown = || EvalError::new(format!("unknown time zone {zone}"));

@@ -48,7 +48,8 @@ fn double_shown(value: f64) -> String {
 }
 
 fn list_shown(list: &List<'_>) -> String {
-    let items = list.iter().map(|item| item.map_or_else(|error| format!("error({error})"), |item| shown(&item)));
+    let items =
+        list.iter().map(|item| item.map_or_else(|error| format!("error({error})"), |item| shown(&item)));
     format!("[{}]", items.collect::<Vec<_>>().join(", "))
 }
 
@@ -57,7 +58,8 @@ fn map_shown(map: &CelMap<'_>) -> String {
         .keys()
         .iter()
         .filter_map(|key| {
-            let value = map.get(key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
+            let value =
+                map.get(key).map_or_else(|error| Some(format!("error({error})")), |v| Some(shown(&v?)));
             Some(format!("{}: {}", shown(key), value?))
         })
         .collect();
@@ -76,7 +78,9 @@ struct Case {
 
 impl Case {
     fn read(folder: &Path) -> Self {
-        let json = |name: &str| fs::read_to_string(folder.join(name)).map(|text| serde_json::from_str(&text).unwrap());
+        let json = |name: &str| {
+            fs::read_to_string(folder.join(name)).map(|text| serde_json::from_str(&text).unwrap())
+        };
         let schema = Structural::compile(&json("schema.json").unwrap()).unwrap();
         let declared = types::declare(schema.root(), true).unwrap();
         let object: Value = json("object.json").unwrap();
