@@ -20,8 +20,9 @@ const TOKENS: &str = "admin-token,admin,uid-admin,\"system:masters\"\n\
     bob-token,bob,uid-bob,\"dev,ops\"\n\
     carol-token,carol,uid-carol\n";
 
-/// How long a process may take to become ready, or to end: far beyond what it takes, for busy machines.
-const PATIENCE: u64 = 20;
+/// How long a process may take to become ready, or to end, in seconds: far beyond what it takes, for machines whose disk
+/// builds keep busy.
+const PATIENCE: u64 = 60;
 
 /// What is started.
 #[derive(Clone, Default)]
