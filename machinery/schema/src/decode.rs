@@ -22,6 +22,7 @@ use portico_machinery::{Node, Object, Status};
 use serde_json::Value;
 
 use self::walk::Walk;
+use crate::normalise::whole_value;
 use crate::protobuf;
 use crate::schema::Typed;
 
@@ -204,7 +205,11 @@ pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
         reader.any().and_then(|value| reader.end().map(|()| value)).map_err(|error| error.0)
     };
     let value = match read(&text) {
-        Ok(value) => value,
+        // Upstream takes JSON for the YAML that it is, whose 1.0 becomes 1.
+        Ok(mut value) => {
+            whole_value(&mut value);
+            value
+        }
         Err(_) => yaml::to_json(&text)
             .map_err(|error| format!("error converting YAML to JSON: {error}"))
             .and_then(|json| read(&json))

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::decode::{Reader, json_name};
 use crate::schema::Typed;
+use crate::structural::body;
 
 /// The most operations that a JSON patch may have; more is 413.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -63,11 +64,32 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
                     merge_into(into, below);
                 }
             }
-            other => {
+            mut other => {
+                drop_nulls(&mut other);
                 map.insert(key, other);
             }
         }
     }
+}
+
+/// Upstream's merge drops the nulls of objects inside of lists, too; those that are elements stay.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// What a strict reading says of the text of a patch itself, be it one of `operations` or one that merges: members that
+/// stand there twice, and those that no operation has. Nothing of what cannot be read: that is refused elsewhere.
+#[must_use]
+pub fn complaints(patch: &[u8], operations: bool) -> Vec<String> {
+    let Ok(body) = body(&String::from_utf8_lossy(patch)) else { return Vec::new() };
+    if operations { json_patch::complaints(&body.value, &body.duplicates) } else { body.duplicates }
 }
 
 /// Applies a strategic merge patch along a schema.

@@ -29,6 +29,7 @@ fn merge_patch_follows_the_rfcs_table() {
         (json!({"a":"c"}), json!({"a":["b"]}), json!({"a":["b"]})),
         (json!({"a":{"b":"c"}}), json!({"a":{"b":"d","c":null}}), json!({"a":{"b":"d"}})),
         (json!({"a":[{"b":"c"}]}), json!({"a":[1]}), json!({"a":[1]})),
+        (json!({"a":1}), json!({"a":[{"b":null,"c":[{"d":null}]},null]}), json!({"a":[{"c":[{}]},null]})),
         (json!({"e":null}), json!({"a":1}), json!({"e":null,"a":1})),
         (json!({}), json!({"a":{"bb":{"ccc":null}}}), json!({"a":{"bb":{}}})),
         (json!({"a":"foo"}), json!({"a":{"b":"c"}}), json!({"a":{"b":"c"}})),
@@ -73,6 +74,9 @@ fn json_patch_adds_replaces_removes_moves_copies_and_tests() {
         (json!([{"op":"add","path":"/list/0","value":0}]), "/list", json!([0, 1, 2, 3])),
         (json!([{"op":"remove","path":"/list/-1"}]), "/list", json!([1, 2])),
         (json!([{"op":"replace","path":"/list/1","value":9}]), "/list", json!([1, 9, 3])),
+        (json!([{"op":"copy","from":"/none","path":"/data"}]), "/data", json!(null)),
+        (json!([{"op":"replace","path":"before/list","value":9}]), "/list", json!(9)),
+        (json!([{"op":"replace","path":"","value":{"whole":1}}]), "/whole", json!(1)),
     ];
     for (patch, path, want) in rows {
         let result = json_patch(&object(current.clone()), &bytes(&patch)).unwrap();
@@ -82,6 +86,35 @@ fn json_patch_adds_replaces_removes_moves_copies_and_tests() {
         } else {
             assert_eq!(found, want, "{patch}")
         }
+    }
+}
+
+#[test]
+fn a_strict_reading_names_what_a_patch_says_twice_or_nobody_knows() {
+    let operations =
+        r#"[{"op":"add","op":"add","path":"/a","value":{"b":1,"b":2}},{"op":"test","path":"/a","Value":1}]"#;
+    let said = [
+        r#"json patch duplicate field "[0].op""#,
+        r#"json patch duplicate field "[0].value.b""#,
+        r#"json patch unknown field "[1].Value""#,
+    ];
+    assert_eq!(complaints(operations.as_bytes(), true), said);
+    assert_eq!(complaints(br#"{"a":{"b":1,"b":2},"c":1}"#, false), [r#"duplicate field "a.b""#]);
+    assert!(complaints(b"{", false).is_empty());
+}
+
+#[test]
+fn an_operation_of_the_wrong_types_is_named() {
+    let rows = [
+        ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
+        (
+            r#"[{"path":1}]"#,
+            "json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",
+        ),
+    ];
+    for (patch, want) in rows {
+        let error = json_patch(&Object::default(), patch.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), format!("error decoding patch: {want}"));
     }
 }
 
@@ -99,7 +132,9 @@ fn an_operation_that_cannot_be_done_is_unprocessable_and_says_no_more_than_upstr
         json!([{"op":"add","value":1}]),
         json!([{"op":"add","path":"","value":{}}]),
         json!([{"op":"move","path":"/data/k"}]),
-        json!([{"op":"copy","from":"/none","path":"/data/k"}]),
+        json!([{"op":"copy","from":"/none/b","path":"/data/k"}]),
+        json!([null]),
+        json!([{"op":"replace","path":"","value":"x"}]),
         json!([{"op":"add","path":"/list/5","value":1}]),
         json!([{"op":"remove","path":"/list/-2"}]),
         json!([{"op":"replace","path":"/list/x","value":1}]),

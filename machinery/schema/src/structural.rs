@@ -35,6 +35,7 @@ pub(crate) use decode::Source;
 pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;
+pub(crate) use read::body;
 pub use resource::{CustomResource, rules_not_checked};
 
 use std::sync::Arc;

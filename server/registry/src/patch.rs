@@ -25,6 +25,9 @@ impl Inner {
             let mut object = current.object().clone();
             served.to_version(&mut object);
             let (mut new, mut warnings) = apply(served, &object, patch, options)?;
+            if !served.info.namespaced {
+                new.remove(&["metadata", "namespace"]);
+            }
             check_identity(served, &new, place)?;
             if let Some(error) = served.strategy.unreadable(&new) {
                 return Err(Box::new(patch_status(patch.bytes(), &error)));
@@ -67,7 +70,12 @@ pub(crate) fn apply(
         }
     };
     let merged = merged.map_err(|e| e.status())?;
-    let decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
+    let mut decoded = schema.retype(&merged, &served.info.gvk).map_err(|e| e.patch_status(bytes))?;
+    if options.write.field_validation != FieldValidation::Ignore {
+        let mut said = merge::complaints(bytes, matches!(patch, Patch::Json(_)));
+        said.extend(decoded.strict.drain(..).filter(|text| !said.contains(text)).collect::<Vec<_>>());
+        decoded.strict = said;
+    }
     match options.write.field_validation {
         FieldValidation::Strict => match decoded.strict_patch_status(bytes) {
             Some(status) => Err(Box::new(status)),

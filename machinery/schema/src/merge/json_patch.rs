@@ -1,13 +1,18 @@
-//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, `test` takes it for
-//! null, negative indices count from the end, the whole document cannot be addressed. Every operation's work is bounded,
-//! so that a small patch cannot keep a core busy.
+//! JSON patch, RFC 6902, with upstream's deviations: `replace` of a missing map key adds it, `test` and `copy` take it for
+//! null, negative indices count from the end, what stands before the first slash of a path does not count, and only
+//! `replace` and `test` know the whole document. Every operation's work is bounded, so that a small patch cannot keep a
+//! core busy.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, mistyped, read};
+use crate::decode::{MAX_STRICT, json_name};
 
 /// How many elements all operations of a patch may shift in lists and maps.
 const MAX_SHIFTED: usize = 10_000_000;
+
+/// What an operation may say.
+const MEMBERS: [&str; 4] = ["op", "path", "from", "value"];
 
 type Result<T> = std::result::Result<T, PatchError>;
 
@@ -38,12 +43,46 @@ struct Operation {
 }
 
 fn operation(value: Value) -> Result<Operation> {
-    let Value::Object(mut map) = value else {
-        return Err(PatchError::Malformed("invalid JSON patch: an operation is no object".to_owned()));
+    let mut map = match value {
+        Value::Object(map) => map,
+        // One that says nothing: it fails in its turn.
+        Value::Null => Map::new(),
+        other => return Err(mistyped(&other, "handlers.jsonPatchOp")),
     };
-    let text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
-    let (op, path, from) = (text("op").unwrap_or_default(), text("path"), text("from"));
-    Ok(Operation { op, path, from, value: map.remove("value").unwrap_or_default() })
+    let (op, path, from) = (text(&map, "op")?, text(&map, "path")?, text(&map, "from")?);
+    Ok(Operation { op: op.unwrap_or_default(), path, from, value: map.remove("value").unwrap_or_default() })
+}
+
+fn text(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
+    match operation.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => {
+            let found = json_name(other);
+            Err(PatchError::Malformed(format!(
+                "error decoding patch: json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
+            )))
+        }
+    }
+}
+
+/// What a strict reading says of operations, one after the other: members that stand there twice, then those unknown.
+pub(super) fn complaints(operations: &Value, duplicates: &[String]) -> Vec<String> {
+    let Value::Array(operations) = operations else { return Vec::new() };
+    let mut said = Vec::new();
+    for (at, operation) in operations.iter().enumerate() {
+        let place = format!("\"[{at}]");
+        let twice = duplicates.iter().filter(|text| text.contains(&place));
+        said.extend(twice.map(|text| format!("json patch {text}")));
+        let members = operation.as_object().into_iter().flat_map(Map::keys);
+        let unknown = members.filter(|name| !MEMBERS.contains(&name.as_str()));
+        said.extend(unknown.map(|name| format!("json patch unknown field {:?}", format!("[{at}].{name}"))));
+        if said.len() >= MAX_STRICT {
+            break;
+        }
+    }
+    said.truncate(MAX_STRICT);
+    said
 }
 
 /// What the operations so far have cost.
@@ -108,7 +147,7 @@ impl Work {
 /// The container that a path ends in, and the last part.
 fn parent<'d>(document: &'d mut Value, path: &str) -> std::result::Result<(&'d mut Value, String), Failure> {
     let missing = || Failure::Missing(path.to_owned());
-    let parts = path.strip_prefix('/').ok_or_else(missing)?;
+    let (_, parts) = path.split_once('/').ok_or_else(missing)?;
     let (parents, last) = match parts.rsplit_once('/') {
         Some((parents, last)) => (Some(parents), last),
         None => (None, parts),
@@ -143,7 +182,7 @@ fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value
     let missing = || Failure::Missing(path.to_owned());
     let (container, last) = parent(document, path)?;
     match container {
-        Value::Object(map) => map.get(&last).ok_or_else(missing),
+        Value::Object(map) => Ok(map.get(&last).unwrap_or(&Value::Null)),
         Value::Array(list) => Ok(&list[place(&last, list.len(), list.len())?]),
         _ => Err(missing()),
     }
@@ -151,9 +190,10 @@ fn get<'d>(document: &'d mut Value, path: &str) -> std::result::Result<&'d Value
 
 /// A map's missing key equals null, as upstream has it: clients test so that a field is not there yet.
 fn test(document: &mut Value, path: String, value: &Value) -> std::result::Result<(), Failure> {
-    let holds = match parent(document, &path) {
-        Ok((Value::Object(map), last)) => map.get(&last).unwrap_or(&Value::Null) == value,
-        _ => get(document, &path).is_ok_and(|found| found == value),
+    let holds = if path.is_empty() {
+        document == value
+    } else {
+        get(document, &path).is_ok_and(|found| found == value)
     };
     if holds { Ok(()) } else { Err(Failure::Test(path)) }
 }
@@ -174,6 +214,13 @@ fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> std::result::Result<(), Failure> {
+    if path.is_empty() {
+        if !matches!(value, Value::Object(_) | Value::Array(_)) {
+            return Err(Failure::Needs("an object or a list to replace the whole"));
+        }
+        *document = value;
+        return Ok(());
+    }
     let (container, last) = parent(document, path)?;
     match container {
         Value::Object(map) => drop(map.insert(last, value)),

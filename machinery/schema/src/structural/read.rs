@@ -14,7 +14,7 @@ pub(super) const MAX_NAMED_BYTES: usize = 64 * 1024;
 
 /// What a body holds.
 #[derive(Debug, Default)]
-pub(super) struct Body {
+pub(crate) struct Body {
     /// Its only value.
     pub value: Value,
     /// `duplicate field "spec.x"`, in the order of the text, each once.
@@ -24,7 +24,7 @@ pub(super) struct Body {
 }
 
 /// Reads one value and nothing after it.
-pub(super) fn body(text: &str) -> Result<Body, SyntaxError> {
+pub(crate) fn body(text: &str) -> Result<Body, SyntaxError> {
     let mut walk = Walk {
         reader: Reader::new(text),
         body: Body::default(),
