@@ -172,7 +172,9 @@ impl Parser {
 
     fn set(&mut self) -> Result<Vec<String>, InvalidLabelSelector> {
         if !self.take_symbol("(") {
-            return expected(self.peek(), "'('");
+            // The one complaint that upstream writes without a comma.
+            let found = self.peek().text();
+            return Err(InvalidLabelSelector(format!("found '{found}' expected: '('")));
         }
         let mut values = Vec::new();
         loop {
@@ -338,7 +340,7 @@ mod tests {
         let rows = [
             ("a===b", "unable to parse requirement: found '=', expected: identifier"),
             ("a,", "unable to parse requirement: found '', expected: identifier after ','"),
-            ("a in b", "unable to parse requirement: found 'b', expected: '('"),
+            ("a in b", "unable to parse requirement: found 'b' expected: '('"),
             (",a", "unable to parse requirement: found ',', expected: !, identifier, or 'end of string'"),
         ];
         for (selector, want) in rows {

@@ -96,7 +96,7 @@ fn delete_options(asked: &Asked<'_>) -> Result<DeleteOptions> {
         return Ok(DeleteOptions { dry_run: asked.options.dry_run, ..DeleteOptions::default() });
     };
     let object = Object::from_node(node).map_err(|e| Status::bad_request(e.to_string()))?;
-    let options = DeleteOptions::from_body(&object.to_json(), "v1")?;
+    let options = DeleteOptions::from_body(&object.to_json())?;
     if options.dry_run != asked.options.dry_run {
         return Err(Box::new(Status::bad_request(
             "Non-matching dry-run options in request and content: both or neither must ask for a dry run",

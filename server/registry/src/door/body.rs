@@ -92,8 +92,8 @@ pub(super) fn delete_options(
     match (format(served, call)?, &inner.delete_options) {
         (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
             let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
-            DeleteOptions::from_body(&decoded.object.to_json(), &served.api_version)
+            DeleteOptions::from_body(&decoded.object.to_json())
         }
-        _ => DeleteOptions::from_body(&call.body, &served.api_version),
+        _ => DeleteOptions::from_body(&call.body),
     }
 }

@@ -16,8 +16,10 @@ use crate::Result;
 pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 
 impl<'q> Query<'q> {
+    /// Pairs that upstream's parser does not understand are passed over, as it does.
     pub(crate) fn parse(raw: &'q str) -> Self {
-        Self(form_urlencoded::parse(raw.as_bytes()).collect())
+        let pairs = raw.split('&').filter(|pair| !pair.contains(';') && is_escaped_well(pair));
+        Self(pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())).collect())
     }
 
     /// The first value of a key: what counts for everything but lists.
@@ -27,6 +29,11 @@ impl<'q> Query<'q> {
 
     fn text(&self, key: &str) -> &str {
         self.first(key).unwrap_or_default()
+    }
+
+    /// The first value of a key, unless it is empty.
+    fn named(&self, key: &str) -> Option<String> {
+        self.first(key).filter(|value| !value.is_empty()).map(str::to_owned)
     }
 
     pub(crate) fn all(&self, key: &str) -> Vec<String> {
@@ -112,6 +119,10 @@ impl<'q> Query<'q> {
             orphan_dependents: self.flag("orphanDependents"),
             propagation_policy: self.first("propagationPolicy").map(str::to_owned),
             dry_run: self.all("dryRun"),
+            preconditions: Some(delete::Preconditions {
+                uid: self.named("uid"),
+                resource_version: self.named("resourceVersion"),
+            }),
             ..delete::Raw::default()
         }
         .validate()
@@ -162,6 +173,18 @@ impl<'q> Query<'q> {
     }
 }
 
+/// Whether two hexadecimal digits follow each percent sign.
+fn is_escaped_well(pair: &str) -> bool {
+    let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
+    let mut bytes = pair.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' && !(digit(bytes.next()) && digit(bytes.next())) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Negative numbers count as not given.
 fn positive(n: Option<i64>) -> usize {
     n.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
@@ -185,6 +208,21 @@ mod tests {
     fn message<T: std::fmt::Debug>(result: Result<T>) -> String {
         let status = result.unwrap_err();
         format!("{} {}", status.code, status.message)
+    }
+
+    #[test]
+    fn pairs_that_cannot_be_read_are_passed_over() {
+        let query = Query::parse("limit=%zz&limit=1;x=2&limit=%4&continue=a%2Fb");
+        assert_eq!((query.first("limit"), query.first("continue")), (None, Some("a/b")));
+    }
+
+    #[test]
+    fn a_deletion_without_a_body_may_tell_in_its_query_what_it_means() {
+        let options = Query::parse("uid=u&resourceVersion=7").delete_options().unwrap();
+        let (uid, version) = (Some("u".to_owned()), Some("7".to_owned()));
+        assert_eq!(options.preconditions, delete::Preconditions { uid, resource_version: version });
+        let nothing = Query::parse("uid=&dryRun=All").delete_options().unwrap();
+        assert_eq!(nothing.preconditions, delete::Preconditions::default());
     }
 
     #[test]

@@ -94,17 +94,19 @@ impl Raw {
 }
 
 impl DeleteOptions {
-    /// Options out of a JSON body, validated: `DeleteOptions` of `v1`, `meta.k8s.io/v1` or the resource's own group
-    /// version; kind and apiVersion may be left out.
-    pub(crate) fn from_body(body: &[u8], own: &str) -> Result<Self> {
-        let raw: Raw = serde_json::from_slice(body).map_err(|error| {
-            Status::bad_request(format!(
-                "the object provided is unrecognized (must be of type DeleteOptions): {error}"
-            ))
-        })?;
-        let right_kind = matches!(raw.kind.as_str(), "" | "DeleteOptions");
-        let right_version = matches!(raw.api_version.as_str(), "" | "v1" | "meta.k8s.io/v1");
-        if !right_kind || !(right_version || raw.api_version == own) {
+    /// Options out of a JSON body, validated. They may call themselves options of any group; kind and apiVersion may be
+    /// left out.
+    pub(crate) fn from_body(body: &[u8]) -> Result<Self> {
+        let unrecognized = |error: &str| {
+            let text =
+                format!("the object provided is unrecognized (must be of type DeleteOptions): {error}");
+            Box::new(Status::bad_request(text))
+        };
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(unrecognized("a list is no object"));
+        }
+        let raw: Raw = serde_json::from_slice(body).map_err(|error| unrecognized(&error.to_string()))?;
+        if !matches!(raw.kind.as_str(), "" | "DeleteOptions") {
             let (kind, version) = (&raw.kind, &raw.api_version);
             return Err(Box::new(Status::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a DeleteOptions"
@@ -121,15 +123,15 @@ mod tests {
     #[test]
     fn a_body_is_delete_options_or_refused() {
         let body = br#"{"kind":"DeleteOptions","apiVersion":"apps/v1","propagationPolicy":"Orphan"}"#;
-        assert_eq!(DeleteOptions::from_body(body, "apps/v1").unwrap().propagation, Some(Propagation::Orphan));
-        for bad in [&b"{"[..], br#"{"kind":"ConfigMap","apiVersion":"v1"}"#, br#"{"apiVersion":"x/v9"}"#] {
-            assert_eq!(DeleteOptions::from_body(bad, "v1").unwrap_err().code, 400);
+        assert_eq!(DeleteOptions::from_body(body).unwrap().propagation, Some(Propagation::Orphan));
+        for bad in [&b"{"[..], b" []", br#"{"kind":"ConfigMap","apiVersion":"v1"}"#] {
+            assert_eq!(DeleteOptions::from_body(bad).unwrap_err().code, 400);
         }
         let both = br#"{"propagationPolicy":"Orphan","orphanDependents":true}"#;
-        assert!(DeleteOptions::from_body(both, "v1").unwrap_err().message.ends_with("cannot be both set"));
+        assert!(DeleteOptions::from_body(both).unwrap_err().message.ends_with("cannot be both set"));
         let unknown = br#"{"propagationPolicy":"Upwards"}"#;
         assert!(
-            DeleteOptions::from_body(unknown, "v1")
+            DeleteOptions::from_body(unknown)
                 .unwrap_err()
                 .message
                 .ends_with(r#"supported values: "Foreground", "Background", "Orphan", "nil""#)
