@@ -209,7 +209,7 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
 
 fn form_of(clause: &MediaType) -> Option<Form> {
     let (form, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
-    if form.is_empty() {
+    if ["as", "g", "v"].iter().all(|name| clause.params.iter().all(|(n, _)| n != name)) {
         return Some(Form::Object);
     }
     if group != "meta.k8s.io" {
@@ -253,6 +253,9 @@ mod tests {
     fn nothing_that_fits_is_nothing() {
         assert_eq!(negotiate("application/pdf", ALL), None);
         assert_eq!(negotiate("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", ALL), None);
+        for half in ["as=;g=meta.k8s.io;v=v1", "as=Table", "g=meta.k8s.io", "v=v1"] {
+            assert_eq!(negotiate(&format!("application/json;{half}"), ALL), None, "{half}");
+        }
         assert_eq!(negotiate("", ALL).unwrap().encoding, Encoding::Json);
         assert_eq!(negotiate("application/yaml", ALL).unwrap().encoding, Encoding::Yaml);
     }

@@ -124,7 +124,8 @@ impl Error {
 
     /// `Invalid value: <value>: detail`, where the value prints as upstream prints it: strings quoted, numbers bare.
     pub fn invalid(path: &Path, value: impl fmt::Debug, detail: &str) -> Self {
-        Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {value:?}"), detail))
+        let shown = as_go_escapes(format!("{value:?}"));
+        Self::new(ErrorType::Invalid, path, with_detail(&format!("Invalid value: {shown}"), detail))
     }
 
     /// As [`Error::invalid`], for a value whose printed form is already made (JSON of an object, say).
@@ -214,6 +215,45 @@ impl fmt::Display for Error {
     }
 }
 
+/// A value that Rust printed for debugging, with control characters escaped as Go escapes them: `\x01` for `\u{1}`.
+fn as_go_escapes(printed: String) -> String {
+    if !printed.contains("\\u{") && !printed.contains("\\0") {
+        return printed;
+    }
+    let (mut out, mut rest) = (String::with_capacity(printed.len()), printed.as_str());
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let code = rest.strip_prefix("\\u{").and_then(|tail| tail.split_once('}'));
+        let code = code.and_then(|(digits, tail)| Some((u32::from_str_radix(digits, 16).ok()?, tail)));
+        match code.or_else(|| rest.strip_prefix("\\0").map(|tail| (0, tail))) {
+            Some((code, tail)) => {
+                out.push_str(&go_escape(code));
+                rest = tail;
+            }
+            // Every escape of Rust's else is one of Go's, of two characters.
+            None => {
+                let end = rest.char_indices().nth(2).map_or(rest.len(), |(at, _)| at);
+                out.push_str(&rest[..end]);
+                rest = &rest[end..];
+            }
+        }
+    }
+    out + rest
+}
+
+fn go_escape(code: u32) -> String {
+    match code {
+        0x07 => r"\a".to_owned(),
+        0x08 => r"\b".to_owned(),
+        0x0b => r"\v".to_owned(),
+        0x0c => r"\f".to_owned(),
+        0..0x80 => format!(r"\x{code:02x}"),
+        0x80..0x1_0000 => format!(r"\u{code:04x}"),
+        _ => format!(r"\U{code:08x}"),
+    }
+}
+
 fn with_detail(body: &str, detail: &str) -> String {
     if detail.is_empty() { body.to_owned() } else { format!("{body}: {detail}") }
 }
@@ -221,6 +261,19 @@ fn with_detail(body: &str, detail: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_as_go_escapes_them() {
+        let rows = [
+            ("\u{1}a\u{7f}", r#""\x01a\x7f""#),
+            ("\0\u{b}\n\t", r#""\x00\v\n\t""#),
+            ("\\u{1}\"", r#""\\u{1}\"""#),
+            ("\u{200b}", r#""\u200b""#),
+        ];
+        for (value, want) in rows {
+            assert_eq!(as_go_escapes(format!("{value:?}")), want);
+        }
+    }
 
     #[test]
     fn errors_print_as_upstream_prints_them() {

@@ -37,6 +37,10 @@ fn word(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
+fn in_characters(limit: usize) -> String {
+    format!("must be no more than {limit} characters")
+}
+
 fn too_long(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
@@ -94,7 +98,11 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     match prefix {
         Some("") => messages.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
-            messages.extend(dns1123_subdomain(prefix).into_iter().map(|m| format!("prefix part {m}")))
+            // Upstream counts the subdomains of keys in bytes, and other ones in characters.
+            let complaints = dns1123_subdomain(prefix).into_iter();
+            let complaints = complaints
+                .map(|m| if m == in_characters(SUBDOMAIN_MAX) { too_long(SUBDOMAIN_MAX) } else { m });
+            messages.extend(complaints.map(|m| format!("prefix part {m}")));
         }
         None => {}
     }
@@ -115,7 +123,7 @@ fn complaints(text: &str, limit: usize, well_formed: bool, message: &str) -> Vec
         // Upstream counts label values in bytes and names in characters, and means the same.
         messages.push(match message {
             LABEL_VALUE_MESSAGE => too_long(limit),
-            _ => format!("must be no more than {limit} characters"),
+            _ => in_characters(limit),
         });
     }
     if !well_formed {
@@ -155,6 +163,12 @@ pub fn generate(prefix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_prefix_of_a_key_is_counted_in_bytes() {
+        let (long, part) = (format!("{}/b", "a".repeat(254)), "prefix part must be no more than 253 bytes");
+        assert!(qualified_name(&long).contains(&part.to_owned()));
+    }
 
     #[test]
     fn names_are_judged_as_upstream_judges_them() {

@@ -8,6 +8,7 @@ mod edit;
 mod go;
 pub mod json_path;
 mod metadata;
+mod numbers;
 mod order;
 mod printed;
 
@@ -87,8 +88,13 @@ impl Object {
     /// Compact JSON without a closing newline.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        // Maps with string keys always encode.
-        serde_json::to_vec(&self.0).unwrap_or_default()
+        let mut json = Vec::new();
+        let mut out = serde_json::Serializer::with_formatter(&mut json, numbers::GoNumbers);
+        // Maps with string keys always encode, and a vector takes everything.
+        if self.0.serialize(&mut out).is_err() {
+            json.clear();
+        }
+        json
     }
 
     /// The map itself, for the schema engine.

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 use super::parse::Literal;
 use crate::object::{Float, escape_html};
 
+/// Floats from here on are no integers of 64 bits.
+const BEYOND_INTEGERS: f64 = 9_223_372_036_854_775_808.0;
+
 /// A value in an object, or one that the path itself holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found<'a>(pub(super) Kind<'a>);
@@ -80,6 +83,8 @@ impl Found<'_> {
     pub fn integer(&self) -> Option<i64> {
         match self.0 {
             Kind::Int(int) => Some(int),
+            // What is too large for an integer becomes the least one, as the reference's hardware has it.
+            Kind::Float(float) if float.abs() >= BEYOND_INTEGERS => Some(i64::MIN),
             Kind::Float(float) => Some(float as i64),
             _ => None,
         }
