@@ -173,10 +173,10 @@ impl Inner {
         }
         let judged = judged(served, place.part, &new, old);
         let mut warnings = Vec::from_iter(duplicate_owners);
+        warnings.extend(judged.warnings);
         if let Err(status) = self.accept(served, &new, judged.errors) {
             return Err(status.with_warnings(warnings));
         }
-        warnings.extend(judged.warnings);
         warnings.extend(served.warnings(place.part, &new, Some(old)));
         let write =
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };

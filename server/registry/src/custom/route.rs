@@ -65,7 +65,8 @@ fn action(call: &Call, part: Part<'_>) -> Option<Action> {
 /// What request info calls the method; those that it knows no verb for have none.
 fn method(verb: &str) -> &str {
     match verb {
-        "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection" => verb,
+        "get" | "list" | "watch" | "proxy" | "create" | "update" | "patch" | "delete"
+        | "deletecollection" => verb,
         _ => "",
     }
 }

@@ -50,7 +50,9 @@ impl<'a> Shared<'a> {
         entries.owners.retain(|_, owned| self.field(&owned.version).is_some());
         for (manager, owned) in &mut entries.owners {
             let Some(Some(field)) = self.field(&owned.version) else { continue };
-            let keeps = shown.remove(&in_version(manager, self.view.0)).is_some();
+            // Upstream tells who applies by name, and who updates by the version written, too: that is the view's there.
+            let keeps = manager.operation == Operation::Apply
+                && shown.remove(&in_version(manager, self.view.0)).is_some();
             if !keeps {
                 owned.set = owned.set.difference(field);
             }
@@ -59,7 +61,11 @@ impl<'a> Shared<'a> {
         for (manager, owned) in shown {
             // As upstream has it, without a time.
             let manager = in_version(&manager, self.parent.0);
-            entries.owners.insert(manager, owned_in(&self.parent, owned.applied));
+            let mut owned = owned_in(&self.parent, owned.applied);
+            if let Some(before) = entries.owners.get(&manager) {
+                owned.set = owned.set.union(&before.set);
+            }
+            entries.owners.insert(manager, owned);
         }
         entries.write(parent);
     }

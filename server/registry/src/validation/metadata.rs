@@ -2,6 +2,7 @@
 
 use portico_kinds::{KindInfo, NameRule};
 use portico_machinery::field::{self, ErrorType, Path};
+use portico_machinery::gvk::GroupVersion;
 use portico_machinery::status::MOST_FIELD_ERRORS;
 use portico_machinery::{Cursor, Object, names};
 
@@ -118,6 +119,10 @@ pub(crate) fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors
     }
 }
 
+fn names_a_version(api_version: &str) -> bool {
+    api_version.parse::<GroupVersion>().is_ok_and(|of| !of.version.is_empty())
+}
+
 fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
     let path = owners.path();
     let mut controller: Option<String> = None;
@@ -129,7 +134,7 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
             ("name", name, "must not be empty"),
             ("uid", uid, "must not be empty"),
         ] {
-            if value.is_empty() {
+            if value.is_empty() || (field == "apiVersion" && !names_a_version(value)) {
                 errors.push(field::Error::invalid(&path.child(field), value, text));
             }
         }
@@ -256,6 +261,12 @@ mod tests {
     use super::*;
 
     const RULES: MetaRules = MetaRules { name: NameRule::Subdomain, any_finalizer: false, namespaced: true };
+
+    #[test]
+    fn an_owner_has_a_version() {
+        let rows = [("v1", true), ("g/v1", true), ("g/", false), ("a/b/c", false), ("", false)];
+        assert_eq!(rows.map(|(text, _)| names_a_version(text)), rows.map(|(_, is)| is));
+    }
 
     fn create(json: &str) -> Vec<String> {
         let object = Object::from_json(json.as_bytes()).unwrap();

@@ -70,7 +70,7 @@ impl Inner {
             let current = self.parent(of).await?;
             let shown = shown_to_writer(of, current.object())?;
             let (view, warnings) = patch::apply(&of.viewed.served, &shown, patch, options)?;
-            let view = identified(of, view, &shown)?;
+            let view = identified(of, without_wish(of, view, &shown), &shown)?;
             if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
                 return Ok(written.with_first(warnings));
             }
@@ -125,6 +125,10 @@ impl Inner {
         let shared = Shared::of(of);
         if let Tracked::By(manager) = terms.tracked {
             shared.show(current.object(), &mut shown);
+            // A scale of nothing says nothing, and is nobody's.
+            for side in [&mut shown, &mut view] {
+                of.viewed.served.info.schema.normalise(side);
+            }
             let now = self.moment().now;
             self.across_versions(&of.viewed.served, of.place.part, |versions| {
                 managed_fields::track(versions, &shown, &mut view, manager, now);
@@ -184,6 +188,14 @@ fn validate(of: Of<'_>, view: &Object) -> Result<()> {
         return Ok(());
     }
     Err(Box::new(Status::invalid(&info.group_kind(), view.name(), &errors)))
+}
+
+/// Which custom resource it must be, a patch of its view cannot say.
+fn without_wish(of: Of<'_>, mut view: Object, shown: &Object) -> Object {
+    if of.parent.custom.is_some() {
+        view.copy_from(shown, &["metadata", "uid"]);
+    }
+    view
 }
 
 /// A patched view must still be that of the path, and of the object that was there.

@@ -55,7 +55,8 @@ pub(super) fn together(layout: &Layout<'_>, errors: &mut Errors) {
 
 /// What versions are printed as: upstream shows how it holds them.
 fn printed(layout: &Layout<'_>, versions: &Cursor<'_>, text: &str) -> Error {
-    versions.invalid_as(&held::versions(layout), text)
+    let shown = if versions.is_present() { held::versions(layout) } else { "null".to_owned() };
+    versions.invalid_as(&shown, text)
 }
 
 fn deprecation(version: &Cursor<'_>, errors: &mut Errors) {
