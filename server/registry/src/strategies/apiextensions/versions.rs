@@ -55,8 +55,7 @@ pub(super) fn together(layout: &Layout<'_>, errors: &mut Errors) {
 
 /// What versions are printed as: upstream shows how it holds them.
 fn printed(layout: &Layout<'_>, versions: &Cursor<'_>, text: &str) -> Error {
-    let shown = if versions.is_present() { held::versions(layout) } else { "null".to_owned() };
-    versions.invalid_as(&shown, text)
+    versions.invalid_as(&held::versions(layout), text)
 }
 
 fn deprecation(version: &Cursor<'_>, errors: &mut Errors) {
