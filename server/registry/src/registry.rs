@@ -3,13 +3,17 @@
 //! [`Registry::serve`] takes a raw call. The typed verbs take decoded objects and follow the same rules: nothing is
 //! written in another way.
 
+mod nouns;
+
 use std::sync::{Arc, OnceLock};
+
+pub use nouns::{Context, Deleted, Listed, Part, Patch, Place, Written};
 
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
 use portico_kit::metrics;
 use portico_machinery::{
-    GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Object, Status, UserInfo,
+    GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Object, Status,
 };
 use portico_schema::Schema;
 use portico_store::Store;
@@ -29,108 +33,6 @@ use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
 use crate::strategies::Moment;
 use crate::webhooks::Webhooks;
-
-/// Who acts through a typed verb, and as what.
-#[derive(Clone, Debug, Default)]
-pub struct Context {
-    /// Who. Already authorized for the verb; checked again only for what a verb does besides (create on update).
-    pub user: UserInfo,
-    /// The User-Agent, for the field manager.
-    pub user_agent: String,
-}
-
-impl Context {
-    /// One of our own controllers: `system:masters` under this name.
-    #[must_use]
-    pub fn system(name: &str) -> Self {
-        Self {
-            user: UserInfo::new(name, [portico_machinery::user::MASTERS]).authenticated(),
-            user_agent: name.to_owned(),
-        }
-    }
-}
-
-/// What a typed write gives back.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// The object as it is now (for a dry run: as it would be).
-    pub stored: Stored,
-    /// Whether it was created (an update may create, for kinds that do that).
-    pub created: bool,
-    /// Warnings for the caller.
-    pub warnings: Vec<String>,
-}
-
-impl Written {
-    /// The same with other warnings in front.
-    pub(crate) fn with_first(mut self, mut warnings: Vec<String>) -> Self {
-        warnings.append(&mut self.warnings);
-        Self { warnings, ..self }
-    }
-}
-
-/// What a typed delete gives back.
-#[derive(Clone, Debug)]
-pub struct Deleted {
-    /// The last state when removed, the marked object when finalizers keep it.
-    pub stored: Stored,
-    /// Whether it is gone.
-    pub removed: bool,
-}
-
-/// A page of a typed list.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// Sorted by namespace and name.
-    pub items: Vec<Stored>,
-    /// The revision at which all of them were so.
-    pub revision: i64,
-    /// Where the next page begins; empty on the last.
-    pub continue_token: String,
-    /// How many remain, when that is known without looking (no selectors).
-    pub remaining: Option<u64>,
-}
-
-/// A patch and what kind it is.
-#[derive(Clone, Debug)]
-pub enum Patch {
-    /// RFC 6902, JSON bytes.
-    Json(bytes::Bytes),
-    /// RFC 7386, JSON bytes.
-    Merge(bytes::Bytes),
-    /// Strategic merge, JSON bytes.
-    Strategic(bytes::Bytes),
-}
-
-impl Patch {
-    /// The patch as it was sent.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Json(bytes) | Self::Merge(bytes) | Self::Strategic(bytes) => bytes,
-        }
-    }
-}
-
-/// Where a write goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place<'a> {
-    /// The object or one of its subresources.
-    pub part: Part<'a>,
-    /// Its namespace, empty at cluster scope.
-    pub namespace: &'a str,
-    /// Its name.
-    pub name: &'a str,
-}
-
-/// What is patched or updated: the object or one of its subresources.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part<'a> {
-    /// The object.
-    #[default]
-    Main,
-    /// `status`, `finalize`, ...
-    Subresource(&'a str),
-}
 
 /// The registry. Cheap to clone.
 #[derive(Clone)]

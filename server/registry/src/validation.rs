@@ -11,7 +11,6 @@ pub(crate) mod paths;
 pub(crate) mod pem;
 pub(crate) mod ranges;
 pub(crate) mod tolerations;
-pub(crate) mod url;
 pub(crate) mod values;
 pub(crate) mod webhook;
 

@@ -1,7 +1,7 @@
 //! Approval of definitions in the Kubernetes project's groups (rule 16, and the condition that tells of it). It must not
 //! know what follows: a refusal, a condition, or nothing.
 
-use crate::validation::url;
+use portico_cel::library::url::Url;
 
 /// Where a protected group's definition says who approved it.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -57,7 +57,7 @@ impl Approval {
 }
 
 fn is_absolute_url(text: &str) -> bool {
-    url::parse(text).is_ok_and(|url| !url.scheme.is_empty() && !url.host.is_empty())
+    Url::parse(text).is_ok_and(|url| !url.scheme.is_empty() && !url.host().is_empty())
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use portico_cel::library::url::Url;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
-use super::{checks, url, values};
+use super::{checks, values};
 use crate::strategies::Errors;
 
 /// The versions of reviews that upstream sends.
@@ -49,7 +50,7 @@ pub(crate) fn review_versions(versions: &Cursor<'_>, none: &str, known: bool, er
 
 /// Each complaint shows the part that it is about.
 fn address(at: &Cursor<'_>, errors: &mut Errors) {
-    let url = match url::parse(at.str()) {
+    let url = match Url::read(at.str()) {
         Ok(url) => url,
         Err(why) => return errors.push(at.required(&format!("url must be a valid URL: {why}{FORM}"))),
     };
@@ -59,11 +60,12 @@ fn address(at: &Cursor<'_>, errors: &mut Errors) {
         }
     };
     complain(url.scheme != "https", &url.scheme, &format!("'https' is the only allowed URL scheme{FORM}"));
-    complain(url.host.is_empty(), url.host, &format!("host must be specified{FORM}"));
-    let user = url.user.unwrap_or_default();
-    complain(url.user.is_some(), user, "user information is not permitted in the URL");
-    complain(!url.fragment.is_empty(), url.fragment, "fragments are not permitted in the URL");
-    complain(!url.query.is_empty(), url.query, "query parameters are not permitted in the URL");
+    complain(url.host().is_empty(), "", &format!("host must be specified{FORM}"));
+    let (user, fragment) = (url.user(), url.fragment());
+    let named = user.as_deref().unwrap_or_default();
+    complain(user.is_some(), named, "user information is not permitted in the URL");
+    complain(!fragment.is_empty(), &fragment, "fragments are not permitted in the URL");
+    complain(!url.query().is_empty(), url.query(), "query parameters are not permitted in the URL");
 }
 
 fn service(service: &Cursor<'_>, errors: &mut Errors) {

@@ -45,6 +45,14 @@ impl Url {
     /// Go's sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         check(text)?;
+        Self::read(text)
+    }
+
+    /// A URL from its text, which need not be absolute.
+    ///
+    /// # Errors
+    /// Go's sentence: `parse ":x": missing protocol scheme`.
+    pub fn read(text: &str) -> Result<Self, String> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(before, false).map_err(|why| format!("parse {}: {why}", quote(before)))?;
         url.fragment =
@@ -59,6 +67,29 @@ impl Url {
     #[must_use]
     pub fn host(&self) -> String {
         lossy(&self.host)
+    }
+
+    /// Who is named before the host, if somebody is: `name:password`.
+    #[must_use]
+    pub fn user(&self) -> Option<String> {
+        let (name, password) = self.user.as_ref()?;
+        let name = escape(name, Part::UserPassword);
+        Some(match password {
+            Some(password) => format!("{name}:{}", escape(password, Part::UserPassword)),
+            None => name,
+        })
+    }
+
+    /// What stands behind the question mark.
+    #[must_use]
+    pub fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// What stands behind the hash.
+    #[must_use]
+    pub fn fragment(&self) -> String {
+        lossy(&self.fragment)
     }
 
     /// The host without port and brackets.
@@ -267,12 +298,8 @@ impl Url {
         if slashes {
             f.write_str("//")?;
         }
-        if let Some((name, password)) = &self.user {
-            f.write_str(&escape(name, Part::UserPassword))?;
-            if let Some(password) = password {
-                write!(f, ":{}", escape(password, Part::UserPassword))?;
-            }
-            f.write_str("@")?;
+        if let Some(user) = self.user() {
+            write!(f, "{user}@")?;
         }
         f.write_str(&escape(&self.host, Part::Host))?;
         if !path.is_empty() && !path.starts_with('/') && !self.host.is_empty() {
@@ -344,6 +371,11 @@ mod tests {
         ] {
             assert_eq!(check(text), Err(format!("parse {}: {want}", quote(text))), "{text}");
         }
+        let relative = "parse \"1http://a\": first path segment in URL cannot contain colon";
+        assert_eq!(Url::read("1http://a").unwrap_err(), relative);
+        let url = Url::read("//u:p@h/a?q#f").unwrap();
+        let parts = (url.user(), url.host(), url.query(), url.fragment());
+        assert_eq!(parts, (Some("u:p".into()), "h".into(), "q", "f".into()));
     }
 
     #[test]
