@@ -82,8 +82,16 @@ impl Error {
 /// # Errors
 /// Why it is none.
 pub fn compile(text: &str) -> Result<Regex, Error> {
+    compile_within(text, MAX_COMPILED_BYTES)
+}
+
+/// The same, if it takes no more than so many bytes compiled.
+///
+/// # Errors
+/// Why it is none.
+pub fn compile_within(text: &str, bytes: usize) -> Result<Regex, Error> {
     RegexBuilder::new(&translate(text)?)
-        .size_limit(MAX_COMPILED_BYTES)
+        .size_limit(bytes)
         .dfa_size_limit(MAX_CACHE_BYTES)
         .build()
         // Whatever else the engine refuses is beyond what it can take.

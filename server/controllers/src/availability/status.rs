@@ -70,7 +70,7 @@ impl Sink for RegistrySink {
 
 impl Verdict {
     fn condition(&self) -> Condition {
-        Condition::new(AVAILABLE, self.status.as_str(), &self.reason.to_string(), &*self.message)
+        Condition::new(AVAILABLE, self.status.as_str(), self.reason.as_ref(), &*self.message)
     }
 }
 

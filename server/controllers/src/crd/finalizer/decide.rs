@@ -2,6 +2,7 @@
 
 use portico_machinery::{GroupResource, Object};
 use portico_registry::condition::{self, Condition};
+use portico_registry::definition;
 
 use crate::crd::{ESTABLISHED, FINALIZER, TERMINATING};
 
@@ -15,7 +16,7 @@ pub(super) const CHECK: &str = "InstanceDeletionCheck";
 
 /// Built-in resources whose objects lie where those of a definition of the same name would.
 const OVERLAPPING: [(&str, &str); 2] =
-    [("apiregistration.k8s.io", "apiservices"), ("apiextensions.k8s.io", "customresourcedefinitions")];
+    [("apiregistration.k8s.io", "apiservices"), (definition::GROUP, definition::RESOURCE)];
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
