@@ -13,6 +13,9 @@ use crate::environment::Environment;
 use crate::value::{Key, List};
 use crate::{Overload, Value};
 
+/// Functions whose second argument is a regular expression.
+const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
+
 /// What runs.
 #[derive(Debug)]
 pub(crate) enum Node {
@@ -134,6 +137,16 @@ pub(crate) struct CallNode {
     /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
     /// regular expression that is compiled once.
     pub stops: bool,
+}
+
+impl CallNode {
+    /// The regular expression that is written out as its second argument.
+    pub fn pattern(&self) -> Option<&str> {
+        match self.arguments.get(1) {
+            Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&self.name) => Some(pattern),
+            _ => None,
+        }
+    }
 }
 
 /// A comprehension over locals that start at `base`: the accumulator, the variable, the second variable.

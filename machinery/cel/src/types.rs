@@ -16,6 +16,8 @@ pub const OPTIONAL: &str = "optional_type";
 pub enum Type {
     /// Checked when evaluated.
     Dyn,
+    /// The same, but nothing that may be iterated over.
+    Any,
     /// What an expression in error has; compatible with everything.
     Error,
     /// `null_type`.
@@ -60,6 +62,11 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
+    /// Whether it is a library's type, of which only the name is known.
+    pub(crate) fn is_of_library(&self) -> bool {
+        self.fields.is_empty() && self.name.starts_with("kubernetes.")
+    }
+
     /// The field with exactly this escaped name.
     pub(crate) fn spelled(&self, escaped: &str) -> Option<&Field> {
         let index = self.fields.binary_search_by(|field| (*field.escaped).cmp(escaped)).ok();
@@ -144,13 +151,13 @@ impl Type {
     /// Whether it is checked only when evaluated.
     #[must_use]
     pub fn is_dyn(&self) -> bool {
-        matches!(self, Self::Dyn)
+        matches!(self, Self::Dyn | Self::Any)
     }
 
     /// Whether it is dyn or stems from an error.
     #[must_use]
     pub fn is_dyn_or_error(&self) -> bool {
-        matches!(self, Self::Dyn | Self::Error)
+        self.is_dyn() || matches!(self, Self::Error)
     }
 
     /// Its parameters: items, keys and values, what an opaque type is of.
@@ -170,6 +177,7 @@ impl Type {
     pub fn name(&self) -> &str {
         match self {
             Self::Dyn => "dyn",
+            Self::Any => "any",
             Self::Error => "error",
             Self::Null => "null_type",
             Self::Bool => "bool",

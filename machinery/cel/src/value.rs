@@ -220,7 +220,7 @@ impl<'v> Value<'v> {
     #[must_use]
     pub fn is_of(&self, ty: &Type) -> bool {
         match (ty, self) {
-            (Type::Dyn | Type::Param(_) | Type::Error, _)
+            (Type::Dyn | Type::Any | Type::Param(_) | Type::Error, _)
             | (Type::Null, Self::Null)
             | (Type::Bool, Self::Bool(_))
             | (Type::Int, Self::Int(_))

@@ -173,8 +173,8 @@ pub(super) fn most_general<'t>(one: &'t Type, two: &'t Type) -> &'t Type {
 
 fn says_less(one: &Type, two: &Type) -> bool {
     match (one, two) {
-        (Type::Dyn | Type::Param(_), _) => true,
-        (_, Type::Dyn | Type::Param(_)) => false,
+        (Type::Dyn | Type::Any | Type::Param(_), _) => true,
+        (_, Type::Dyn | Type::Any | Type::Param(_)) => false,
         (Type::Type(_), Type::Type(_)) => true,
         (Type::List(one), Type::List(two)) => says_less(one, two),
         (Type::Map(one), Type::Map(two)) => says_less(&one.0, &two.0) && says_less(&one.1, &two.1),

@@ -81,6 +81,11 @@ impl Checker<'_> {
             Type::Map(entry) => entry.1.clone(),
             Type::Object(object) => match object.field(field) {
                 Some(found) => found.of.ty.clone(),
+                // Of a library's type nobody can tell what fields it has.
+                None if object.is_of_library() => {
+                    self.report(id, format!("unexpected failed resolution of '{}'", object.name));
+                    Type::Error
+                }
                 None => {
                     self.report(id, format!("undefined field '{field}'"));
                     Type::Error

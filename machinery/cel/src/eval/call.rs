@@ -47,10 +47,15 @@ const IN_ERROR: Value<'static> = Value::Bool(false);
 impl CallNode {
     /// The overload that takes these values.
     pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
-        // Whatever is sorted, the function looks itself at what it is.
-        let any = matches!(self.name, "sort" | "@sortByAssociatedKeys");
+        // Whatever list is sorted, the function looks itself at what is in it.
+        let any = matches!(self.name, "sort" | "@sortByAssociatedKeys")
+            && matches!(arguments.first(), Some(Value::List(_)));
         let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
-        found.map(|overload| &**overload).ok_or_else(|| no_overload(self.name, arguments))
+        found.map(|overload| &**overload).ok_or_else(|| match self.pattern() {
+            // What is compiled once looks itself at what it is given.
+            Some(_) => EvalError::no_such_overload(),
+            None => no_overload(self.name, arguments),
+        })
     }
 
     /// What a call costs that is not made: an argument is in error, or no overload takes them.
@@ -77,8 +82,8 @@ fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
     let asked = matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
     match name {
         "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
-        "size" | "matches" if asked => return EvalError::no_such_overload(),
-        "size" | "matches" => return EvalError::new(format!("no such overload: {name}")),
+        "size" | "matches" | "sort" if asked => return EvalError::no_such_overload(),
+        "size" | "matches" | "sort" => return EvalError::new(format!("no such overload: {name}")),
         "flatten" => return flattened(arguments),
         _ => {}
     }

@@ -29,12 +29,12 @@ pub(super) fn complaints(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
         stuck: Vec::new(),
         recoveries: 0,
         issues: Vec::new(),
-        unnamed: Vec::new(),
+        untold: Vec::new(),
     };
     // Where it stopped, it has said so.
     let stopped = recogniser.start().is_err();
-    let unnamed = if stopped { Vec::new() } else { recogniser.unnamed };
-    recogniser.issues.extend(unnamed);
+    let untold = if stopped { Vec::new() } else { recogniser.untold };
+    recogniser.issues.extend(untold);
     recogniser.issues
 }
 
@@ -63,8 +63,8 @@ struct Recogniser<'t> {
     stuck: Vec<(usize, usize)>,
     recoveries: usize,
     issues: Vec<Issue>,
-    /// Selections without a name: those who build the tree tell them, once all is read.
-    unnamed: Vec<Issue>,
+    /// What those tell who build the tree, once all is read: selections without a name, macros without what they need.
+    untold: Vec<Issue>,
 }
 
 impl Recogniser<'_> {

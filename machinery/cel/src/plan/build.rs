@@ -7,13 +7,11 @@ use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::environment::Variable;
 use crate::value::{Key, MapBuilder};
-use crate::{Call, Overload, Value, re2};
+use crate::{Call, Overload, Type, Value, re2};
 
 /// Conversions that are computed when their argument is constant.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
-/// Functions whose second argument is a regular expression.
-const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
 
 pub(super) struct Planner<'c> {
     pub checked: &'c Checked,
@@ -46,6 +44,10 @@ impl Planner<'_> {
     fn ident(&mut self, expr: &Expr, name: &str) -> Result<Node, String> {
         if let Reference::Type(ty) = self.checked.reference(expr) {
             return Ok(Node::Constant(Value::Type(Arc::new(ty.clone()))));
+        }
+        // Upstream takes whatever is a type for the name of one.
+        if let Type::Type(_) = self.checked.type_of(expr) {
+            return Err(format!("reference to undefined type: {name}"));
         }
         if let Some(place) = self.locals.iter().rposition(|local| **local == *name) {
             return Ok(Attribute::local(place).into());
@@ -215,9 +217,7 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
 
 /// A regular expression that is written out must be one, and is compiled once.
 fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
-    if let Some(Node::Constant(Value::String(pattern))) = call.arguments.get(1)
-        && PATTERNS.contains(&call.name)
-    {
+    if let Some(pattern) = call.pattern() {
         re2::compile(pattern)?;
         call.stops = true;
     }

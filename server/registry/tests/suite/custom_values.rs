@@ -1,7 +1,7 @@
 //! What custom resources may hold, through the registry's door: their schema is applied where upstream applies it.
 
 use crate::custom_resources::{CRDS, TABS, defined, tab, version};
-use crate::harness::MERGE;
+use crate::harness::{Door, MERGE};
 
 const APPLY: &str = "application/apply-patch+yaml";
 
@@ -9,6 +9,23 @@ const LOOSE: &str =
     r#""image":{"type":"string"},"other":{"type":"string"},"set":{"type":"array","items":{"type":"string"}}"#;
 const TIGHT: &str = r#""image":{"type":"string","maxLength":3},"other":{"type":"string"},
     "set":{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"set"}"#;
+
+const RULED: &str = r#""image":{"type":"string","x-kubernetes-validations":
+    [{"rule":"self.size() < 4","message":"too long"}]},
+    "other":{"type":"string","x-kubernetes-validations":[{"rule":"self == 'a'"}]}"#;
+
+/// Gives the definition other properties.
+async fn redefine(door: &Door, properties: &str) {
+    let definition = format!("{CRDS}/crontabs.stable.example.com");
+    let current = door.get(&definition).await;
+    let other = format!(
+        r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
+        current.at("metadata.resourceVersion"),
+        version("v1", true, properties)
+    );
+    let changed = door.patch(&definition, MERGE, &other).await;
+    assert_eq!(changed.code, 200, "{}", changed.text);
+}
 
 #[tokio::test]
 async fn writes_are_judged_along_the_schema() {
@@ -38,15 +55,7 @@ async fn an_update_is_forgiven_what_was_wrong_before() {
     let door = defined(&version("v1", true, LOOSE)).await;
     let made = door.post(TABS, &tab("v1", r#""image":"nginx","set":["a","a"]"#)).await;
     assert_eq!(made.code, 201, "{}", made.text);
-    let definition = format!("{CRDS}/crontabs.stable.example.com");
-    let current = door.get(&definition).await;
-    let tighter = format!(
-        r#"{{"metadata":{{"resourceVersion":"{}"}},"spec":{{"versions":[{}]}}}}"#,
-        current.at("metadata.resourceVersion"),
-        version("v1", true, TIGHT)
-    );
-    let changed = door.patch(&definition, MERGE, &tighter).await;
-    assert_eq!(changed.code, 200, "{}", changed.text);
+    redefine(&door, TIGHT).await;
     let one = format!("{TABS}/t");
     let other = door.patch(&one, MERGE, r#"{"spec":{"other":"x","set":["a","a","a"]}}"#).await;
     assert_eq!(other.code, 200, "{}", other.text);
@@ -56,6 +65,20 @@ async fn an_update_is_forgiven_what_was_wrong_before() {
     assert_eq!(mended.code, 200, "{}", mended.text);
     let again = door.patch(&one, MERGE, r#"{"spec":{"set":["b","b"]}}"#).await;
     assert_eq!((again.code, again.text.contains("spec.set[1]: Duplicate value")), (422, true));
+}
+
+#[tokio::test]
+async fn what_is_forgiven_is_told_also_where_something_else_is_refused() {
+    let door = defined(&version("v1", true, LOOSE)).await;
+    let made = door.post(TABS, &tab("v1", r#""image":"nginx","other":"a""#)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    redefine(&door, RULED).await;
+    let one = format!("{TABS}/t");
+    let forgiven = [r#"spec.image: Invalid value: "nginx": too long"#];
+    let refused = door.patch(&one, MERGE, r#"{"spec":{"other":"b"}}"#).await;
+    assert_eq!((refused.code, &refused.warnings[..]), (422, &forgiven.map(str::to_owned)[..]));
+    let labelled = door.patch(&one, MERGE, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+    assert_eq!((labelled.code, &labelled.warnings[..]), (200, &forgiven.map(str::to_owned)[..]));
 }
 
 #[tokio::test]

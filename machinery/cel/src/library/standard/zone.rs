@@ -16,6 +16,9 @@ pub(super) fn offset(at: &Timestamp, zone: &str) -> Result<i32, EvalError> {
     if zone.is_empty() || zone == "UTC" || zone == "Local" {
         return Ok(0);
     }
+    if zone.contains("..") || zone.starts_with(['/', '\\']) {
+        return Err(EvalError::new("time: invalid location name"));
+    }
     let unknown = || EvalError::new(format!("unknown time zone {zone}"));
     let zone = TimeZone::get(zone).map_err(|_| unknown())?;
     // Points beyond the calendar's ends stand in the zone's offset of today.

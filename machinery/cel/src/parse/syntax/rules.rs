@@ -121,7 +121,7 @@ impl Recogniser<'_> {
                     it.optional_mark(NAME)?;
                     if !it.is(NAME) && !it.next_is(NAME) {
                         let place = it.place_of(it.at);
-                        it.unnamed.push(Issue::at(place, "unsupported ident kind"));
+                        it.untold.push(Issue::at(place, "unsupported ident kind"));
                     }
                     it.field_name(DOT | OPEN_LIST | BEHIND)?;
                 } else {
@@ -197,6 +197,9 @@ impl Recogniser<'_> {
             end += 2;
         }
         let object = self.ahead(end) == Token::Mark("{");
+        if called && first == 0 {
+            self.presence();
+        }
         if first > 0 {
             self.take(DOT, IDENT)?;
         }
@@ -205,6 +208,21 @@ impl Recogniser<'_> {
         }
         self.take(IDENT, if called { OPEN } else { BEHIND })?;
         if called { self.arguments(BEHIND) } else { Ok(()) }
+    }
+
+    /// `has(name`: its macro wants a selection, and says so whatever else is wrong with the text.
+    fn presence(&mut self) {
+        let goes_on = match self.ahead(3) {
+            Token::Mark(".") => matches!(self.ahead(4), Token::Ident | Token::Escaped | Token::Mark("?")),
+            // What is read to its end is told by those who expand it.
+            Token::Mark(mark) => !["]", "}", ":"].contains(&mark),
+            Token::In => true,
+            _ => false,
+        };
+        if self.shown() == "'has'" && self.ahead(2) == Token::Ident && !goes_on {
+            let place = self.place_of(self.at + 2);
+            self.untold.push(Issue::at(place, "invalid argument to has() macro"));
+        }
     }
 
     fn object(&mut self) -> Step {

@@ -38,7 +38,7 @@ pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
         Err(error @ CompileError::Instantiation(_)) => {
             errors.push(Error::internal(&at.path(), &error.to_string()));
         }
-        Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Dyn) => {
+        Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Any) => {
             let found = program.result_type();
             let text = format!("must evaluate to bool or the unknown type, not {found}");
             errors.push(at.invalid(&text));
@@ -53,7 +53,7 @@ pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
 /// The type of a device.
 fn device() -> DeclType {
     let text = |longest| DeclType::scalar(DeclKind::String, longest, 2);
-    let attribute = DeclType { max_elements: VALUE_MAX, ..DeclType::scalar(DeclKind::Dyn, VALUE_MAX, 1) };
+    let attribute = DeclType { ty: Type::Any, ..DeclType::scalar(DeclKind::Dyn, VALUE_MAX, 1) };
     let quantity = DeclType { ty: Type::object(quantity::TYPE), ..DeclType::scalar(DeclKind::Dyn, 0, 8) };
     let members = |of: DeclType| {
         let domain = DeclType::map(Arc::new(of), MEMBERS_MAX);
@@ -113,6 +113,11 @@ mod tests {
             ("device.capacity['a'].b.compareTo(quantity('1Gi')) >= 0", ""),
             ("device.", "compilation failed: ERROR: <input>:1:8: "),
             ("device.nope", "compilation failed: ERROR: <input>:1:7: undefined field 'nope'"),
+            (
+                "device.attributes['a'].b.exists(x, x == 1)",
+                "expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)",
+            ),
+            ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
             ("1 + 1", "must evaluate to bool or the unknown type, not int"),
         ];
         for (text, wanted) in rows {
