@@ -6,19 +6,19 @@
 pub mod access;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use portico_kit::metrics::{HistogramVec, Registry};
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
 use portico_machinery::RequestInfo;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 
 /// Distinct label sets that are kept; beyond that, requests are counted under empty labels.
 const MAX_SERIES: usize = 8192;
@@ -34,29 +34,61 @@ const OBJECTIVES: &[f64] = &[
 ];
 const SIZES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/// What every request metric is labelled with.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    verb: String,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: String,
-    component: String,
+/// What every request metric is labelled with: held once for all families that go by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct RequestLabels(Arc<Place>);
+
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
+struct Place {
+    verb: &'static str,
+    group: Box<str>,
+    version: Box<str>,
+    resource: Box<str>,
+    subresource: Box<str>,
+    scope: &'static str,
+    component: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+/// The same with how the request was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct CodeLabels {
-    verb: String,
-    dry_run: String,
-    group: String,
-    version: String,
-    resource: String,
-    subresource: String,
-    scope: String,
-    component: String,
-    code: String,
+    request: RequestLabels,
+    dry_run: &'static str,
+    code: u16,
+}
+
+impl RequestLabels {
+    fn verb(&self) -> (&'static str, &str) {
+        ("verb", self.0.verb)
+    }
+
+    /// All but the verb, as upstream orders them.
+    fn place(&self) -> [(&'static str, &str); 6] {
+        let place = &*self.0;
+        [
+            ("group", &place.group),
+            ("version", &place.version),
+            ("resource", &place.resource),
+            ("subresource", &place.subresource),
+            ("scope", place.scope),
+            ("component", place.component),
+        ]
+    }
+}
+
+impl EncodeLabelSet for RequestLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        [self.verb()].encode(encoder)?;
+        self.place().encode(encoder)
+    }
+}
+
+impl EncodeLabelSet for CodeLabels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
+        [self.request.verb(), ("dry_run", self.dry_run)].encode(encoder)?;
+        self.request.place().encode(encoder)?;
+        [("code", self.code.to_string())].encode(encoder)
+    }
 }
 
 /// One label set's series.
@@ -66,7 +98,8 @@ struct Series {
     duration: Histogram,
     objective: Histogram,
     sizes: Histogram,
-    longrunning: Gauge,
+    /// Made by the first request that goes on for long.
+    longrunning: OnceLock<Gauge>,
     codes: Mutex<Vec<(u16, bool, Counter)>>,
 }
 
@@ -160,7 +193,7 @@ impl RequestMetrics {
         long: bool,
         query: &str,
     ) -> Labels {
-        let known = |text: &'_ str| if known_resource { text.to_owned() } else { String::new() };
+        let known = |text: &str| if known_resource { text.into() } else { Box::default() };
         let verb = verb_label(info);
         let key = (verb, &info.api_group, &info.api_version, &info.resource, &info.subresource);
         let hash = self.hasher.hash_one((
@@ -171,30 +204,28 @@ impl RequestMetrics {
             verb,
         ));
         let fits = |s: &&Arc<Series>| {
-            let l = &s.labels;
+            let l = &*s.labels.0;
             l.verb == verb
                 && l.scope == info.scope()
                 && l.component == component
                 && (!known_resource && l.resource.is_empty() && l.version.is_empty()
-                    || l.resource == info.resource
-                        && l.group == info.api_group
-                        && l.version == info.api_version
-                        && l.subresource == info.subresource)
+                    || *l.resource == *info.resource
+                        && *l.group == *info.api_group
+                        && *l.version == *info.api_version
+                        && *l.subresource == *info.subresource)
         };
         let found = self.series.read().get(&hash).and_then(|all| all.iter().find(fits).cloned());
         let series = found.unwrap_or_else(|| {
-            self.add(
-                hash,
-                RequestLabels {
-                    verb: verb.to_owned(),
-                    group: known(&info.api_group),
-                    version: known(&info.api_version),
-                    resource: known(&info.resource),
-                    subresource: known(&info.subresource),
-                    scope: info.scope().to_owned(),
-                    component: component.to_owned(),
-                },
-            )
+            let place = Place {
+                verb,
+                group: known(&info.api_group),
+                version: known(&info.api_version),
+                resource: known(&info.resource),
+                subresource: known(&info.subresource),
+                scope: info.scope(),
+                component,
+            };
+            self.add(hash, RequestLabels(Arc::new(place)))
         });
         Labels { series, long_running: long, dry_run: query.contains("dryRun=All") }
     }
@@ -206,7 +237,7 @@ impl RequestMetrics {
             duration: self.duration.get_or_create_owned(&labels),
             objective: self.objective.get_or_create_owned(&labels),
             sizes: self.sizes.get_or_create_owned(&labels),
-            longrunning: self.longrunning.get_or_create_owned(&labels),
+            longrunning: OnceLock::new(),
             codes: Mutex::default(),
             labels,
         });
@@ -219,7 +250,7 @@ impl RequestMetrics {
     /// A request has been answered and goes on until its body ends.
     pub fn begin(&self, labels: &Labels) {
         if labels.long_running {
-            labels.series.longrunning.inc();
+            self.longrunning(labels).inc();
         }
     }
 
@@ -231,7 +262,7 @@ impl RequestMetrics {
         labels.series.sizes.observe(bytes as f64);
         self.code(labels, code).inc();
         if labels.long_running {
-            labels.series.longrunning.dec();
+            self.longrunning(labels).dec();
         }
     }
 
@@ -268,6 +299,11 @@ impl RequestMetrics {
         self.filter.get_or_create_owned(&[("filter", name.to_owned())])
     }
 
+    fn longrunning<'l>(&self, labels: &'l Labels) -> &'l Gauge {
+        let series = &labels.series;
+        series.longrunning.get_or_init(|| self.longrunning.get_or_create_owned(&series.labels))
+    }
+
     fn code(&self, labels: &Labels, code: u16) -> Counter {
         let mut codes = labels.series.codes.lock();
         if let Some((.., counter)) = codes.iter().find(|(c, dry, _)| (*c, *dry) == (code, labels.dry_run)) {
@@ -280,18 +316,8 @@ impl RequestMetrics {
     }
 }
 
-fn code_labels(l: &RequestLabels, code: u16, dry_run: &str) -> CodeLabels {
-    CodeLabels {
-        verb: l.verb.clone(),
-        dry_run: dry_run.to_owned(),
-        group: l.group.clone(),
-        version: l.version.clone(),
-        resource: l.resource.clone(),
-        subresource: l.subresource.clone(),
-        scope: l.scope.clone(),
-        component: l.component.clone(),
-        code: code.to_string(),
-    }
+fn code_labels(request: &RequestLabels, code: u16, dry_run: &'static str) -> CodeLabels {
+    CodeLabels { request: request.clone(), dry_run, code }
 }
 
 /// Upstream's verb label: HTTP methods but for what collections do and what leads elsewhere; anything else is `other`.

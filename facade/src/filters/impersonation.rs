@@ -6,7 +6,7 @@ use http::Response;
 use http::header::HeaderName;
 use portico_auth::Authorizer;
 use portico_auth::impersonate::{ImpersonationRequest, consumes_header, impersonate};
-use prometheus_client::metrics::histogram::Histogram;
+use portico_kit::metrics::Histogram;
 
 use super::authentication::Headers;
 use super::{Filter, Handler};

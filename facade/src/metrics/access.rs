@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use portico_auth::Verdict;
-use portico_kit::metrics::{HistogramVec, Registry};
+use portico_kit::metrics::{Histogram, HistogramVec, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
 
 /// Upstream's: 1 ms doubled, fifteen of them.
 const SECONDS: &[f64] = &[

@@ -4,9 +4,11 @@
 //! halves of an all-in-one process may register. It must not know HTTP, nor what is counted.
 
 mod constants;
+mod histogram;
 mod process;
 mod text;
 
+pub use histogram::Histogram;
 pub use text::Format;
 
 use std::any::Any;
@@ -21,7 +23,6 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry as Inner};
 
 /// What a label set must be; `[(&'static str, String); N]` is one.
@@ -40,7 +41,7 @@ pub struct Buckets(pub &'static [f64]);
 
 impl MetricConstructor<Histogram> for Buckets {
     fn new_metric(&self) -> Histogram {
-        Histogram::new(self.0.iter().copied())
+        Histogram::new(self.0)
     }
 }
 

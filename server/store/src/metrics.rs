@@ -1,9 +1,8 @@
 //! What the store counts. Names its metrics; must not know how they are exposed.
 
-use portico_kit::metrics::Registry;
+use portico_kit::metrics::{Histogram, Registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 
 const SECONDS: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];

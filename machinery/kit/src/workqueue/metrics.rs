@@ -3,9 +3,8 @@
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 
-use crate::metrics::{HistogramVec, Registry};
+use crate::metrics::{Histogram, HistogramVec, Registry};
 
 type Name = [(&'static str, String); 1];
 
