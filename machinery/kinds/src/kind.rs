@@ -1,5 +1,7 @@
 //! What generic code knows of a kind.
 
+use std::sync::Arc;
+
 use portico_machinery::Object;
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{
@@ -28,11 +30,11 @@ pub struct KindInfo {
     /// Whether objects live in namespaces.
     pub namespaced: bool,
     /// Verbs of the resource itself, sorted.
-    pub verbs: Vec<String>,
+    pub verbs: Arc<[String]>,
     /// Subresources, sorted by name.
     pub subresources: Vec<Subresource>,
     /// Columns of the Table form, in order.
-    pub columns: Vec<ColumnRule>,
+    pub columns: Arc<[ColumnRule]>,
     /// Fields that field selectors may name, in upstream's order.
     pub selectable: Vec<String>,
     /// The group and resource that objects are stored under; other served versions and groups may share them.
@@ -56,7 +58,7 @@ pub struct KindInfo {
     /// When `metadata.generation` counts.
     pub generation: Generation,
     /// What the `status` subresource owns; nothing for kinds without one.
-    pub status: Option<StatusRule>,
+    pub status: Option<Arc<StatusRule>>,
     /// Which fields whoever writes may come to own.
     pub ownership: Ownership,
     /// Whether finalizers without a domain are accepted.
@@ -125,7 +127,7 @@ pub struct Subresource {
     /// The types of that kind; nothing for options that travel in the query (`PodExecOptions`).
     pub schema: Option<Schema>,
     /// Its verbs, sorted.
-    pub verbs: Vec<String>,
+    pub verbs: Arc<[String]>,
     /// Whether requests are handed on to something else (a kubelet, a backend).
     pub connect: bool,
     /// Whether paths below it are served.

@@ -107,7 +107,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         Some(Some((group, resource))) => GroupResource::new(group, resource),
         Some(None) => return Err(missing("a storage of the form group/resource")),
     };
-    let columns: Result<Vec<ColumnRule>, LoadError> =
+    let columns: Result<Arc<[ColumnRule]>, LoadError> =
         entry.columns.into_iter().map(|c| column(&gvk.kind, c)).collect();
     Ok(KindInfo {
         schema: Schema::named(types, &entry.ty).ok_or_else(|| missing(&entry.ty))?,
@@ -119,7 +119,7 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         short_names: entry.short_names,
         categories: entry.categories,
         namespaced: entry.namespaced,
-        verbs: entry.verbs,
+        verbs: entry.verbs.into(),
         subresources: entry.subresources.into_iter().map(|s| subresource(&gvk, s, types)).collect(),
         columns: columns?,
         selectable: entry.selectable,
@@ -135,10 +135,12 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
         },
         generation: generation(entry.generation.as_deref()),
         ownership: Ownership::new(&entry.resets, &entry.keeps, entry.status.as_ref()),
-        status: entry.status.map(|s| StatusRule {
-            owns: s.owns,
-            keeps_metadata: s.keeps_metadata,
-            kept_on_create: s.kept_on_create,
+        status: entry.status.map(|s| {
+            Arc::new(StatusRule {
+                owns: s.owns,
+                keeps_metadata: s.keeps_metadata,
+                kept_on_create: s.kept_on_create,
+            })
         }),
         allow_unqualified_finalizers: entry.unqualified_finalizers,
         expires: entry.expires,
@@ -162,7 +164,7 @@ fn subresource(parent: &GroupVersionKind, entry: SubresourceEntry, types: &Arc<T
         name: entry.name,
         kind,
         schema,
-        verbs: entry.verbs,
+        verbs: entry.verbs.into(),
         connect: entry.connect,
         below: entry.below,
         parameters: entry.parameters.into_iter().map(parameter).collect(),

@@ -1,7 +1,7 @@
 //! Which fields a write resets, so that whoever sends them does not own them.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use portico_schema::apply::Filter;
 use portico_schema::fields::Set;
@@ -11,10 +11,10 @@ use crate::file::StatusEntry;
 /// The word that stands for the object itself among subresources.
 const MAIN: &str = "main";
 
-/// What managers may own, by what they write.
+/// What managers may own, by what they write. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ownership {
-    by_subresource: BTreeMap<String, Filter>,
+    by_subresource: Arc<BTreeMap<String, Filter>>,
 }
 
 impl Ownership {
@@ -37,7 +37,7 @@ impl Ownership {
             let keeping = Filter::keeping(fields.iter().map(String::as_str));
             by_subresource.insert(name(subresource), keeping);
         }
-        Self { by_subresource }
+        Self { by_subresource: Arc::new(by_subresource) }
     }
 
     /// Of a kind of which writes of these subresources (empty: the object itself) reset these top-level fields.
@@ -46,7 +46,7 @@ impl Ownership {
         let drop = |(name, fields): (&str, &[&str])| {
             (name.to_owned(), Filter::Drop(Set::of_fields(fields.iter().copied())))
         };
-        Self { by_subresource: resets.into_iter().map(drop).collect() }
+        Self { by_subresource: Arc::new(resets.into_iter().map(drop).collect()) }
     }
 
     /// What a write of the object (empty) or of a subresource may make its manager own.

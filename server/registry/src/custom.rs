@@ -19,6 +19,7 @@ mod scale;
 mod schemas;
 mod select;
 mod serving;
+mod shapes;
 mod standing;
 mod webhook;
 
@@ -30,7 +31,6 @@ pub use facts::{
     Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
 };
 pub(crate) use judge::{Judging, embedded_metadata, warnings};
-pub(crate) use kind::Shapes;
 pub use review::{
     Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
 };
@@ -38,6 +38,7 @@ pub(crate) use route::{find, leads};
 pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
+pub(crate) use shapes::Shapes;
 pub use standing::Standing;
 pub use webhook::Trouble;
 

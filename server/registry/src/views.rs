@@ -104,7 +104,7 @@ impl Viewed {
         let schema = subresource.schema.clone()?;
         let info = KindInfo {
             gvk: subresource.kind.clone(),
-            columns: view.columns(),
+            columns: view.columns().into(),
             schema,
             name_rule: NameRule::Subdomain,
             subresources: Vec::new(),

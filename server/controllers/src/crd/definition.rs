@@ -31,7 +31,7 @@ pub struct Definition {
     /// What it has.
     pub accepted: Names,
     /// All versions, in their order.
-    pub versions: Vec<Version>,
+    pub versions: Box<[Version]>,
     /// The conditions that are judged here; Terminating is told by the finalizer alone.
     pub conditions: Vec<Condition>,
     /// The approval annotation, for groups that need one.
@@ -64,6 +64,8 @@ impl Definition {
         let judged = [NAMES_ACCEPTED, ESTABLISHED, APPROVED, NON_STRUCTURAL];
         let mut conditions = status.conditions.unwrap_or_default();
         conditions.retain(|condition| judged.contains(&&*condition.kind));
+        // Kept for as long as the definition is there.
+        conditions.shrink_to_fit();
         let same = known.filter(|k| k.uid == metadata.uid && k.generation == metadata.generation);
         let read = Self {
             approval: definition::is_protected(&spec.group)
@@ -153,7 +155,7 @@ struct Annotations {
 struct Spec {
     group: String,
     names: Option<Names>,
-    versions: Option<Vec<Version>>,
+    versions: Option<Box<[Version]>>,
     preserve_unknown_fields: bool,
     conversion: Conversion,
 }

@@ -39,7 +39,7 @@ struct Entry {
     definition: Arc<Definition>,
     revision: i64,
     /// Names that are being written as accepted: nobody else gets them meanwhile.
-    claimed: Option<Names>,
+    claimed: Option<Box<Names>>,
 }
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl Index {
             self.groups.remove(&definition.group);
             return effects;
         }
-        for names in [&definition.accepted, &claimed] {
+        for names in [&definition.accepted, &*claimed] {
             self.free(&name, &definition.group, names, &mut effects);
         }
         effects
@@ -125,7 +125,7 @@ impl Index {
             && let Some(group) = self.groups.get_mut(&definition.group)
         {
             group.in_use.take(accepted);
-            if let Some(before) = entry.claimed.replace(accepted.clone()) {
+            if let Some(before) = entry.claimed.replace(Box::new(accepted.clone())) {
                 group.in_use.release(&before);
             }
         }

@@ -13,8 +13,8 @@ use portico_store::{Record, Resource, Store};
 
 use super::Trouble;
 use super::facts::{Facts, Version};
-use super::kind::Shapes;
 use super::serving::Serving;
+use super::shapes::Shapes;
 use crate::definition;
 
 /// A definition as it stands.

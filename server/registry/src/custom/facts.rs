@@ -31,7 +31,7 @@ struct Spec {
     group: String,
     scope: String,
     preserve_unknown_fields: bool,
-    versions: Vec<Version>,
+    versions: Box<[Version]>,
     conversion: Conversion,
 }
 
@@ -39,16 +39,37 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct State {
     accepted_names: Names,
-    /// Null before the first one.
-    conditions: Option<Vec<Condition>>,
+    conditions: Conditions,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+/// The conditions that serving asks for: which of them are `True`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(from = "Option<Vec<Condition>>")]
+struct Conditions {
+    names_accepted: bool,
+    established: bool,
+    terminating: bool,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Condition {
     #[serde(rename = "type")]
     kind: String,
     status: String,
+}
+
+impl From<Option<Vec<Condition>>> for Conditions {
+    /// Null stands before the first one.
+    fn from(told: Option<Vec<Condition>>) -> Self {
+        let told = told.unwrap_or_default();
+        let is = |kind: &str| told.iter().any(|c| c.kind == kind && c.status == "True");
+        Self {
+            names_accepted: is(NAMES_ACCEPTED),
+            established: is(ESTABLISHED),
+            terminating: is(TERMINATING),
+        }
+    }
 }
 
 /// Under which names a definition asks to be served, or is.
@@ -86,9 +107,9 @@ pub struct Version {
     /// Which subresources there are.
     pub subresources: Subresources,
     /// The columns of tables besides the name.
-    pub additional_printer_columns: Vec<PrinterColumn>,
+    pub additional_printer_columns: Box<[PrinterColumn]>,
     /// What field selectors may name.
-    pub selectable_fields: Vec<SelectableField>,
+    pub selectable_fields: Box<[SelectableField]>,
 }
 
 /// The subresources of a version.
@@ -244,19 +265,19 @@ impl Facts {
     /// Whether requests for its objects find it (4.1, step 5).
     #[must_use]
     pub fn is_reachable(&self) -> bool {
-        self.has(NAMES_ACCEPTED) || self.is_established()
+        self.status.conditions.names_accepted || self.is_established()
     }
 
     /// Whether discovery and OpenAPI tell of it.
     #[must_use]
     pub fn is_established(&self) -> bool {
-        self.has(ESTABLISHED)
+        self.status.conditions.established
     }
 
     /// Whether it is on its way out: nothing new is made of it.
     #[must_use]
     pub fn is_terminating(&self) -> bool {
-        self.metadata.deletion_timestamp.is_some() || self.has(TERMINATING)
+        self.metadata.deletion_timestamp.is_some() || self.status.conditions.terminating
     }
 
     /// Whether what was compiled of the other serves this one: the same definition, spec and names.
@@ -264,9 +285,5 @@ impl Facts {
         self.metadata.uid == other.metadata.uid
             && self.metadata.generation == other.metadata.generation
             && self.names() == other.names()
-    }
-
-    fn has(&self, condition: &str) -> bool {
-        self.status.conditions.iter().flatten().any(|c| c.kind == condition && c.status == "True")
     }
 }

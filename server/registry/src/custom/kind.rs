@@ -1,47 +1,24 @@
 //! A version of a definition as the kind that generic code knows: the same description as built-in kinds have.
 
-use std::sync::Arc;
-
-use portico_kinds::{Deletion, Generation, KindInfo, NameRule, Ownership, StatusRule, Subresource};
+use portico_kinds::{Deletion, Generation, KindInfo, NameRule, Ownership, Subresource};
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::version_order::preferred_first;
-use portico_schema::{Schema, Typed};
+use portico_schema::Schema;
 
 use super::columns;
 use super::facts::{Facts, Version};
+use super::shapes::Shapes;
 
-/// Verbs of a custom resource.
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-/// Verbs of its subresources.
-const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
-
-/// Metadata that a write of the status leaves as it is: all but who owns which fields.
-const KEPT_BY_STATUS: [&str; 13] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-];
-
-/// A version of a definition as a kind; `scale` has the types of `autoscaling/v1` `Scale`.
-pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option<&Schema>) -> KindInfo {
+/// A version of a definition as a kind.
+pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, shapes: &Shapes) -> KindInfo {
     let names = facts.names();
     let gvk = GroupVersionKind {
         group: facts.group().to_owned(),
         version: version.name.clone(),
         kind: names.kind.clone(),
     };
-    let has_status = version.subresources.status.is_some();
+    let status = version.subresources.status.as_ref();
     KindInfo {
         resource: names.plural.clone(),
         singular: names.singular.clone(),
@@ -49,9 +26,12 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option
         short_names: names.short_names.clone(),
         categories: names.categories.clone(),
         namespaced: facts.is_namespaced(),
-        verbs: words(&VERBS),
-        subresources: subresources(&gvk, version, &schema, scale),
-        columns: columns::of(&version.additional_printer_columns),
+        verbs: shapes.verbs.clone(),
+        subresources: subresources(&gvk, version, &schema, shapes),
+        columns: match &*version.additional_printer_columns {
+            [] => shapes.columns.clone(),
+            told => columns::of(told).into(),
+        },
         selectable: selectable(facts, version),
         storage: facts.resource(),
         storage_version: facts.storage().map_or_else(String::new, |v| v.name.clone()),
@@ -63,12 +43,8 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option
         allow_unconditional_update: false,
         deletion: Deletion::default(),
         generation: Generation::Changes(vec![vec!["*".to_owned()]]),
-        status: has_status.then(|| StatusRule {
-            owns: vec!["status".to_owned()],
-            keeps_metadata: words(&KEPT_BY_STATUS),
-            kept_on_create: false,
-        }),
-        ownership: ownership(has_status),
+        status: status.map(|_| shapes.status.clone()),
+        ownership: status.map_or_else(Ownership::default, |_| shapes.ownership.clone()),
         allow_unqualified_finalizers: true,
         expires: false,
         deprecation: deprecation(facts, version, &gvk),
@@ -78,30 +54,17 @@ pub(super) fn of(facts: &Facts, version: &Version, schema: Schema, scale: Option
     }
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn ownership(has_status: bool) -> Ownership {
-    let status: (&str, &[&str]) = ("status", &["metadata", "spec"]);
-    if has_status {
-        Ownership::dropping([("", &["status"] as &[&str]), status])
-    } else {
-        Ownership::default()
-    }
-}
-
 fn subresources(
     parent: &GroupVersionKind,
     version: &Version,
     schema: &Schema,
-    scale: Option<&Schema>,
+    shapes: &Shapes,
 ) -> Vec<Subresource> {
     let described = |name: &str, kind: GroupVersionKind, schema: Option<Schema>| Subresource {
         name: name.to_owned(),
         kind,
         schema,
-        verbs: words(&SUBRESOURCE_VERBS),
+        verbs: shapes.subresource_verbs.clone(),
         connect: false,
         below: true,
         parameters: Vec::new(),
@@ -111,7 +74,8 @@ fn subresources(
         version: "v1".to_owned(),
         kind: "Scale".to_owned(),
     };
-    let scale = version.subresources.scale.as_ref().map(|_| described("scale", of_scale, scale.cloned()));
+    let scale =
+        version.subresources.scale.as_ref().map(|_| described("scale", of_scale, shapes.scale.clone()));
     let status = version.subresources.status.as_ref();
     let status = status.map(|_| described("status", parent.clone(), Some(schema.clone())));
     scale.into_iter().chain(status).collect()
@@ -137,23 +101,4 @@ fn deprecation(facts: &Facts, version: &Version, gvk: &GroupVersionKind) -> Stri
     let best = better.min_by(|a, b| preferred_first(&a.name, &b.name));
     let hint = best.map(|v| format!("; use {}/{} {}", gvk.group, v.name, gvk.kind)).unwrap_or_default();
     format!("{}/{} {} is deprecated{hint}", gvk.group, gvk.version, gvk.kind)
-}
-
-/// Shared by all versions of all definitions: the types of what they have in common with built-in kinds.
-#[derive(Clone)]
-pub(crate) struct Shapes {
-    /// `ObjectMeta`.
-    pub(crate) object_meta: Option<Typed>,
-    /// `autoscaling/v1` `Scale`.
-    pub(crate) scale: Option<Schema>,
-}
-
-impl Shapes {
-    /// Of the built-in types.
-    pub(crate) fn of(kinds: &portico_kinds::Kinds) -> Arc<Self> {
-        Arc::new(Self {
-            object_meta: kinds.meta("ObjectMeta").and_then(|schema| schema.typed().cloned()),
-            scale: kinds.schema("io.k8s.api.autoscaling.v1.Scale"),
-        })
-    }
 }

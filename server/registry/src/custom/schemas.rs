@@ -9,7 +9,7 @@ use portico_schema::{Schema, Typed};
 use portico_store::Record;
 
 use super::facts::Facts;
-use super::kind::Shapes;
+use super::shapes::Shapes;
 use crate::definition::schema_of;
 
 /// See the module.

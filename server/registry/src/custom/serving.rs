@@ -7,8 +7,9 @@ use portico_kit::lifecycle::Signal;
 use portico_store::Record;
 
 use super::facts::{Facts, Version};
-use super::kind::{self, Shapes};
+use super::kind;
 use super::schemas::Schemas;
+use super::shapes::Shapes;
 use super::webhook::Health;
 use super::{Custom, Trouble};
 use crate::served::Served;
@@ -93,7 +94,7 @@ impl Serving {
 
     fn make(&self, version: &Version) -> Option<Served> {
         let custom = Custom::new(&self.facts, version, self.since, &self.shared, self.over.clone())?;
-        let info = kind::of(&self.facts, version, custom.own.clone(), self.shapes.scale.as_ref());
+        let info = kind::of(&self.facts, version, custom.own.clone(), &self.shapes);
         Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
     }
 }
