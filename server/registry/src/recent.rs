@@ -15,7 +15,7 @@ use crate::stored::Stored;
 /// How many states are remembered at most: more than are under way at once.
 const STATES: usize = 256;
 /// How many bytes they may have as JSON; decoded they take several times as much.
-const BYTES: usize = 128 << 10;
+const BYTES: usize = 64 << 10;
 
 /// See the module.
 pub(crate) struct Recent {

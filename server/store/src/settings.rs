@@ -47,7 +47,7 @@ impl Settings {
             write_queue: 1_024,
             group_operations: 256,
             ring_events: 16_384,
-            ring_bytes: 2 << 20,
+            ring_bytes: 1 << 20,
             subscription_events: 16_384,
             subscription_bytes: 16 << 20,
             read_connections: 2,

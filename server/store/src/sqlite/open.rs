@@ -116,7 +116,7 @@ fn writer_options(settings: &Settings) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         // Objects are read from memory; what is left are the inner pages of one index.
-        .pragma("cache_size", "-2000")
+        .pragma("cache_size", "-512")
         .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864");
     if let Some(bytes) = settings.max_file_bytes {
