@@ -115,7 +115,12 @@ impl Parser {
         loop {
             match self.peek() {
                 Token::End => return Ok(requirements),
-                Token::Word(_) | Token::Symbol("!") => requirements.push(self.requirement()?),
+                Token::Word(_) | Token::Symbol("!") => {
+                    let requirement = self.requirement().map_err(|InvalidLabelSelector(m)| {
+                        InvalidLabelSelector(format!("unable to parse requirement: {m}"))
+                    });
+                    requirements.push(requirement?);
+                }
                 other => return expected(other, "!, identifier, or 'end of string'"),
             }
             match self.take() {
@@ -204,7 +209,7 @@ fn valid_key(key: &str) -> Result<(), InvalidLabelSelector> {
     if messages.is_empty() {
         return Ok(());
     }
-    Err(InvalidLabelSelector(format!("key: Invalid value: {key:?}: {}", messages.join("; "))))
+    Err(InvalidLabelSelector(format!("<nil>: Invalid value: {key:?}: {}", messages.join("; "))))
 }
 
 fn valid_values(key: &str, operator: Operator, values: &[String]) -> Result<(), InvalidLabelSelector> {
@@ -227,16 +232,13 @@ fn valid_values(key: &str, operator: Operator, values: &[String]) -> Result<(), 
 }
 
 impl LabelSelector {
-    /// Parses the query form. The message is upstream's, without the leading `unable to parse requirement: `.
+    /// Parses the query form.
     ///
     /// # Errors
     /// [`InvalidLabelSelector`], answered with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidLabelSelector> {
         let mut parser = Parser { tokens: lex(text), at: 0 };
-        let requirements = parser.requirements().map_err(|InvalidLabelSelector(m)| {
-            InvalidLabelSelector(format!("unable to parse requirement: {m}"))
-        })?;
-        Ok(Self { requirements })
+        Ok(Self { requirements: parser.requirements()? })
     }
 
     /// A selector of ready requirements (label selectors inside objects).
@@ -339,9 +341,11 @@ mod tests {
     fn errors_use_upstreams_words() {
         let rows = [
             ("a===b", "unable to parse requirement: found '=', expected: identifier"),
-            ("a,", "unable to parse requirement: found '', expected: identifier after ','"),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
             ("a in b", "unable to parse requirement: found 'b' expected: '('"),
-            (",a", "unable to parse requirement: found ',', expected: !, identifier, or 'end of string'"),
+            (",a", "found ',', expected: !, identifier, or 'end of string'"),
         ];
         for (selector, want) in rows {
             assert_eq!(LabelSelector::parse(selector).unwrap_err().to_string(), want, "{selector}");

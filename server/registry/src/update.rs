@@ -201,7 +201,8 @@ impl Inner {
             return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {
-            (self.commit(self.removal(served, current, value.clone()).await?).await, Some(value))
+            // Watchers see the last state that was stored, the caller the one that it made of it.
+            (self.commit(self.removal(served, current, current.value.clone()).await?).await, Some(value))
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);

@@ -48,9 +48,10 @@ impl<'q> Query<'q> {
         let Some(text) = self.first(key) else { return Ok(None) };
         match text.parse() {
             Ok(n) => Ok(Some(n)),
-            Err(_) => Err(Box::new(Status::bad_request(format!(
-                "{key}: {text:?} is not a whole number of 64 bits"
-            )))),
+            Err(_) => {
+                let text = format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+                Err(Box::new(Status::bad_request(text)))
+            }
         }
     }
 

@@ -117,7 +117,9 @@ impl RawList<'_> {
         let version = match self.version {
             "" => None,
             text => Some(text.parse().ok().filter(|v: &i64| *v >= 0).ok_or_else(|| {
-                Status::bad_request(format!("invalid resource version {text:?}: must be a whole number"))
+                Status::bad_request(format!(
+                    "invalid resource version: resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax"
+                ))
             })?),
         };
         if !self.continue_token.is_empty() && version.is_some_and(|v| v > 0) {
