@@ -101,6 +101,7 @@ impl Serving {
 
 #[cfg(test)]
 mod tests {
+    use portico_kinds::Kinds;
     use portico_store::{Indexed, Key, Resource, Value};
 
     use super::*;
@@ -112,8 +113,8 @@ mod tests {
         let (key, value) =
             (Key::new(&Resource::new("", ""), "", "n.g"), Value::new(json.as_slice(), Indexed::default()));
         let record = Arc::new(Record { key, revision: 7, value });
-        let (facts, shapes) = (Facts::read(json).unwrap(), Shapes { object_meta: None, scale: None });
-        let serving = Serving::new(&Arc::new(facts), &record, &Arc::new(shapes));
+        let (facts, shapes) = (Facts::read(json).unwrap(), Shapes::of(&Kinds::builtin().unwrap()));
+        let serving = Serving::new(&Arc::new(facts), &record, &shapes);
         assert!(serving.unless_used().is_none(), "nothing is made of it");
         serving.version("v1");
         let trouble = Trouble {
