@@ -86,6 +86,10 @@ impl SystemObjects {
         let current = registry.peek(&object.at).await?;
         let current = current.as_ref().map(|stored| stored.object());
         if let Some(wanted) = (object.wanted)(current) {
+            if current.is_none() && !has_home(registry, &object.at).await? {
+                // The namespace's creation brings it back here.
+                return Ok(Reconciled::Done);
+            }
             write(registry, &object.at, wanted, current.is_some()).await?;
             // Its own event brings it back here, for the status.
             return Ok(Reconciled::Done);
@@ -96,6 +100,19 @@ impl SystemObjects {
         }
         Ok(Reconciled::Done)
     }
+}
+
+fn namespaces() -> GroupResource {
+    GroupResource::new("", "namespaces")
+}
+
+/// Whether the namespace that an object belongs into is there, if it is to be in one.
+async fn has_home(registry: &Registry, at: &ObjectRef) -> Result<bool, Box<Status>> {
+    if at.namespace.is_empty() {
+        return Ok(true);
+    }
+    let home = ObjectRef { resource: namespaces(), namespace: String::new(), name: at.namespace.clone() };
+    Ok(registry.peek(&home).await?.is_some())
 }
 
 fn context() -> Context {
@@ -130,13 +147,16 @@ impl Listener for SystemObjects {
     }
 
     fn hear(&self, change: &Logged) {
-        let is = |object: &SystemObject| {
-            object.at.name == change.name()
-                && object.at.namespace == change.namespace()
-                && object.at.resource == *change.resource()
+        let is = |at: &ObjectRef| {
+            at.name == change.name()
+                && at.namespace == change.namespace()
+                && at.resource == *change.resource()
         };
-        if let Some(at) = self.objects.iter().position(is) {
-            self.queue.add(at);
+        let is_namespace = *change.resource() == namespaces();
+        for (index, object) in self.objects.iter().enumerate() {
+            if is(&object.at) || is_namespace && object.at.namespace == change.name() {
+                self.queue.add(index);
+            }
         }
     }
 }
