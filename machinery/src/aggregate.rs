@@ -1,16 +1,13 @@
 //! Several errors told as one.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 /// Errors as upstream's aggregates print them: one alone as it is, several in brackets, each once.
 pub fn aggregate(errors: impl IntoIterator<Item: Display>) -> String {
-    let mut told: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !told.contains(&text) {
-            told.push(text);
-        }
-    }
+    let mut seen = HashSet::new();
+    let texts = errors.into_iter().map(|error| error.to_string());
+    let told: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
     match told.as_slice() {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),

@@ -41,7 +41,7 @@ fn in_characters(limit: usize) -> String {
     format!("must be no more than {limit} characters")
 }
 
-fn too_long(limit: usize) -> String {
+fn in_bytes(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
@@ -49,20 +49,26 @@ fn too_long(limit: usize) -> String {
 #[must_use]
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let dots = text.contains('.') && text.split('.').all(dns_label);
-    complaints(text, LABEL_MAX, dns_label(text), if dots { NO_DOTS_MESSAGE } else { DNS1123_LABEL_MESSAGE })
+    let message = if dots { NO_DOTS_MESSAGE } else { DNS1123_LABEL_MESSAGE };
+    complaints(text, LABEL_MAX, in_characters, dns_label(text), message)
 }
 
 /// Messages about a DNS-1123 subdomain (most object names, groups); empty when it is one.
 #[must_use]
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    complaints(text, SUBDOMAIN_MAX, text.split('.').all(dns_label), DNS1123_SUBDOMAIN_MESSAGE)
+    subdomain(text, in_characters)
+}
+
+fn subdomain(text: &str, when_long: fn(usize) -> String) -> Vec<String> {
+    let ok = text.split('.').all(dns_label);
+    complaints(text, SUBDOMAIN_MAX, when_long, ok, DNS1123_SUBDOMAIN_MESSAGE)
 }
 
 /// Messages about a DNS-1035 label (API versions, older Service names); empty when it is one.
 #[must_use]
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let ok = dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
-    complaints(text, LABEL_MAX, ok, DNS1035_LABEL_MESSAGE)
+    complaints(text, LABEL_MAX, in_characters, ok, DNS1035_LABEL_MESSAGE)
 }
 
 /// Messages about a group and a resource in one, `apps.deployments`; empty when it is that.
@@ -79,7 +85,7 @@ pub fn group_and_resource(text: &str) -> Vec<String> {
 /// Messages about a label value; empty when it is one.
 #[must_use]
 pub fn label_value(text: &str) -> Vec<String> {
-    complaints(text, LABEL_MAX, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
+    complaints(text, LABEL_MAX, in_bytes, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
 }
 
 /// Messages about a qualified name such as `example.com/role` (label and annotation keys, finalizers).
@@ -99,9 +105,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
         Some("") => messages.push("prefix part must be non-empty".to_owned()),
         Some(prefix) => {
             // Upstream counts the subdomains of keys in bytes, and other ones in characters.
-            let complaints = dns1123_subdomain(prefix).into_iter();
-            let complaints = complaints
-                .map(|m| if m == in_characters(SUBDOMAIN_MAX) { too_long(SUBDOMAIN_MAX) } else { m });
+            let complaints = subdomain(prefix, in_bytes).into_iter();
             messages.extend(complaints.map(|m| format!("prefix part {m}")));
         }
         None => {}
@@ -109,7 +113,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         messages.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        messages.push(format!("name part {}", too_long(LABEL_MAX)));
+        messages.push(format!("name part {}", in_bytes(LABEL_MAX)));
     }
     if !word(name) {
         messages.push(QUALIFIED_NAME_MESSAGE.to_owned());
@@ -117,14 +121,17 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     messages
 }
 
-fn complaints(text: &str, limit: usize, well_formed: bool, message: &str) -> Vec<String> {
+/// Upstream counts some in bytes and others in characters, and means the same: `when_long` says it.
+fn complaints(
+    text: &str,
+    limit: usize,
+    when_long: fn(usize) -> String,
+    well_formed: bool,
+    message: &str,
+) -> Vec<String> {
     let mut messages = Vec::new();
     if text.len() > limit {
-        // Upstream counts label values in bytes and names in characters, and means the same.
-        messages.push(match message {
-            LABEL_VALUE_MESSAGE => too_long(limit),
-            _ => in_characters(limit),
-        });
+        messages.push(when_long(limit));
     }
     if !well_formed {
         messages.push(message.to_owned());

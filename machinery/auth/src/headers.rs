@@ -1,6 +1,7 @@
 //! Header fields as this crate reads them, whatever the door calls them (HTTP headers, gRPC metadata).
 
 use percent_encoding::percent_decode_str;
+use portico_machinery::percent::escapes_are_whole;
 
 /// Read access to a request's header fields. The doors implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
 pub trait HeaderValues {
@@ -42,16 +43,10 @@ pub(crate) fn after_prefix<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
 /// The key of an extra field as upstream reads it: lower case, then percent-decoded; kept as it is when it does not decode.
 pub(crate) fn extra_key(raw: &str) -> String {
     let lower = raw.to_ascii_lowercase();
-    match well_escaped(&lower).then(|| percent_decode_str(&lower).decode_utf8()) {
+    match escapes_are_whole(&lower).then(|| percent_decode_str(&lower).decode_utf8()) {
         Some(Ok(decoded)) => decoded.into_owned(),
         _ => lower,
     }
-}
-
-fn well_escaped(text: &str) -> bool {
-    text.split('%')
-        .skip(1)
-        .all(|tail| tail.as_bytes().get(..2).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)))
 }
 
 #[cfg(test)]

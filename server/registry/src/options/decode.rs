@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use portico_machinery::percent::escapes_are_whole;
 use portico_machinery::request_info::truthy;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{Status, field};
@@ -18,7 +19,7 @@ pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
 impl<'q> Query<'q> {
     /// Pairs that upstream's parser does not understand are passed over, as it does.
     pub(crate) fn parse(raw: &'q str) -> Self {
-        let pairs = raw.split('&').filter(|pair| !pair.contains(';') && is_escaped_well(pair));
+        let pairs = raw.split('&').filter(|pair| !pair.contains(';') && escapes_are_whole(pair));
         Self(pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())).collect())
     }
 
@@ -172,18 +173,6 @@ impl<'q> Query<'q> {
             timeout_seconds: positive(self.integer("timeoutSeconds")?) as u64,
         })
     }
-}
-
-/// Whether two hexadecimal digits follow each percent sign.
-fn is_escaped_well(pair: &str) -> bool {
-    let digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_hexdigit());
-    let mut bytes = pair.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' && !(digit(bytes.next()) && digit(bytes.next())) {
-            return false;
-        }
-    }
-    true
 }
 
 /// Negative numbers count as not given.

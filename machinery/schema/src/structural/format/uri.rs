@@ -2,6 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use portico_machinery::percent::escapes_are_whole;
+
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|b| b < 0x20 || b == 0x7f) {
         return false;
@@ -73,11 +75,4 @@ fn host_bytes_fit(host: &str) -> bool {
     host.bytes().all(plain)
         && escapes_are_whole(host)
         && escaped.all(|digit| char::from(digit).to_digit(16).is_some_and(|digit| digit >= 8))
-}
-
-/// Whether two hexadecimal digits follow each percent sign.
-fn escapes_are_whole(text: &str) -> bool {
-    let mut parts = text.split('%').map(str::as_bytes);
-    parts.next();
-    parts.all(|part| part.len() >= 2 && part[..2].iter().all(u8::is_ascii_hexdigit))
 }
