@@ -13,7 +13,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use portico_machinery::request_info::first_value;
+use portico_gostd::url::first_value;
 
 /// Bodies larger than this are compressed for callers who accept it (8.4).
 pub const GZIP_ABOVE: usize = 128 * 1024;

@@ -16,7 +16,6 @@ pub mod gvk;
 pub mod names;
 pub mod object;
 pub mod openapi;
-pub mod percent;
 pub mod pool;
 pub mod protobuf;
 pub mod quantity;

@@ -2,9 +2,9 @@
 //!
 //! Upstream rule: generic API server 2.1. Pure: takes the decoded path and the raw query.
 
-use std::borrow::Cow;
+use portico_gostd::url::Query;
 
-use crate::selector::FieldSelector;
+use crate::selector::{FieldSelector, LabelSelector};
 
 /// A request as authorization, flow control, audit and metrics see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,20 +93,19 @@ impl RequestInfo {
 
     /// Collections: `get` becomes list or watch, `delete` becomes deletecollection, and selectors are looked at.
     fn refine_verb(&mut self, query: &str) {
-        if self.name.is_empty() && self.verb == "get" {
-            let watch = first_value(query, "watch").is_some_and(|v| truthy(&v));
-            self.verb = if watch { "watch" } else { "list" }.to_owned();
-        } else if self.name.is_empty() && self.verb == "delete" {
-            self.verb = "deletecollection".to_owned();
-        }
-        let collection = matches!(self.verb.as_str(), "list" | "watch" | "deletecollection");
-        if !collection || self.watch_prefix {
+        if !self.name.is_empty() || !matches!(self.verb.as_str(), "get" | "delete") {
             return;
         }
-        self.label_selector = first_value(query, "labelSelector").unwrap_or_default().into_owned();
-        self.field_selector = first_value(query, "fieldSelector").unwrap_or_default().into_owned();
-        if self.name.is_empty() && self.verb != "deletecollection" {
-            self.name = name_from_selector(&self.field_selector).unwrap_or_default();
+        let query = Query::parse(query);
+        let first = |key| query.first(key).unwrap_or_default();
+        self.label_selector = first("labelSelector").to_owned();
+        self.field_selector = first("fieldSelector").to_owned();
+        if self.verb == "delete" {
+            self.verb = "deletecollection".to_owned();
+        } else {
+            let watch = query.first("watch").is_some_and(truthy);
+            self.verb = if watch { "watch" } else { "list" }.to_owned();
+            self.name = name_from_list_options(&query).unwrap_or_default();
         }
     }
 
@@ -182,20 +181,21 @@ fn verb_of(method: &str) -> &'static str {
     }
 }
 
-/// The first value under this key in a raw query, decoded.
-#[must_use]
-pub fn first_value<'q>(query: &'q str, key: &str) -> Option<Cow<'q, str>> {
-    form_urlencoded::parse(query.as_bytes()).find(|(k, _)| k == key).map(|(_, v)| v)
-}
-
 /// Upstream's query booleans: only `false` (any case) and `0` are false; the empty string is true.
 #[must_use]
 pub fn truthy(value: &str) -> bool {
     !(value.eq_ignore_ascii_case("false") || value == "0")
 }
 
-fn name_from_selector(raw: &str) -> Option<String> {
-    let selector = FieldSelector::parse(raw).ok()?;
+/// The one object that the field selector of a list or watch names.
+///
+/// As upstream's `RequestInfoFactory`: where any list option cannot be decoded, no name is taken.
+fn name_from_list_options(query: &Query<'_>) -> Option<String> {
+    let selector = FieldSelector::parse(query.first("fieldSelector")?).ok()?;
+    LabelSelector::parse(query.first("labelSelector").unwrap_or_default()).ok()?;
+    for key in ["limit", "timeoutSeconds"] {
+        query.first(key).map(str::parse::<i64>).transpose().ok()?;
+    }
     let name = selector.requires_exact_match("metadata.name")?;
     let legal = !matches!(name, "" | "." | "..") && !name.contains(['/', '%']);
     legal.then(|| name.to_owned())

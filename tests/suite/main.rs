@@ -25,6 +25,7 @@ mod load;
 mod malformed;
 mod nodes;
 mod proxying;
+mod query_authorization;
 mod real_definitions;
 mod service_accounts;
 mod split;

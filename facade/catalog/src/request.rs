@@ -1,9 +1,11 @@
 //! What is asked for and what is answered, between the facade's HTTP and this crate.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
+use portico_gostd::url::first_value;
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
@@ -33,9 +35,8 @@ impl Request<'_> {
         values.filter_map(|v| v.to_str().ok()).collect::<Vec<_>>().join(",")
     }
 
-    pub(crate) fn query_value(&self, name: &str) -> &str {
-        let mut pairs = self.query.split('&').map(|p| p.split_once('=').unwrap_or((p, "")));
-        pairs.find(|(n, _)| *n == name).map_or("", |(_, value)| value)
+    pub(crate) fn query_value(&self, name: &str) -> Cow<'_, str> {
+        first_value(self.query, name).unwrap_or_default()
     }
 }
 

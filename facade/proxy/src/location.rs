@@ -4,11 +4,12 @@
 //! authorization saw), the query is parsed and encoded again with sorted keys. Most requests already are in
 //! that form and are passed on without a copy.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
+use portico_gostd::url::{
+    MAX_QUERY_PARAMETERS, encode_query, escape_into, hex_pair, is_unreserved, unescape,
+};
 
 use crate::refusal::Refusal;
 
@@ -26,7 +27,11 @@ pub(crate) fn path_and_query(uri: &Uri) -> Result<PathAndQuery, Refusal> {
         .ok_or_else(|| Refusal::BadRequest(format!("invalid URL escape in {path:?}")))?;
     escape_into(&mut out, &decoded, keeps_in_path);
     if let Some(query) = query {
+        out.push(b'?');
         encode_query(&mut out, query.as_bytes());
+        if out.ends_with(b"?") {
+            out.pop();
+        }
     }
     PathAndQuery::from_maybe_shared(Bytes::from(out))
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
@@ -42,10 +47,6 @@ pub(crate) fn of_connection(path: &str, query: &str) -> Result<PathAndQuery, Ref
     }
     PathAndQuery::from_maybe_shared(Bytes::from(out))
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
-}
-
-fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
 }
 
 fn keeps_in_path(byte: u8) -> bool {
@@ -78,90 +79,23 @@ fn is_canonical(bytes: &[u8], keeps: fn(u8) -> bool) -> bool {
 /// `a=1&b=x%2Cy`: keys plain and in order, each with `=`, values escaped as upstream would.
 fn is_canonical_query(query: &[u8]) -> bool {
     let mut last: &[u8] = b"";
+    let mut pairs = 0;
     query.split(|byte| *byte == b'&').all(|pair| {
+        pairs += 1;
         let Some(at) = pair.iter().position(|byte| *byte == b'=') else { return false };
         let (key, value) = (&pair[..at], &pair[at + 1..]);
         let ordered = last <= key;
         last = key;
-        ordered && key.iter().all(|byte| is_unreserved(*byte)) && is_canonical(value, keeps_in_value)
+        pairs <= MAX_QUERY_PARAMETERS
+            && ordered
+            && key.iter().all(|byte| is_unreserved(*byte))
+            && is_canonical(value, keeps_in_value)
     })
 }
 
 /// A space is written `+`, so `%20` is not canonical in a value.
 fn keeps_in_value(byte: u8) -> bool {
     is_unreserved(byte) || byte == b'+' || byte == b' '
-}
-
-/// A key and its value, decoded.
-type Pair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
-
-fn encode_query(out: &mut Vec<u8>, query: &[u8]) {
-    let mut pairs: Vec<Pair<'_>> = query
-        .split(|byte| *byte == b'&')
-        .filter(|pair| !pair.is_empty() && !pair.contains(&b';'))
-        .filter_map(|pair| {
-            let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
-            let value = pair.get(at + 1..).unwrap_or_default();
-            Some((unescape(&pair[..at], true)?, unescape(value, true)?))
-        })
-        .collect();
-    pairs.sort_by(|a, b| a.0.cmp(&b.0));
-    for (index, (key, value)) in pairs.iter().enumerate() {
-        out.push(if index == 0 { b'?' } else { b'&' });
-        escape_query(out, key);
-        out.push(b'=');
-        escape_query(out, value);
-    }
-}
-
-fn escape_query(out: &mut Vec<u8>, bytes: &[u8]) {
-    for run in bytes.split_inclusive(|byte| *byte == b' ') {
-        match run.split_last() {
-            Some((b' ', head)) => {
-                escape_into(out, head, is_unreserved);
-                out.push(b'+');
-            }
-            _ => escape_into(out, run, is_unreserved),
-        }
-    }
-}
-
-fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: fn(u8) -> bool) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in bytes {
-        if keeps(*byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-        }
-    }
-}
-
-/// Nothing when an escape is malformed.
-fn unescape(bytes: &[u8], plus_is_space: bool) -> Option<Cow<'_, [u8]>> {
-    if !bytes.iter().any(|byte| *byte == b'%' || (plus_is_space && *byte == b'+')) {
-        return Some(Cow::Borrowed(bytes));
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        match first {
-            b'%' => {
-                let (pair, tail) = rest.split_at_checked(2)?;
-                out.push(hex_pair(pair[0], pair[1])?);
-                rest = tail;
-            }
-            b'+' if plus_is_space => out.push(b' '),
-            byte => out.push(*byte),
-        }
-    }
-    Some(Cow::Owned(out))
-}
-
-fn hex_pair(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
 #[cfg(test)]

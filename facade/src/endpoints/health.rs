@@ -1,6 +1,7 @@
 //! `/healthz`, `/livez`, `/readyz` and their checks, in upstream's text.
 
 use http::{Response, StatusCode};
+use portico_gostd::url::Query;
 use portico_kit::health::{Endpoint, Health, HealthQuery, Rendered};
 
 use crate::body::Body;
@@ -10,7 +11,7 @@ use crate::respond;
 pub(super) async fn all(health: &Health, endpoint: Endpoint, x: &RequestContext) -> Response<Body> {
     let query = match x.query() {
         "" => HealthQuery::default(),
-        raw => HealthQuery::from_pairs(form_urlencoded::parse(raw.as_bytes())),
+        raw => HealthQuery::from_pairs(Query::parse(raw).iter()),
     };
     text(health.evaluate(endpoint, &query).await)
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{Response, StatusCode};
-use portico_machinery::request_info::first_value;
+use portico_gostd::url::first_value;
 use pprof::protos::Message;
 
 use crate::body::Body;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::Response;
+use portico_gostd::url::first_value;
 use portico_machinery::Status;
-use portico_machinery::request_info::first_value;
 
 use super::{Filter, Handler};
 use crate::body::Body;
@@ -39,9 +39,6 @@ impl Filter for RequestDeadline {
 
 /// The client's own timeout; zero stands for everything that means "no shorter than usual".
 fn asked(query: &str) -> Result<Option<Duration>, String> {
-    if !query.contains("timeout") {
-        return Ok(None);
-    }
     match first_value(query, "timeout").as_deref() {
         None | Some("") => Ok(None),
         Some(text) => match text.strip_prefix('-') {

@@ -1,7 +1,7 @@
 //! Header fields as this crate reads them, whatever the door calls them (HTTP headers, gRPC metadata).
 
 use percent_encoding::percent_decode_str;
-use portico_machinery::percent::escapes_are_whole;
+use portico_gostd::url::escapes_are_whole;
 
 /// Read access to a request's header fields. The doors implement it on their own wrapper of `HeaderMap` or `MetadataMap`.
 pub trait HeaderValues {

@@ -43,7 +43,10 @@ impl FieldSelector {
     /// [`InvalidFieldSelector`], answered with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidFieldSelector> {
         let mut terms = Vec::new();
-        for raw in split_terms(text).into_iter().filter(|t| !t.is_empty()) {
+        let mut raw_terms = split_terms(text);
+        // As Go: of two terms for one field the smaller text is the first one.
+        raw_terms.sort_unstable();
+        for raw in raw_terms.into_iter().filter(|t| !t.is_empty()) {
             let (field, negated, value) = split_operator(raw).ok_or_else(|| InvalidFieldSelector::Term {
                 selector: text.to_owned(),
                 term: raw.to_owned(),
@@ -108,13 +111,13 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The first operator wins: fields never contain one.
+/// The first operator wins; an exclamation mark alone is part of the field.
 fn split_operator(term: &str) -> Option<(&str, bool, &str)> {
-    let at = term.find(['=', '!'])?;
-    let (field, rest) = term.split_at(at);
-    [("!=", true), ("==", false), ("=", false)]
-        .iter()
-        .find_map(|(op, negated)| rest.strip_prefix(op).map(|value| (field, *negated, value)))
+    let (field, value) = term.split_once('=')?;
+    Some(match field.strip_suffix('!') {
+        Some(field) => (field, true, value),
+        None => (field, false, value.strip_prefix('=').unwrap_or(value)),
+    })
 }
 
 fn unescape(value: &str) -> Result<String, InvalidFieldSelector> {

@@ -1,31 +1,26 @@
 //! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (rule 6.1).
 
-use std::borrow::Cow;
-
-use portico_machinery::percent::escapes_are_whole;
+use portico_gostd::url;
 use portico_machinery::request_info::truthy;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{Status, field};
-use url::form_urlencoded;
 
 use super::validate::{self, refuse};
 use super::{CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Propagation};
 use super::{VersionMatch, delete};
 use crate::Result;
 
-/// A query string, read once.
-pub(crate) struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+/// The options in a query string, which was read as authorization reads it.
+pub(crate) struct Query<'q>(url::Query<'q>);
 
 impl<'q> Query<'q> {
-    /// Pairs that upstream's parser does not understand are passed over, as it does.
     pub(crate) fn parse(raw: &'q str) -> Self {
-        let pairs = raw.split('&').filter(|pair| !pair.contains(';') && escapes_are_whole(pair));
-        Self(pairs.flat_map(|pair| form_urlencoded::parse(pair.as_bytes())).collect())
+        Self(url::Query::parse(raw))
     }
 
     /// The first value of a key: what counts for everything but lists.
     pub(crate) fn first(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_ref())
+        self.0.first(key)
     }
 
     fn text(&self, key: &str) -> &str {
@@ -38,7 +33,7 @@ impl<'q> Query<'q> {
     }
 
     pub(crate) fn all(&self, key: &str) -> Vec<String> {
-        self.0.iter().filter(|(k, _)| k == key).map(|(_, v)| v.clone().into_owned()).collect()
+        self.0.all(key).map(str::to_owned).collect()
     }
 
     pub(crate) fn flag(&self, key: &str) -> Option<bool> {
@@ -294,7 +289,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_query_makes_the_decoders_panic(raw in ".*", label in ".*", field in ".*") {
-            let encoded: String = form_urlencoded::Serializer::new(String::new())
+            let encoded: String = ::url::form_urlencoded::Serializer::new(String::new())
                 .append_pair("labelSelector", &label)
                 .append_pair("fieldSelector", &field)
                 .finish();

@@ -2,8 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use portico_gostd::url::first_value;
 use portico_machinery::accept::Encoding;
-use portico_machinery::{RequestInfo, Status, UserInfo, request_info};
+use portico_machinery::{RequestInfo, Status, UserInfo};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::objects as pb;
 use portico_proto::rpc_status::to_rpc;
@@ -47,7 +48,7 @@ pub(super) fn from_proto(call: pb::Call, user: UserInfo, forwarded: bool) -> Rpc
 pub(super) fn request_info(call: &Call) -> RequestInfo {
     let t = &call.target;
     let collection = matches!(call.verb.as_str(), "list" | "watch" | "deletecollection");
-    let selector = |key| request_info::first_value(&call.query, key).unwrap_or_default().into_owned();
+    let selector = |key| first_value(&call.query, key).unwrap_or_default().into_owned();
     let namespaces = t.group.is_empty() && t.resource == "namespaces";
     RequestInfo {
         is_resource_request: true,

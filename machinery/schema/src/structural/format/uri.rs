@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use portico_machinery::percent::escapes_are_whole;
+use portico_gostd::url::escapes_are_whole;
 
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|b| b < 0x20 || b == 0x7f) {

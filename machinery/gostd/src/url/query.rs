@@ -1,0 +1,152 @@
+//! Query strings: `url.ParseQuery`, `Values.Get` and `Values.Encode`.
+
+use std::borrow::Cow;
+
+use super::escape::{escape_into, is_unreserved, unescape};
+
+/// Go reads no parameter at all of a query that has more pairs than this (`urlmaxqueryparams`).
+pub const MAX_QUERY_PARAMETERS: usize = 10_000;
+
+/// A key and its value, decoded.
+pub type Pair<'q> = (Cow<'q, [u8]>, Cow<'q, [u8]>);
+
+/// The pairs of a raw query in their order, as `url.ParseQuery` reads it.
+///
+/// A pair that holds a semicolon or a malformed escape does not exist for any reader; an empty one neither. A query of
+/// more than [`MAX_QUERY_PARAMETERS`] pairs has none.
+pub fn pairs(raw: &[u8]) -> impl Iterator<Item = Pair<'_>> {
+    let ampersands = raw.iter().filter(|byte| **byte == b'&').count();
+    let raw = if ampersands < MAX_QUERY_PARAMETERS { raw } else { b"" };
+    raw.split(|byte| *byte == b'&').filter_map(|pair| {
+        if pair.is_empty() || pair.contains(&b';') {
+            return None;
+        }
+        let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+        let value = pair.get(at + 1..).unwrap_or_default();
+        Some((unescape(&pair[..at], true)?, unescape(value, true)?))
+    })
+}
+
+/// The first value of a key in a raw query (`Values.Get`).
+#[must_use]
+pub fn first_value<'q>(raw: &'q str, key: &str) -> Option<Cow<'q, str>> {
+    pairs(raw.as_bytes()).find(|(k, _)| k.as_ref() == key.as_bytes()).map(|(_, value)| text(value))
+}
+
+/// A query string, read once.
+///
+/// Values are text; bytes that are not UTF-8 become U+FFFD, which no name, selector or number matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query<'q>(Vec<(Cow<'q, str>, Cow<'q, str>)>);
+
+impl<'q> Query<'q> {
+    /// Reads a raw query.
+    #[must_use]
+    pub fn parse(raw: &'q str) -> Self {
+        Self(pairs(raw.as_bytes()).map(|(key, value)| (text(key), text(value))).collect())
+    }
+
+    /// Whether there is no parameter.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first value of a key.
+    #[must_use]
+    pub fn first(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_ref())
+    }
+
+    /// All values of a key, in order.
+    pub fn all<'s>(&'s self, key: &'s str) -> impl Iterator<Item = &'s str> {
+        self.0.iter().filter(move |(k, _)| k == key).map(|(_, value)| value.as_ref())
+    }
+
+    /// All pairs, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+    }
+}
+
+fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }),
+    }
+}
+
+/// Appends a raw query as Go writes it after reading it (`Values.Encode`): pairs sorted by key, without the question
+/// mark; nothing when no pair is left.
+pub fn encode_query(out: &mut Vec<u8>, raw: &[u8]) {
+    let mut pairs: Vec<Pair<'_>> = pairs(raw).collect();
+    pairs.sort_by(|a, b| a.0.cmp(&b.0));
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        if index > 0 {
+            out.push(b'&');
+        }
+        escape_query_into(out, key);
+        out.push(b'=');
+        escape_query_into(out, value);
+    }
+}
+
+/// Appends a key or a value (`url.QueryEscape`): a space is `+`.
+pub fn escape_query_into(out: &mut Vec<u8>, bytes: &[u8]) {
+    for run in bytes.split_inclusive(|byte| *byte == b' ') {
+        match run.split_last() {
+            Some((b' ', head)) => {
+                escape_into(out, head, is_unreserved);
+                out.push(b'+');
+            }
+            _ => escape_into(out, run, is_unreserved),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(raw: &str) -> String {
+        let mut out = Vec::new();
+        encode_query(&mut out, raw.as_bytes());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn queries_read_as_go_recorded_them() {
+        let rows = include_str!("../../testdata/parse_query.jsonl").lines();
+        let mut count = 0;
+        for row in rows {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            assert_eq!(encoded(row["query"].as_str().unwrap()), row["encoded"].as_str().unwrap(), "{row}");
+            count += 1;
+        }
+        assert!(count > 800, "{count} rows");
+    }
+
+    #[test]
+    fn a_query_of_too_many_pairs_has_none() {
+        let most = "a&".repeat(MAX_QUERY_PARAMETERS - 1) + "b=1";
+        assert_eq!(first_value(&most, "b").as_deref(), Some("1"));
+        assert_eq!(first_value(&(most + "&c"), "b"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn all_readers_see_the_same_pairs(raw in "([ab=&;+%]|%41|%fF|watch=){0,12}") {
+            let query = Query::parse(&raw);
+            let first = first_value(&raw, "a");
+            prop_assert_eq!(query.first("a"), first.as_deref());
+            prop_assert_eq!(query.iter().count(), pairs(raw.as_bytes()).count());
+            let once = encoded(&raw);
+            prop_assert_eq!(encoded(&once), once);
+        }
+    }
+}
