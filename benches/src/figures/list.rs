@@ -22,6 +22,7 @@ const WRITERS: usize = 16;
 const GZIP_OF_KUBE: f64 = 3.0;
 const PLAIN_OF_KUBE: f64 = 4.0;
 const PAGE_MS: f64 = 10.0;
+const SELECTED_MS: f64 = 2.0;
 const MANY_MIB: f64 = 250.0;
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
@@ -98,6 +99,10 @@ async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     }
     let p99 = median_of(&rounds, Load::p99) / 1e3;
     report.add(NAME, format!("{MANY} objects: LIST limit=500, p99"), p99, "ms", Goal::AtMost(PAGE_MS));
+    let selected = format!("{COLLECTION}?labelSelector=app%3Dnone");
+    let loads = [get(&door, &selected, 1, time).await?.clean("LIST by a label")?];
+    let each = median_of(&loads, |load| 1e3 / load.per_second);
+    report.add(NAME, format!("{MANY} objects: LIST by a label of none"), each, "ms", Goal::AtMost(SELECTED_MS));
     let resident = portico.process.resident()?;
     report.add(NAME, format!("{MANY} objects: resident"), resident, "MiB", Goal::AtMost(MANY_MIB));
     Ok(())

@@ -183,8 +183,9 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
     let limit = request.limit.unwrap_or(usize::MAX);
     let mut records = Vec::with_capacity(range.len().min(limit));
     let everything = request.selection.is_everything();
+    let required = request.selection.signature();
     while records.len() < limit {
-        let Some(record) = range.next() else { break };
+        let Some(record) = range.next_matching(required) else { break };
         if everything || request.selection.takes(record) {
             records.push(record.clone());
         }

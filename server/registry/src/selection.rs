@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use portico_machinery::Status;
-use portico_machinery::selector::{FieldSelector, LabelSelector};
-use portico_store::Record;
+use portico_machinery::selector::{FieldSelector, LabelSelector, Operator};
+use portico_store::{Record, Signature};
 
 use crate::Result;
 use crate::custom;
@@ -43,6 +43,21 @@ impl Selection {
     /// Whether it takes by labels.
     pub(crate) fn looks_at_labels(&self) -> bool {
         !self.labels.is_empty()
+    }
+
+    /// What each object that it takes has: most others are ruled out by that alone.
+    pub(crate) fn signature(&self) -> Signature {
+        let labels =
+            self.labels.requirements().iter().fold(Signature::default(), |all, requirement| {
+                match (requirement.operator, requirement.values.as_slice()) {
+                    (Operator::Equals | Operator::In, [value]) => all.with_label(&requirement.key, value),
+                    (Operator::NotEquals | Operator::NotIn | Operator::DoesNotExist, _) => all,
+                    _ => all.with_label_key(&requirement.key),
+                }
+            });
+        let indexed = self.fields.terms().iter();
+        let indexed = indexed.filter(|term| !self.inside && !term.negated && !is_metadata(&term.field));
+        indexed.fold(labels, |all, term| all.with_field(&term.field, &term.value))
     }
 
     /// The one name that can match, if there is only one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{Stream, stream};
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Record, Scope, Subscription, WatchError};
+use portico_store::{Event, Record, Scope, Signature, Subscription, WatchError};
 use rand::Rng;
 use tokio::time::{Instant, Sleep};
 
@@ -139,7 +139,9 @@ impl Inner {
         }
         let namespace = Some(namespace).filter(|n| served.info.namespaced && !n.is_empty());
         let late = served.selects_converted(selection);
-        let there = snapshot.range(namespace, None).filter(|r| late || selection.takes(r)).cloned().collect();
+        let required = if late { Signature::default() } else { selection.signature() };
+        let there = snapshot.range(namespace, None).matching(required);
+        let there = there.filter(|record| late || selection.takes(record)).cloned().collect();
         let mut shown = self.incoming_all(served, there).await;
         if let Ok(shown) = &mut shown
             && late

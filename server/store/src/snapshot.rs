@@ -4,13 +4,31 @@ use std::sync::Arc;
 
 use crate::key::{Key, Resource};
 use crate::record::Record;
+use crate::signature::Signature;
 
 /// A chunk is split when it grows beyond this; a write copies the pointers of one chunk.
 const CHUNK_MAX: usize = 128;
 /// A chunk that shrinks below this is joined with its neighbour when both fit in half a chunk.
 const CHUNK_MIN: usize = 32;
 
-type Chunk = Arc<Vec<Arc<Record>>>;
+/// A record, and beside it what selectors look at first.
+#[derive(Clone, Debug)]
+struct Entry {
+    signature: Signature,
+    record: Arc<Record>,
+}
+
+impl Entry {
+    fn new(record: Arc<Record>) -> Self {
+        Self { signature: Signature::of(record.value.indexed()), record }
+    }
+
+    fn path(&self) -> &str {
+        self.record.key.path()
+    }
+}
+
+type Chunk = Arc<Vec<Entry>>;
 
 /// An ordered set of records by path. A clone shares all chunks; a change copies one.
 #[derive(Clone, Debug, Default)]
@@ -23,14 +41,15 @@ pub(crate) struct Objects {
 impl Objects {
     /// Records that are in path order already.
     pub(crate) fn from_sorted(records: &[Arc<Record>]) -> Self {
-        let chunks = records.chunks(CHUNK_MAX / 2).map(|chunk| Arc::new(chunk.to_vec())).collect();
+        let chunk = |records: &[Arc<Record>]| Arc::new(records.iter().cloned().map(Entry::new).collect());
+        let chunks = records.chunks(CHUNK_MAX / 2).map(chunk).collect();
         Self { chunks, len: records.len() }
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&Arc<Record>> {
         let chunk = self.chunks.get(self.chunk_of(path))?;
-        let at = chunk.binary_search_by(|record| record.key.path().cmp(path)).ok()?;
-        Some(&chunk[at])
+        let at = chunk.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
+        Some(&chunk[at].record)
     }
 
     /// Inserts or replaces; the record before.
@@ -40,10 +59,10 @@ impl Objects {
         }
         let index = self.chunk_of(record.key.path());
         let chunk = Arc::make_mut(&mut self.chunks[index]);
-        match chunk.binary_search_by(|other| other.key.path().cmp(record.key.path())) {
-            Ok(at) => Some(std::mem::replace(&mut chunk[at], record)),
+        match chunk.binary_search_by(|other| other.path().cmp(record.key.path())) {
+            Ok(at) => Some(std::mem::replace(&mut chunk[at], Entry::new(record)).record),
             Err(at) => {
-                chunk.insert(at, record);
+                chunk.insert(at, Entry::new(record));
                 self.len += 1;
                 if chunk.len() > CHUNK_MAX {
                     let tail = chunk.split_off(CHUNK_MAX / 2);
@@ -57,9 +76,9 @@ impl Objects {
     /// Removes; the record before.
     pub(crate) fn remove(&mut self, path: &str) -> Option<Arc<Record>> {
         let index = self.chunk_of(path);
-        let at = self.chunks.get(index)?.binary_search_by(|record| record.key.path().cmp(path)).ok()?;
+        let at = self.chunks.get(index)?.binary_search_by(|entry| entry.path().cmp(path)).ok()?;
         let chunk = Arc::make_mut(&mut self.chunks[index]);
-        let removed = chunk.remove(at);
+        let removed = chunk.remove(at).record;
         self.len -= 1;
         if chunk.is_empty() {
             self.chunks.remove(index);
@@ -80,7 +99,7 @@ impl Objects {
     /// The chunk in which a path is, or would be.
     fn chunk_of(&self, path: &str) -> usize {
         let after =
-            self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.key.path() <= path));
+            self.chunks.partition_point(|chunk| chunk.first().is_some_and(|first| first.path() <= path));
         after.saturating_sub(1)
     }
 
@@ -89,9 +108,7 @@ impl Objects {
         let index = self.chunk_of(path);
         let before: usize = self.chunks.iter().take(index).map(|chunk| chunk.len()).sum();
         let within = self.chunks.get(index).map_or(0, |chunk| {
-            chunk.partition_point(|record| {
-                record.key.path() < path || (inclusive && record.key.path() == path)
-            })
+            chunk.partition_point(|entry| entry.path() < path || (inclusive && entry.path() == path))
         });
         before + within
     }
@@ -170,7 +187,7 @@ impl Snapshot {
 #[derive(Clone, Debug)]
 pub struct Range<'a> {
     chunks: std::slice::Iter<'a, Chunk>,
-    records: std::slice::Iter<'a, Arc<Record>>,
+    entries: std::slice::Iter<'a, Entry>,
     left: usize,
 }
 
@@ -178,15 +195,36 @@ impl<'a> Range<'a> {
     fn new(objects: &'a Objects, start: usize, end: usize) -> Self {
         let mut chunks = objects.chunks.iter();
         let mut skip = start;
-        let mut records = [].iter();
+        let mut entries = [].iter();
         for chunk in chunks.by_ref() {
             if skip < chunk.len() {
-                records = chunk[skip..].iter();
+                entries = chunk[skip..].iter();
                 break;
             }
             skip -= chunk.len();
         }
-        Self { chunks, records, left: end - start }
+        Self { chunks, entries, left: end - start }
+    }
+
+    /// The next record that can have all that is required; those before it are passed over unread.
+    pub fn next_matching(&mut self, required: Signature) -> Option<&'a Arc<Record>> {
+        loop {
+            self.left = self.left.checked_sub(1)?;
+            let entry = loop {
+                match self.entries.next() {
+                    Some(entry) => break entry,
+                    None => self.entries = self.chunks.next()?.iter(),
+                }
+            };
+            if entry.signature.may_match(required) {
+                return Some(&entry.record);
+            }
+        }
+    }
+
+    /// The records that can have all that is required.
+    pub fn matching(mut self, required: Signature) -> impl Iterator<Item = &'a Arc<Record>> {
+        std::iter::from_fn(move || self.next_matching(required))
     }
 }
 
@@ -194,13 +232,7 @@ impl<'a> Iterator for Range<'a> {
     type Item = &'a Arc<Record>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        loop {
-            if let Some(record) = self.records.next() {
-                return Some(record);
-            }
-            self.records = self.chunks.next()?.iter();
-        }
+        self.next_matching(Signature::default())
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -60,3 +60,22 @@ fn a_snapshot_does_not_see_later_changes() {
     assert_eq!(objects.get("a/0001").unwrap().revision, 2_000);
     assert_eq!((before.revision(), before.changed()), (7, 1));
 }
+
+#[test]
+fn what_selectors_rule_out_is_passed_over_and_counted() {
+    let labelled = |n: i64| {
+        let labels = [("app".into(), (if n % 10 == 0 { "web" } else { "db" }).into())];
+        let indexed = Indexed { labels: labels.into(), ..Indexed::default() };
+        let key = Key::new(&Resource::new("", "things"), "a", &format!("{n:04}"));
+        Arc::new(Record { key, revision: n, value: Value::new(*b"{}", indexed) })
+    };
+    let records: Vec<_> = (0..1_000).map(labelled).collect();
+    let snapshot = snapshot(Objects::from_sorted(&records));
+    let required = Signature::default().with_label("app", "web");
+    let mut range = snapshot.range(Some("a"), Some("a/0099"));
+    assert_eq!(range.next_matching(required).unwrap().revision, 100);
+    assert_eq!(range.len(), 899);
+    let revisions: Vec<i64> = range.clone().matching(required).map(|record| record.revision).collect();
+    assert_eq!(revisions, (110..1_000).step_by(10).collect::<Vec<_>>());
+    assert!(range.matching(Signature::default().with_label("app", "none")).count() < 100);
+}
