@@ -102,7 +102,13 @@ async fn pages(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let selected = format!("{COLLECTION}?labelSelector=app%3Dnone");
     let loads = [get(&door, &selected, 1, time).await?.clean("LIST by a label")?];
     let each = median_of(&loads, |load| 1e3 / load.per_second);
-    report.add(NAME, format!("{MANY} objects: LIST by a label of none"), each, "ms", Goal::AtMost(SELECTED_MS));
+    report.add(
+        NAME,
+        format!("{MANY} objects: LIST by a label of none"),
+        each,
+        "ms",
+        Goal::AtMost(SELECTED_MS),
+    );
     let resident = portico.process.resident()?;
     report.add(NAME, format!("{MANY} objects: resident"), resident, "MiB", Goal::AtMost(MANY_MIB));
     Ok(())
