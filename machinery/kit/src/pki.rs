@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use sha2::{Digest, Sha256};
 
 use crate::tls::TlsError;
@@ -60,20 +60,35 @@ pub enum PkiError {
 /// All certificates of a PEM text, at least one; `what` names it in errors.
 pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certs: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let certs = certs.map_err(|error| TlsError::Pem { what: what.to_owned(), reason: error.to_string() })?;
+    let certs = certs.map_err(|error| TlsError::Pem { what: what.to_owned(), reason: pem_reason(&error) })?;
     if certs.is_empty() {
         return Err(TlsError::Empty { what: what.to_owned(), missing: "certificate" });
     }
     Ok(certs)
 }
 
+/// What is wrong with a PEM text. The library prints its markers as lists of bytes.
+pub(crate) fn pem_reason(error: &pem::Error) -> String {
+    match error {
+        pem::Error::MissingSectionEnd { end_marker } => {
+            format!("a section has no end: {:?} is missing", String::from_utf8_lossy(end_marker))
+        }
+        pem::Error::IllegalSectionStart { line } => {
+            format!("{:?} begins no section", String::from_utf8_lossy(line))
+        }
+        pem::Error::Base64Decode(_) => "a section is not base64".to_owned(),
+        pem::Error::NoItemsFound => "it holds no section".to_owned(),
+        _ => "a section cannot be read".to_owned(),
+    }
+}
+
 /// Trust in every certificate of a PEM bundle. One that cannot be used is named by its position.
 pub fn root_store(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
     let mut store = RootCertStore::empty();
     for (index, cert) in parse_certs(what, pem)?.into_iter().enumerate() {
-        store.add(cert).map_err(|error| TlsError::Certificate {
+        store.add(cert).map_err(|_| TlsError::Certificate {
             what: format!("{what}: certificate {}", index + 1),
-            reason: error.to_string(),
+            reason: "not an X.509 certificate that can be an authority".to_owned(),
         })?;
     }
     Ok(store)

@@ -3,6 +3,7 @@
 //! It must not know HTTP, nor whether a client's certificate means anything: the server side proves
 //! possession only, chains are checked per request by authentication.
 
+mod anchor;
 mod client;
 mod fault;
 mod pair;

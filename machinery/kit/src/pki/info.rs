@@ -30,6 +30,8 @@ pub struct CertInfo {
     pub is_ca: bool,
     /// Whether its extended key usage allows a client, or is not limited.
     pub client_auth: bool,
+    /// Whether its extended key usage allows a server, or is not limited.
+    pub server_auth: bool,
     /// Whether it is signed with SHA-1.
     pub sha1_signature: bool,
     /// SHA-256 of the whole certificate.
@@ -39,7 +41,8 @@ pub struct CertInfo {
 impl CertInfo {
     /// Parses DER.
     pub fn parse(der: &CertificateDer<'_>) -> Result<Self, PkiError> {
-        let (_, cert) = X509Certificate::from_der(der).map_err(|error| PkiError::Parse(error.to_string()))?;
+        let (_, cert) = X509Certificate::from_der(der)
+            .map_err(|_| PkiError::Parse("its DER cannot be read".to_owned()))?;
         let subject = cert.subject();
         let text =
             |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().ok().map(str::to_owned);
@@ -57,7 +60,8 @@ impl CertInfo {
             not_before: cert.validity().not_before.timestamp(),
             not_after: cert.validity().not_after.timestamp(),
             is_ca: cert.is_ca(),
-            client_auth: usage.is_none_or(|usage| usage.value.client_auth || usage.value.any),
+            client_auth: usage.as_ref().is_none_or(|usage| usage.value.client_auth || usage.value.any),
+            server_auth: usage.is_none_or(|usage| usage.value.server_auth || usage.value.any),
             sha1_signature: is_sha1(&cert.signature_algorithm.algorithm.to_id_string()),
             fingerprint: fingerprint(der),
         })

@@ -8,6 +8,7 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::ServerName;
 
+use super::anchor::Anchors;
 use super::fault::{AcceptAny, ExplainingVerifier};
 use super::{CertPair, MinVersion, TlsError, provider};
 use crate::pki;
@@ -152,8 +153,11 @@ impl ClientTlsBuilder {
         let provider = provider();
         let verifier: Arc<dyn ServerCertVerifier> = match &self.roots {
             Roots::Insecure => Arc::new(AcceptAny::new(provider.clone())),
-            Roots::System => explaining(system_roots()?, "system roots")?,
-            Roots::Pem { what, pem } => explaining(Arc::new(pki::root_store(what, pem)?), what)?,
+            Roots::System => explaining(system_roots()?, Anchors::default(), "system roots")?,
+            Roots::Pem { what, pem } => {
+                let anchors = Anchors::new(&pki::parse_certs(what, pem)?);
+                explaining(Arc::new(pki::root_store(what, pem)?), anchors, what)?
+            }
         };
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(self.min_version.versions())
@@ -191,11 +195,15 @@ pub(crate) fn server_name(name: String) -> Result<ServerName<'static>, TlsError>
         .map_err(|_| TlsError::Unsupported(format!("{name:?} is not a valid server name")))
 }
 
-fn explaining(roots: Arc<RootCertStore>, what: &str) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+fn explaining(
+    roots: Arc<RootCertStore>,
+    anchors: Anchors,
+    what: &str,
+) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
     let inner = WebPkiServerVerifier::builder_with_provider(roots, provider())
         .build()
         .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
-    Ok(Arc::new(ExplainingVerifier::new(inner)))
+    Ok(Arc::new(ExplainingVerifier::new(inner, anchors)))
 }
 
 /// Loaded at first use and then kept, also when some of the system's files are bad.

@@ -9,6 +9,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::anchor::{self, Anchors};
 use crate::pki::CertInfo;
 
 /// What kind of refusal it is.
@@ -41,7 +42,7 @@ pub struct CertFault {
     pub subject: String,
     /// Who signed it, by its own account.
     pub issuer: String,
-    /// More, by kind: the date, or the library's words.
+    /// More, by kind: the date, or what makes it unusable.
     pub detail: String,
 }
 
@@ -96,22 +97,38 @@ impl CertFault {
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
                 (FaultKind::NotYetValid, format!("it is valid from {}", info.not_before_text()))
             }
-            other => (FaultKind::Unusable, other.to_string()),
+            other => (FaultKind::Unusable, unusable(other, &info).to_owned()),
         };
         let expected = name.to_str().into_owned();
         Self { kind, expected, presented, subject: info.display_name(), issuer: info.issuer, detail }
     }
 }
 
-/// Verifies as webpki does and explains refusals.
+/// What makes a certificate unusable, without the names of the library's types.
+fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
+    match error {
+        CertificateError::BadEncoding => "it is not a valid X.509 certificate",
+        CertificateError::Revoked => "it is revoked",
+        CertificateError::UnhandledCriticalExtension => "it has a critical extension that is not understood",
+        CertificateError::BadSignature => "its signature is wrong",
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "it may not be used for a server"
+        }
+        _ if info.is_ca => "it is an authority's certificate, and not itself among the trusted ones",
+        _ => "it cannot be verified",
+    }
+}
+
+/// Verifies as webpki does, trusts what stands in the bundle itself, and explains refusals.
 #[derive(Debug)]
 pub(super) struct ExplainingVerifier {
     inner: Arc<WebPkiServerVerifier>,
+    anchors: Anchors,
 }
 
 impl ExplainingVerifier {
-    pub(super) fn new(inner: Arc<WebPkiServerVerifier>) -> Self {
-        Self { inner }
+    pub(super) fn new(inner: Arc<WebPkiServerVerifier>, anchors: Anchors) -> Self {
+        Self { inner, anchors }
     }
 }
 
@@ -125,7 +142,12 @@ impl ServerCertVerifier for ExplainingVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         let verified =
-            self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+            match self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+                Err(rustls::Error::InvalidCertificate(_)) if self.anchors.contains(end_entity) => {
+                    anchor::verify(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
+                }
+                verified => verified,
+            };
         verified.map_err(|error| match error {
             rustls::Error::InvalidCertificate(cause) => {
                 let fault = CertFault::explain(&cause, end_entity, server_name);

@@ -24,7 +24,7 @@ impl CertPair {
             rustls_pki_types::pem::Error::NoItemsFound => {
                 TlsError::Empty { what: what.to_owned(), missing: "private key" }
             }
-            other => TlsError::Pem { what: what.to_owned(), reason: other.to_string() },
+            other => TlsError::Pem { what: what.to_owned(), reason: pki::pem_reason(&other) },
         })?;
         Self::from_der(what, chain, key)
     }
@@ -42,7 +42,7 @@ impl CertPair {
             .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => TlsError::Mismatch { what: what.to_owned() },
-            other => TlsError::Certificate { what: what.to_owned(), reason: other.to_string() },
+            _ => TlsError::Certificate { what: what.to_owned(), reason: "its key cannot be used".to_owned() },
         })?;
         Ok(Self { key: Arc::new(key), info: Arc::new(info) })
     }

@@ -1,0 +1,132 @@
+//! A server's certificate that stands in the bundle itself: it needs no authority that signed it.
+//!
+//! Go (`Certificate.Verify`) takes a leaf that is in the pool of roots for a chain of its own. webpki wants an
+//! authority above each leaf, and no authority as a leaf, so that it refuses what `openssl req -x509` makes and what
+//! test environments put into definitions.
+
+use std::collections::HashSet;
+
+use rustls::CertificateError;
+use rustls::client::verify_server_name;
+use rustls::server::ParsedCertificate;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::pki::{CertInfo, fingerprint};
+
+/// The certificates of a bundle by their SHA-256 digests.
+#[derive(Debug, Default)]
+pub(super) struct Anchors(HashSet<[u8; 32]>);
+
+impl Anchors {
+    pub(super) fn new(certs: &[CertificateDer<'_>]) -> Self {
+        Self(certs.iter().map(|cert| fingerprint(cert)).collect())
+    }
+
+    /// Whether this certificate, byte for byte, stands in the bundle.
+    pub(super) fn contains(&self, cert: &CertificateDer<'_>) -> bool {
+        self.0.contains(&fingerprint(cert))
+    }
+}
+
+/// What still has to be right of a certificate that is trusted as it is: form, dates, purpose and names.
+pub(super) fn verify(
+    leaf: &CertificateDer<'_>,
+    name: &ServerName<'_>,
+    now: UnixTime,
+) -> Result<(), rustls::Error> {
+    // Refuses critical extensions that nobody understands, too.
+    let parsed = ParsedCertificate::try_from(leaf)?;
+    let info = CertInfo::parse(leaf).map_err(|_| CertificateError::BadEncoding)?;
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if now < info.not_before {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now > info.not_after {
+        return Err(CertificateError::Expired.into());
+    }
+    if !info.server_auth {
+        return Err(CertificateError::InvalidPurpose.into());
+    }
+    verify_server_name(&parsed, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+
+    use crate::dial::{DialError, Target};
+    use crate::fixture::{Backend, HOUR, connector, server_tls, target};
+    use crate::pki::{Authority, PemPair, Profile};
+    use crate::tls::{CertPair, ClientTls, FaultKind, Roots};
+
+    /// What `openssl req -x509` makes: an authority and a server in one.
+    fn self_signed(adjust: impl FnOnce(&mut CertificateParams)) -> PemPair {
+        let mut params = CertificateParams::new(["a.b.svc".to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        adjust(&mut params);
+        let key = KeyPair::generate().unwrap();
+        PemPair { cert_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
+    }
+
+    /// Signed by an authority that is not in the bundle.
+    fn signed_by_another() -> PemPair {
+        let profile = Profile::server("backend", &["a.b.svc".to_owned(), "10.0.0.1".to_owned()], HOUR);
+        Authority::create("another").unwrap().issue(&profile).unwrap()
+    }
+
+    fn pair(pem: &PemPair) -> CertPair {
+        pem.cert_pair("backend").unwrap()
+    }
+
+    async fn dial(shown: CertPair, bundle: &str, name: &str) -> Result<(), DialError> {
+        let backend = Backend::start(server_tls(shown), |_, _| http::Response::default());
+        let roots = Roots::bundle("caBundle", bundle.as_bytes());
+        let tls = ClientTls::builder().roots(roots).server_name(name).build().unwrap();
+        let at: Target = target(backend.addr);
+        connector(HOUR, HOUR).connect_tls(&at, &tls).await.map(drop)
+    }
+
+    async fn fault(shown: CertPair, bundle: &str, name: &str) -> FaultKind {
+        dial(shown, bundle, name).await.unwrap_err().certificate().unwrap().kind
+    }
+
+    #[tokio::test]
+    async fn a_servers_certificate_in_the_bundle_is_trusted_as_it_is() {
+        let (leaf, both) = (signed_by_another(), self_signed(|_| ()));
+        dial(pair(&leaf), &leaf.cert_pem, "a.b.svc").await.unwrap();
+        dial(pair(&leaf), &leaf.cert_pem, "10.0.0.1").await.unwrap();
+        dial(pair(&both), &both.cert_pem, "a.b.svc").await.unwrap();
+        let many =
+            format!("{}{}{}", Authority::create("x").unwrap().cert_pem(), both.cert_pem, leaf.cert_pem);
+        dial(pair(&leaf), &many, "a.b.svc").await.unwrap();
+        dial(pair(&both), &many, "a.b.svc").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn names_dates_and_purpose_of_such_a_certificate_still_count() {
+        for pem in [signed_by_another(), self_signed(|_| ())] {
+            assert_eq!(fault(pair(&pem), &pem.cert_pem, "c.d.svc").await, FaultKind::NameMismatch);
+        }
+        let day = Duration::from_secs(86_400);
+        let old = self_signed(|params| {
+            params.not_before = (SystemTime::now() - 2 * day).into();
+            params.not_after = (SystemTime::now() - day).into();
+        });
+        assert_eq!(fault(pair(&old), &old.cert_pem, "a.b.svc").await, FaultKind::Expired);
+        let early = self_signed(|params| params.not_before = (SystemTime::now() + day).into());
+        assert_eq!(fault(pair(&early), &early.cert_pem, "a.b.svc").await, FaultKind::NotYetValid);
+        let client =
+            self_signed(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]);
+        assert_eq!(fault(pair(&client), &client.cert_pem, "a.b.svc").await, FaultKind::Unusable);
+    }
+
+    #[tokio::test]
+    async fn another_certificate_of_the_same_name_is_not_trusted() {
+        let (ours, theirs) = (self_signed(|_| ()), self_signed(|_| ()));
+        assert!(dial(pair(&theirs), &ours.cert_pem, "a.b.svc").await.is_err());
+        let (leaf, other) = (signed_by_another(), signed_by_another());
+        assert_eq!(fault(pair(&other), &leaf.cert_pem, "a.b.svc").await, FaultKind::UnknownAuthority);
+    }
+}
