@@ -8,6 +8,7 @@ mod connect;
 mod connection;
 mod error;
 mod policy;
+mod reason;
 mod service;
 
 pub use connect::{Connector, ConnectorOptions};
@@ -15,6 +16,8 @@ pub(crate) use connection::Raw;
 pub use connection::{Connection, NegotiatedAlpn};
 pub use error::{DialError, Stage};
 pub use policy::{AddressPolicy, Refusal};
+pub(crate) use reason::tls_reason;
+pub use reason::{http_reason, io_reason};
 pub use service::BackendConnector;
 
 use std::fmt;

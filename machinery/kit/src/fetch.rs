@@ -14,7 +14,7 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use tokio::time::{Instant, timeout_at};
 
-use crate::dial::{Connector, DialError, Target};
+use crate::dial::{Connector, DialError, Target, http_reason};
 use crate::tasks::TaskSet;
 use crate::tls::ClientTls;
 use pool::{Pool, Sender};
@@ -194,7 +194,7 @@ impl Fetcher {
             }
         };
         let sender = Sender::handshake(connection, &self.tasks, ended).await;
-        sender.map_err(|error| http_error(to, &words(&error)))
+        sender.map_err(|error| http_error(to, &http_reason(&error)))
     }
 
     async fn try_send(
@@ -212,12 +212,12 @@ impl Fetcher {
                     || error.is_closed()
                     || error.is_incomplete_message()
                     || is_reset(&error));
-            if stale { Failed::Stale } else { Failed::Final(http_error(to, &words(&error))) }
+            if stale { Failed::Stale } else { Failed::Final(http_error(to, &http_reason(&error))) }
         })?;
         let (head, mut body) = response.into_parts();
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failed::Final(http_error(to, &words(&error))))?;
+            let frame = frame.map_err(|error| Failed::Final(http_error(to, &http_reason(&error))))?;
             let Some(data) = frame.data_ref() else { continue };
             if whole.len() + data.len() > request.max_body {
                 let (target, limit) = (to.target.clone(), request.max_body);
@@ -246,14 +246,6 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>
 
 fn http_error(to: &FetchTarget, reason: &str) -> FetchError {
     FetchError::Http { target: to.target.clone(), reason: reason.to_owned() }
-}
-
-/// hyper's message with its cause, which holds what matters (`connection reset by peer`).
-fn words(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
 }
 
 fn is_reset(error: &hyper::Error) -> bool {

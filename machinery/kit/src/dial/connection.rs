@@ -69,6 +69,13 @@ impl Connection {
     }
 }
 
+impl From<UnixStream> for Connection {
+    /// Over a socket that is open already, without TLS.
+    fn from(stream: UnixStream) -> Self {
+        Self::plain(Raw::Uds(stream), None)
+    }
+}
+
 impl hyper_util::client::legacy::connect::Connection for Connection {
     fn connected(&self) -> Connected {
         let connected = Connected::new();

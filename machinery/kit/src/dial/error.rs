@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Refusal, Target};
+use super::{Refusal, Target, io_reason, tls_reason};
 use crate::tls::{CertFault, TlsError};
 
 /// The stage of a dial. Conditions and Explain carry its name.
@@ -59,7 +59,7 @@ pub enum DialError {
         refusal: Refusal,
     },
     /// No TCP connection.
-    #[error("cannot connect to {addr}: {source}")]
+    #[error("cannot connect to {addr}: {}", io_reason(source))]
     Dial {
         /// Where.
         addr: SocketAddr,
@@ -150,25 +150,17 @@ impl DialError {
         match tls {
             Some(tls) => match CertFault::of(tls) {
                 Some(fault) => Self::Certificate { target, fault: Box::new(fault.clone()) },
-                None => Self::Tls { target, reason: words(tls) },
+                None => Self::Tls { target, reason: tls_reason(tls).to_owned() },
             },
             None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Tls {
                 target,
                 reason: "the server closed the connection during the handshake".to_owned(),
             },
-            None => Self::Tls { target, reason: error.to_string() },
+            None => Self::Tls { target, reason: io_reason(error).to_owned() },
         }
     }
 
     pub(super) fn from_tls(target: &Target, error: &TlsError) -> Self {
         Self::Tls { target: target.clone(), reason: error.to_string() }
-    }
-}
-
-fn words(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InvalidMessage(_) => "the server does not speak TLS".to_owned(),
-        rustls::Error::AlertReceived(alert) => format!("the server refused: alert {alert:?}"),
-        other => other.to_string(),
     }
 }

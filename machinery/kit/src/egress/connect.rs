@@ -11,9 +11,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use super::{EgressError, Protocol, ProxyTls, Selection, Transport};
-use crate::dial::{DialError, Raw, Target};
+use crate::dial::{DialError, Raw, Target, io_reason};
 use crate::metrics::{HistogramVec, Registry};
-use crate::tls::{CertPair, ClientTls, Roots};
+use crate::tls::{CertFault, CertPair, ClientTls, Roots};
 
 /// The reply's head may be this long.
 const REPLY_LIMIT: usize = 1 << 20;
@@ -112,7 +112,7 @@ impl EgressDialer {
     }
 
     async fn reach(&self) -> Result<Raw, Failed> {
-        let failed = |error: io::Error| ("connect", error.to_string());
+        let failed = |error: io::Error| ("connect", connect_reason(&error));
         match &self.inner.transport {
             Transport::Uds(path) => UnixStream::connect(path).await.map(Raw::Uds).map_err(failed),
             Transport::Tcp { host, port, .. } => {
@@ -127,17 +127,26 @@ impl EgressDialer {
     }
 }
 
+/// The proxy's certificate by name, where that is what was refused.
+fn connect_reason(error: &io::Error) -> String {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match tls.and_then(CertFault::of) {
+        Some(fault) => fault.to_string(),
+        None => io_reason(error).to_owned(),
+    }
+}
+
 /// Sends CONNECT and reads the reply's head, not a byte more.
 async fn connect<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, target: &Target) -> Result<(), String> {
     let request = format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
-    stream.flush().await.map_err(|error| error.to_string())?;
+    stream.write_all(request.as_bytes()).await.map_err(|error| io_reason(&error).to_owned())?;
+    stream.flush().await.map_err(|error| io_reason(&error).to_owned())?;
     let mut reply = Vec::with_capacity(1024);
     loop {
         if reply.len() >= REPLY_LIMIT {
             return Err(format!("the reply's header is longer than {REPLY_LIMIT} bytes"));
         }
-        let read = stream.read_buf(&mut reply).await.map_err(|error| error.to_string())?;
+        let read = stream.read_buf(&mut reply).await.map_err(|error| io_reason(&error).to_owned())?;
         if read == 0 {
             return Err("the proxy closed the connection".to_owned());
         }
@@ -160,7 +169,7 @@ fn head(reply: &[u8]) -> Result<Option<usize>, String> {
             Some(200) => Ok(Some(length)),
             code => Err(format!("the proxy answered {}", code.unwrap_or_default())),
         },
-        Err(error) => Err(format!("the reply is not HTTP: {error}")),
+        Err(_) => Err("the reply is not HTTP".to_owned()),
     }
 }
 
@@ -206,7 +215,7 @@ mod tests {
             (b"HTTP/1.1 200 OK\r\n\r\nEARLY", "the proxy sent 5 bytes after its reply"),
             (b"HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
             (b"", "the proxy closed the connection"),
-            (b"SSH-2.0-OpenSSH\r\n", "the reply is not HTTP: invalid HTTP version"),
+            (b"SSH-2.0-OpenSSH\r\n", "the reply is not HTTP"),
         ];
         for (bytes, words) in table {
             assert_eq!(reply(bytes).await, Err(words.to_owned()));

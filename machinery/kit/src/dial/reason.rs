@@ -1,0 +1,197 @@
+//! Why a connection, or an exchange on it, failed: sentences of ours instead of the messages of libraries.
+//!
+//! Users read these in conditions, Status messages and logs. A library's message may hold addresses of its
+//! documentation, names of Rust types or numbers of the operating system, and changes with its version.
+
+use std::error::Error;
+use std::io;
+
+use rustls::AlertDescription;
+
+/// What an IO error on a socket means. Without a full stop, to stand behind a colon.
+pub fn io_reason(error: &io::Error) -> &'static str {
+    if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return tls_reason(tls);
+    }
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted => "the connection was reset",
+        io::ErrorKind::BrokenPipe | io::ErrorKind::NotConnected | io::ErrorKind::WriteZero => {
+            "the connection was closed"
+        }
+        io::ErrorKind::UnexpectedEof => "the connection was closed without notice",
+        io::ErrorKind::TimedOut => "the connection timed out",
+        io::ErrorKind::HostUnreachable => "no route to host",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => "the network is unreachable",
+        io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => "no local address is available",
+        io::ErrorKind::PermissionDenied => "permission denied",
+        io::ErrorKind::NotFound => "not found",
+        io::ErrorKind::OutOfMemory => "out of memory",
+        _ if is_out_of_files(error) => "too many open files",
+        _ => "the connection failed",
+    }
+}
+
+/// What a failure of TLS other than a refused certificate means.
+pub fn tls_reason(error: &rustls::Error) -> &'static str {
+    match error {
+        rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
+        rustls::Error::AlertReceived(alert) => alert_reason(*alert),
+        rustls::Error::PeerIncompatible(_) => {
+            "the server offers no TLS version, cipher suite or key that is accepted"
+        }
+        rustls::Error::NoCertificatesPresented => "the server shows no certificate",
+        rustls::Error::InvalidCertificate(_) => "the server's certificate is refused",
+        rustls::Error::NoApplicationProtocol => "the server speaks none of the offered protocols",
+        rustls::Error::DecryptError => "the server's TLS records cannot be decrypted",
+        rustls::Error::PeerSentOversizedRecord => "the server sent a TLS record that is too large",
+        rustls::Error::InappropriateMessage { .. }
+        | rustls::Error::InappropriateHandshakeMessage { .. }
+        | rustls::Error::PeerMisbehaved(_) => "the server violated the TLS protocol",
+        _ => "TLS failed",
+    }
+}
+
+fn alert_reason(alert: AlertDescription) -> &'static str {
+    match alert {
+        AlertDescription::CertificateRequired => "the server requires a client certificate",
+        AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateUnknown => "the server refused the client certificate",
+        AlertDescription::CertificateExpired => "the server refused the client certificate: it has expired",
+        AlertDescription::CertificateRevoked => "the server refused the client certificate: it is revoked",
+        AlertDescription::UnknownCA => {
+            "the server refused the client certificate: it does not know the authority"
+        }
+        AlertDescription::AccessDenied => "the server refused access",
+        AlertDescription::ProtocolVersion => "the server refused the TLS version",
+        AlertDescription::HandshakeFailure | AlertDescription::InsufficientSecurity => {
+            "the server accepts none of the offered TLS parameters"
+        }
+        AlertDescription::UnrecognisedName => "the server does not know the server name",
+        AlertDescription::NoApplicationProtocol => "the server speaks none of the offered protocols",
+        AlertDescription::InternalError => "the server reported an internal error in the TLS handshake",
+        _ => "the server ended the TLS connection with an alert",
+    }
+}
+
+/// What a failed HTTP exchange means.
+pub fn http_reason(error: &hyper::Error) -> String {
+    if let Some(reset) = find::<h2::Error>(error) {
+        return http2_reason(reset);
+    }
+    if let Some(io) = find::<io::Error>(error) {
+        return io_reason(io).to_owned();
+    }
+    let reason = match error {
+        error if error.is_parse_too_large() => "the head of the response is too large",
+        error if error.is_parse() => "the response is not HTTP",
+        error if error.is_incomplete_message() => {
+            "the connection was closed before the response was complete"
+        }
+        error if error.is_canceled() || error.is_closed() => "the connection was closed",
+        error if error.is_timeout() => "the connection did not answer in time",
+        error if error.is_user() => "the request could not be sent",
+        _ => "the exchange failed",
+    };
+    reason.to_owned()
+}
+
+/// `the HTTP/2 stream was reset: CANCEL`, with the code's name in the protocol.
+fn http2_reason(error: &h2::Error) -> String {
+    if let Some(io) = error.get_io() {
+        return io_reason(io).to_owned();
+    }
+    let side = if error.is_remote() { " by the server" } else { "" };
+    let code = error.reason().map(code_name).unwrap_or_default();
+    let what = if error.is_go_away() { "connection was ended" } else { "stream was reset" };
+    format!("the HTTP/2 {what}{side}{code}")
+}
+
+/// RFC 9113, 7.
+fn code_name(code: h2::Reason) -> String {
+    const NAMES: [&str; 14] = [
+        "NO_ERROR",
+        "PROTOCOL_ERROR",
+        "INTERNAL_ERROR",
+        "FLOW_CONTROL_ERROR",
+        "SETTINGS_TIMEOUT",
+        "STREAM_CLOSED",
+        "FRAME_SIZE_ERROR",
+        "REFUSED_STREAM",
+        "CANCEL",
+        "COMPRESSION_ERROR",
+        "CONNECT_ERROR",
+        "ENHANCE_YOUR_CALM",
+        "INADEQUATE_SECURITY",
+        "HTTP_1_1_REQUIRED",
+    ];
+    let number = u32::from(code);
+    let name = usize::try_from(number).ok().and_then(|at| NAMES.get(at));
+    name.map_or_else(|| format!(": code {number}"), |name| format!(": {name}"))
+}
+
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+/// EMFILE or ENFILE, which have no kind of their own.
+fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(23 | 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What no message may hold: addresses, names of types, errors of the operating system by number.
+    fn assert_plain(text: &str) {
+        let marks = ["://", "::", "Some(", "Err(", "Error", "{", "os error", "Kind"];
+        for mark in marks {
+            assert!(!text.contains(mark), "{mark:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn no_reason_holds_a_librarys_words() {
+        let kinds = [
+            io::ErrorKind::ConnectionRefused,
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::BrokenPipe,
+            io::ErrorKind::UnexpectedEof,
+            io::ErrorKind::TimedOut,
+            io::ErrorKind::HostUnreachable,
+            io::ErrorKind::NetworkUnreachable,
+            io::ErrorKind::AddrNotAvailable,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::InvalidData,
+            io::ErrorKind::Other,
+        ];
+        for kind in kinds {
+            assert_plain(io_reason(&io::Error::new(kind, "see https://docs.rs: Some(Err(x::Y))")));
+        }
+        for number in 1..140 {
+            assert_plain(io_reason(&io::Error::from_raw_os_error(number)));
+        }
+        for alert in 0..=255 {
+            let error = rustls::Error::AlertReceived(AlertDescription::from(alert));
+            assert_plain(tls_reason(&error));
+            assert_plain(io_reason(&io::Error::new(io::ErrorKind::InvalidData, error)));
+        }
+        for code in (0..20).chain([u32::MAX]) {
+            assert_plain(&http2_reason(&h2::Reason::from(code).into()));
+        }
+    }
+
+    #[test]
+    fn files_that_ran_out_are_named() {
+        assert_eq!(io_reason(&io::Error::from_raw_os_error(24)), "too many open files");
+    }
+}
