@@ -83,8 +83,8 @@ impl Proxy {
         protocol: HeaderValue,
     ) -> Connected {
         let client = request.extensions_mut().remove();
-        let (host, prefix) = (host_of(&request), prefix(&connecting.info.path, &connecting.dial.path));
-        let uri = uri(prefix, target.path());
+        let (host, prefix) = (host_of(&request), prefix(connecting.info));
+        let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
         let words = Words::of_connection(connecting.client, &uri);
         let outgoing = Outgoing::elsewhere(target, host, parts, body, words);
@@ -100,14 +100,14 @@ impl Proxy {
         target: PathAndQuery,
         request: Request<RequestBody>,
     ) -> Connected {
-        let (host, prefix) = (host_of(&request), prefix(&connecting.info.path, &connecting.dial.path));
-        let uri = uri(prefix, target.path());
+        let (host, prefix) = (host_of(&request), prefix(connecting.info));
+        let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
         let words = Words::of_connection(connecting.client, &uri);
         let mut outgoing = Outgoing::elsewhere(target, host.clone(), parts, body, words);
         let answer = permit.transport().send(&mut outgoing).await.map_err(failure::of_proxy)?;
         let authority = permit.transport().authority(answer.target);
-        let links = Links::new(prefix.to_owned(), &host, authority);
+        let links = Links::new(prefix, &host, authority);
         led_back(answer, permit, links)
     }
 }
@@ -153,10 +153,18 @@ fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {
     response
 }
 
-/// The path of the proxy itself: what was asked for, less what the target is asked for.
-fn prefix<'a>(asked: &'a str, below: &str) -> &'a str {
-    let below = below.trim_end_matches('/');
-    asked.trim_end_matches('/').strip_suffix(below).unwrap_or(asked)
+/// `/api/v1/namespaces/x/pods/p/proxy`, as it stands in a URL: the path of the proxy itself, whatever is asked for below.
+fn prefix(info: &RequestInfo) -> String {
+    let RequestInfo { api_prefix, api_group, api_version, namespace, resource, name, subresource, .. } = info;
+    let namespaces = if namespace.is_empty() { "" } else { "namespaces" };
+    let mut prefix = Vec::new();
+    for part in [api_prefix, api_group, api_version, namespaces, namespace, resource, name, subresource] {
+        if !part.is_empty() {
+            prefix.push(b'/');
+            location::escape_path(&mut prefix, part);
+        }
+    }
+    String::from_utf8_lossy(&prefix).into_owned()
 }
 
 /// What the client calls us; HTTP/2 says it in the URI.
@@ -195,10 +203,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prefix_is_what_the_target_is_not_asked_for() {
-        let proxy = "/api/v1/namespaces/x/pods/p/proxy";
-        for (below, path) in [("", ""), ("/", "/"), ("/a/b", "/a/b"), ("/a/", "/a/")] {
-            assert_eq!(prefix(&format!("{proxy}{path}"), below), proxy, "{path}");
+    fn the_prefix_is_the_proxys_path_whatever_is_asked_for_below() {
+        let below = [
+            "",
+            "/",
+            "/a/b",
+            "/a/",
+            "//a",
+            "/./a",
+            "/a//b/../c",
+            "/proxy/proxy",
+            "//\"><script>alert(1)</script>",
+        ];
+        for (proxy, want) in [
+            ("/api/v1/namespaces/x/pods/p/proxy", "/api/v1/namespaces/x/pods/p/proxy"),
+            (
+                "/api/v1/namespaces/x/services/https:s:443/proxy",
+                "/api/v1/namespaces/x/services/https:s:443/proxy",
+            ),
+            ("/api/v1/nodes/n:10250/proxy", "/api/v1/nodes/n:10250/proxy"),
+            ("/api/v1/namespaces/x/pods/a\"b<c/proxy", "/api/v1/namespaces/x/pods/a%22b%3Cc/proxy"),
+        ] {
+            for below in below {
+                let info = RequestInfo::parse("GET", &format!("{proxy}{below}"), "").unwrap();
+                assert_eq!(prefix(&info), want, "{below}");
+            }
         }
     }
 }

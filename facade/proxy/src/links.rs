@@ -13,7 +13,7 @@ use portico_machinery::connect::clean_path;
 /// Where links should lead.
 #[derive(Clone, Debug)]
 pub(crate) struct Links {
-    /// The path of the proxy, without a slash at its end.
+    /// The path of the proxy as it stands in a URL, without a slash at its end.
     prefix: String,
     /// What the client calls us.
     host: String,
@@ -33,6 +33,12 @@ impl Links {
     pub(crate) fn new(prefix: String, host: &HeaderValue, authority: &HeaderValue) -> Self {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         Self { prefix, host: text(host), authority: text(authority) }
+    }
+
+    /// The same for links that stand in HTML attributes, quoted or not: what the caller named us by is in the path, and
+    /// must not become markup. A URL's path holds no quotes, angle brackets or spaces.
+    fn in_markup(self) -> Self {
+        Self { prefix: self.prefix.replace('&', "&amp;"), ..self }
     }
 
     /// The link as it should be; nothing when it is right as it is.

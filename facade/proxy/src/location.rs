@@ -49,6 +49,11 @@ pub(crate) fn of_connection(path: &str, query: &str) -> Result<PathAndQuery, Ref
         .map_err(|error| Refusal::BadRequest(format!("invalid request path: {error}")))
 }
 
+/// Escapes a path for a URL as [`of_connection`] does.
+pub(crate) fn escape_path(out: &mut Vec<u8>, path: &str) {
+    escape_into(out, path.as_bytes(), keeps_in_path);
+}
+
 fn keeps_in_path(byte: u8) -> bool {
     is_unreserved(byte) || matches!(byte, b'$' | b'&' | b'+' | b',' | b'/' | b':' | b';' | b'=' | b'@')
 }

@@ -65,7 +65,10 @@ impl LinkedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         while !self.ended {
             let out = match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.coding.push(&mut self.html, &data),
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
@@ -78,7 +81,10 @@ impl LinkedBody {
             match out {
                 Ok(out) if out.is_empty() => {}
                 Ok(out) => return Poll::Ready(Some(Ok(Frame::data(out.into())))),
-                Err(error) => return Poll::Ready(Some(Err(error.into()))),
+                Err(error) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
             }
         }
         Poll::Ready(None)

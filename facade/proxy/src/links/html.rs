@@ -60,22 +60,25 @@ pub(super) struct Html {
     place: Place,
     /// The beginning of what cannot be told yet.
     pending: Vec<u8>,
+    tag: TagScan,
 }
 
 impl Html {
     pub(super) fn new(links: Links) -> Self {
-        Self { links, place: Place::Text, pending: Vec::new() }
+        let (links, tag) = (links.in_markup(), TagScan::default());
+        Self { links, place: Place::Text, pending: Vec::new(), tag }
     }
 
     /// Takes more of the page, and gives what is settled.
     pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
-        self.pending.extend_from_slice(data);
-        let page = std::mem::take(&mut self.pending);
-        let mut rest = page.as_slice();
-        while let Some(taken) = self.step(rest, out) {
-            rest = &rest[taken..];
+        let mut page = std::mem::take(&mut self.pending);
+        page.extend_from_slice(data);
+        let mut done = 0;
+        while let Some(taken) = self.step(&page[done..], out) {
+            done += taken;
         }
-        self.pending = rest.to_vec();
+        page.drain(..done);
+        self.pending = page;
     }
 
     /// The page is complete.
@@ -130,12 +133,14 @@ impl Html {
             out.push(b'<');
             return Some(1);
         }
-        match tag_end(page) {
+        match self.tag.end(page) {
             Some(end) => {
-                self.tag(&page[..end], out);
+                self.tag = TagScan::default();
+                self.rewrite(&page[..end], out);
                 Some(end)
             }
             None if page.len() > MAX_TAG => {
+                self.tag = TagScan::default();
                 out.extend_from_slice(page);
                 Some(page.len())
             }
@@ -143,7 +148,7 @@ impl Html {
         }
     }
 
-    fn tag(&mut self, tag: &[u8], out: &mut Vec<u8>) {
+    fn rewrite(&mut self, tag: &[u8], out: &mut Vec<u8>) {
         let name_end = 1 + tag[1..].iter().take_while(|byte| !ends_name(**byte)).count();
         let name = &tag[1..name_end];
         if let Some(raw) = RAW.iter().find(|raw| raw.as_bytes().eq_ignore_ascii_case(name)) {
@@ -169,20 +174,30 @@ fn ends_name(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>')
 }
 
-/// Behind the `>` that ends a tag; one between quotes does not.
-fn tag_end(tag: &[u8]) -> Option<usize> {
-    let mut quote = None;
-    let mut value = false;
-    for (at, byte) in tag.iter().enumerate() {
-        match (quote, byte) {
-            (None, b'>') => return Some(at + 1),
-            (None, b'"' | b'\'') if value => quote = Some(*byte),
-            (None, byte) => value = *byte == b'=' || (value && byte.is_ascii_whitespace()),
-            (Some(open), byte) if open == *byte => (quote, value) = (None, false),
-            (Some(_), _) => {}
+/// How far a tag that is not complete has been looked at: each byte once, however slowly they come.
+#[derive(Debug, Default)]
+struct TagScan {
+    at: usize,
+    quote: Option<u8>,
+    /// Whether a value may begin here.
+    value: bool,
+}
+
+impl TagScan {
+    /// Behind the `>` that ends the tag; one between quotes does not.
+    fn end(&mut self, tag: &[u8]) -> Option<usize> {
+        while let Some(byte) = tag.get(self.at) {
+            self.at += 1;
+            match (self.quote, byte) {
+                (None, b'>') => return Some(self.at),
+                (None, b'"' | b'\'') if self.value => self.quote = Some(*byte),
+                (None, byte) => self.value = *byte == b'=' || (self.value && byte.is_ascii_whitespace()),
+                (Some(open), byte) if open == *byte => (self.quote, self.value) = (None, false),
+                (Some(_), _) => {}
+            }
         }
+        None
     }
-    None
 }
 
 type Range = std::ops::Range<usize>;
@@ -271,6 +286,31 @@ mod tests {
         let (mut html, mut out) = (Html::new(links()), Vec::new());
         html.push(page.as_bytes(), &mut out);
         assert_eq!((out.len(), html.pending.len()), (page.len(), 0));
+    }
+
+    #[test]
+    fn each_byte_of_a_tag_that_dribbles_is_looked_at_once() {
+        let (mut html, mut out) = (Html::new(links()), Vec::new());
+        for byte in format!("<a title=\"{}", ">".repeat(5000)).bytes() {
+            html.push(&[byte], &mut out);
+            assert!(html.tag.at == html.pending.len() || html.pending.len() < 2);
+        }
+        html.push(b"\" href=/x>", &mut out);
+        assert!(out.ends_with(b"href=/api/v1/pods/p/proxy/x>"));
+    }
+
+    #[test]
+    fn no_path_becomes_markup() {
+        let asked = "/api/v1/namespaces/n/services/https:a\"><script>alert(1)</script>'&lt; `:443/proxy";
+        let mut path = Vec::new();
+        crate::location::escape_path(&mut path, asked);
+        let value = http::HeaderValue::from_static;
+        let links = Links::new(String::from_utf8(path).unwrap(), &value("k8s"), &value("10.0.0.1:80"));
+        let (mut html, mut out) = (Html::new(links), Vec::new());
+        html.push(b"<a href=\"/x\"><a href='/x'><a href=/x>", &mut out);
+        let prefix = "/api/v1/namespaces/n/services/https:a%22%3E%3Cscript%3Ealert%281%29%3C/script%3E%27&amp;lt;%20%60:443/proxy";
+        let want = format!("<a href=\"{prefix}/x\"><a href='{prefix}/x'><a href={prefix}/x>");
+        assert_eq!(String::from_utf8(out).unwrap(), want);
     }
 
     proptest! {
