@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use tokio_rustls::TlsAcceptor;
 
 use crate::objects;
-use crate::pki::{Authority, certificates};
+use crate::pki::{Authority, Pair, certificates};
 
 /// The name that the proxy verifies for Service `default/backend`.
 pub const SERVER_NAME: &str = "backend.default.svc";
@@ -82,7 +82,7 @@ struct Shared {
 pub struct Backend {
     /// Where it listens; stays the same over [`Backend::stop`] and [`Backend::resume`].
     pub address: SocketAddr,
-    /// PEM of the CA that signed its certificate.
+    /// What `caBundle` says of it (PEM): the CA that signed its certificate, as a rule.
     pub ca: String,
     shared: Arc<Shared>,
     acceptor: TlsAcceptor,
@@ -113,9 +113,24 @@ impl Backend {
     }
 
     async fn bound(address: SocketAddr, group: &str, names: &[&str], clients: Option<&str>) -> Self {
-        crate::install_provider();
         let authority = Authority::new("backend-ca");
-        let (chain, key) = authority.server(names).der();
+        Self::showing(address, group, &authority.server(names), authority.pem, clients).await
+    }
+
+    /// One whose `caBundle` is the certificate that it shows.
+    pub async fn trusted_as_it_is(group: &str, pair: &Pair) -> Self {
+        Self::showing(([127, 0, 0, 1], 0).into(), group, pair, pair.cert.clone(), None).await
+    }
+
+    async fn showing(
+        address: SocketAddr,
+        group: &str,
+        pair: &Pair,
+        ca: String,
+        clients: Option<&str>,
+    ) -> Self {
+        crate::install_provider();
+        let (chain, key) = pair.der();
         let builder = rustls::ServerConfig::builder();
         let builder = match clients.map(verifier) {
             Some(verifier) => builder.with_client_cert_verifier(verifier),
@@ -132,7 +147,7 @@ impl Backend {
         });
         let mut backend = Self {
             address: listener.local_addr().unwrap(),
-            ca: authority.pem,
+            ca,
             shared,
             acceptor: TlsAcceptor::from(Arc::new(tls)),
             tasks: TaskSet::new(),

@@ -58,6 +58,16 @@ impl Authority {
     }
 }
 
+/// A certificate that is an authority and a server in one, signed by itself: what `openssl req -x509` makes.
+pub fn self_signed(names: &[&str]) -> Pair {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&key).unwrap();
+    Pair { cert: cert.pem(), key: key.serialize_pem() }
+}
+
 impl Pair {
     /// For rustls.
     pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {

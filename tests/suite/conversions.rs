@@ -6,7 +6,7 @@ use http::Request;
 use http_body_util::Full;
 use portico_proto::apiregistration::ExplainRequest;
 use portico_tests::http::{Answer, Http, Lines};
-use portico_tests::{Backend, Mood, Portico, SERVER_NAME, Seen, until};
+use portico_tests::{Backend, Mood, Portico, SERVER_NAME, Seen, pki, until};
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -87,6 +87,17 @@ async fn watch(admin: &Http, version: &str) -> Lines {
     let answer = admin.send(Request::get(path).body(Full::default()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), 200);
     Lines::new(answer.into_body())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhooks_ca_bundle_may_be_its_certificate_itself() {
+    let names = ["127.0.0.1"];
+    for pair in [pki::Authority::new("another").server(&names), pki::self_signed(&names)] {
+        let backend = Backend::trusted_as_it_is("hooks", &pair).await;
+        let (_portico, admin) = swapping(&backend).await;
+        let read = admin.get(&format!("{}/a", objects("v2"))).await;
+        assert_eq!(read.json()["spec"], json!({"replicas": 3}), "{}", read.text());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

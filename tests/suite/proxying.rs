@@ -267,3 +267,78 @@ async fn a_deleted_api_service_is_served_no_longer() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_cut_or_malformed_does_not_reach_the_backend() {
+    let backend = Backend::start("cut.example.com").await;
+    let portico = routed(&backend).await;
+    let before = backend.seen().len();
+    let head = format!(
+        "POST {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer admin-token\r\n",
+        backend.path("/flunders")
+    );
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    for (request, code, words) in [
+        (format!("{head}Content-Length: 11\r\n\r\nhello"), 503, "ended before it was complete"),
+        (chunked.clone(), 503, "ended before it was complete"),
+        (format!("{chunked}5\r\nhello\r\n"), 503, "ended before it was complete"),
+        (format!("{chunked}5\r\nhel"), 503, "ended before it was complete"),
+        (format!("{chunked}5\r\nhello\r\n0x0\r\n\r\n"), 400, "not chunked as HTTP/1.1 wants it"),
+        (
+            format!("{chunked}fffffffffffffffff\r\nhello\r\n0\r\n\r\n"),
+            400,
+            "not chunked as HTTP/1.1 wants it",
+        ),
+        (format!("{chunked}5\r\nhello0\r\n\r\n"), 400, "not chunked as HTTP/1.1 wants it"),
+    ] {
+        let mut stream = portico.anyone().dial().await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        let reading = tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await;
+        reading.expect("the deadline is not waited for").unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {code} ")) && answer.contains(words),
+            "{request:?}: {answer}"
+        );
+    }
+    let last = portico.admin().request(Method::POST, &backend.path("/flunders"), "text/plain", "whole").await;
+    assert_eq!(last.status, 200, "{}", last.text());
+    let bodies: Vec<Bytes> = backend.seen().drain(before..).map(|seen| seen.body).collect();
+    assert_eq!(bodies, ["whole"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ca_bundle_may_be_the_backends_certificate_itself() {
+    let names = [portico_tests::SERVER_NAME];
+    for (group, pair) in [
+        ("another.example.com", pki::Authority::new("another").server(&names)),
+        ("itself.example.com", pki::self_signed(&names)),
+    ] {
+        // The probe's condition, discovery and a request: each dials by itself.
+        let backend = Backend::trusted_as_it_is(group, &pair).await;
+        let portico = routed(&backend).await;
+        let answer = portico.admin().get(&backend.path("/flunders")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_proxied_service_carries_no_markup_of_the_callers() {
+    let backend = Backend::start("markup.example.com").await;
+    let portico = routed(&backend).await;
+    let proxy = "/api/v1/namespaces/default/services/https:backend:443/proxy";
+    for below in [
+        "//%22%3E%3Cscript%3Ealert(1)%3C/script%3E//page.html",
+        "/./%22%3E%3Cimg%20src=x%3E/page.html",
+        "/a//b/page.html",
+    ] {
+        let page = portico.admin().get(&format!("{proxy}{below}")).await;
+        assert_eq!(
+            page.text(),
+            format!("<a href=\"{proxy}/next\">next</a><a href=\"near\">near</a>"),
+            "{below}"
+        );
+    }
+}

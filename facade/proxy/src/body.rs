@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -21,19 +22,50 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct RequestBody {
     kind: RequestKind,
+    /// The trailers that its head announces: others are not passed on.
+    trailers: Box<[HeaderName]>,
 }
 
 #[derive(Debug)]
 enum RequestKind {
     Empty,
-    Incoming(Incoming),
+    Incoming {
+        body: Incoming,
+        /// Whether the client speaks HTTP/2.
+        http2: bool,
+    },
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
+    /// It failed, and goes on failing: whoever asks again must not take its silence for its end.
+    Failed,
 }
+
+/// hyper ends a body in silence when its stream is reset with NO_ERROR.
+#[derive(Debug, thiserror::Error)]
+#[error("the client ended its stream before the request's body was complete")]
+struct CutShort;
+
+/// It was said before why.
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body failed")]
+struct FailedBefore;
 
 impl RequestBody {
     /// No body.
     pub fn empty() -> Self {
-        Self { kind: RequestKind::Empty }
+        Self::of(RequestKind::Empty)
+    }
+
+    fn of(kind: RequestKind) -> Self {
+        Self { kind, trailers: Box::default() }
+    }
+
+    /// The body that follows this head, whose headers are those that the backend gets.
+    pub(crate) fn behind(mut self, version: Version, headers: &HeaderMap) -> Self {
+        if let RequestKind::Incoming { http2, .. } = &mut self.kind {
+            *http2 = version == Version::HTTP_2;
+        }
+        self.trailers = headers::announced_trailers(headers);
+        self
     }
 
     /// A body that some filter has wrapped. [`RequestBody::from`] an [`Incoming`] costs less.
@@ -45,7 +77,7 @@ impl RequestBody {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self { kind: RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()) }
+        Self::of(RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()))
     }
 }
 
@@ -57,7 +89,10 @@ impl Default for RequestBody {
 
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        if body.is_end_stream() { Self::empty() } else { Self { kind: RequestKind::Incoming(body) } }
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        Self::of(RequestKind::Incoming { body, http2: false })
     }
 }
 
@@ -69,39 +104,45 @@ impl Body for RequestBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = match &mut self.get_mut().kind {
+        let this = self.get_mut();
+        let polled = match &mut this.kind {
             RequestKind::Empty => None,
-            RequestKind::Incoming(body) => {
-                ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Into::into))
-            }
+            RequestKind::Incoming { body, http2 } => match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                None if *http2 && !body.is_end_stream() => Some(Err(CutShort.into())),
+                polled => polled.map(|frame| frame.map_err(Into::into)),
+            },
             RequestKind::Boxed(body) => ready!(Pin::new(body).poll_frame(cx)),
+            RequestKind::Failed => Some(Err(FailedBefore.into())),
         };
-        Poll::Ready(frame.map(|frame| frame.map(without_identity)))
+        if let Some(Err(_)) = polled {
+            this.kind = RequestKind::Failed;
+        }
+        Poll::Ready(polled.map(|frame| {
+            let mut frame = frame?;
+            if let Some(trailers) = frame.trailers_mut() {
+                headers::keep_announced(trailers, &this.trailers);
+            }
+            Ok(frame)
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             RequestKind::Empty => true,
-            RequestKind::Incoming(body) => body.is_end_stream(),
+            RequestKind::Incoming { body, .. } => body.is_end_stream(),
             RequestKind::Boxed(body) => body.is_end_stream(),
+            RequestKind::Failed => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             RequestKind::Empty => SizeHint::with_exact(0),
-            RequestKind::Incoming(body) => body.size_hint(),
+            RequestKind::Incoming { body, .. } => body.size_hint(),
             RequestKind::Boxed(body) => body.size_hint(),
+            RequestKind::Failed => SizeHint::default(),
         }
     }
-}
-
-/// Some servers merge trailers into headers: an identity must not come in that way either.
-fn without_identity(mut frame: Frame<Bytes>) -> Frame<Bytes> {
-    if let Some(trailers) = frame.trailers_mut() {
-        headers::strip_request(trailers);
-    }
-    frame
 }
 
 /// A response's body. Dropping it before its end closes the connection to the backend: an aborted client
@@ -181,7 +222,7 @@ impl Body for ProxyBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
-        let frame = match &mut this.kind {
+        let mut frame = match &mut this.kind {
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Http1(body) => body.poll_frame(cx),
             Kind::Http2(body) => body.poll_frame(cx),
@@ -195,6 +236,11 @@ impl Body for ProxyBody {
             return Poll::Ready(Some(Err(
                 "the deadline passed before the backend's answer was complete".into()
             )));
+        }
+        if let Poll::Ready(Some(Ok(frame))) = &mut frame
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            headers::clean_trailers(trailers);
         }
         frame
     }

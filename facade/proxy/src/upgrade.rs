@@ -8,6 +8,7 @@ use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_PROTOCOL, U
 use http::{Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use portico_kit::dial::{http_reason, io_reason};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, timeout_at};
 
@@ -99,9 +100,9 @@ impl Drop for Gauged {
 
 #[derive(Debug, thiserror::Error)]
 enum TunnelError {
-    #[error("the client's side was not upgraded: {0}")]
+    #[error("the client's side was not upgraded: {}", http_reason(.0))]
     Client(#[from] hyper::Error),
-    #[error(transparent)]
+    #[error("{}", io_reason(.0))]
     Io(#[from] std::io::Error),
 }
 

@@ -11,8 +11,8 @@ const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
 
 /// Credentials, claims of identity and requests for impersonation: never passed on, whoever sent them.
-/// The chain removes them too; this is the last door.
-pub(crate) fn is_private(name: &HeaderName) -> bool {
+/// The chain removes them, too; this is the last check.
+pub(super) fn is_private(name: &HeaderName) -> bool {
     if *name == AUTHORIZATION {
         return true;
     }

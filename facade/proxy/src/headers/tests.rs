@@ -60,10 +60,52 @@ fn what_a_client_must_not_say_is_gone_in_any_case_of_letters() {
         ("Authorization", "Bearer t"),
         ("Impersonate-User", "zoe"),
         ("impersonate-extra-a", "b"),
+        ("X_Remote_User", "root"),
+        ("x-remote_group", "system:masters"),
+        ("X_Remote-Extra_Scope", "all"),
+        ("Impersonate_User", "zoe"),
+        ("X_Forwarded_For", "127.0.0.1"),
+        ("Audit_ID", "1"),
+        ("Proxy_Authorization", "x"),
+        ("Transfer_Encoding", "chunked"),
+        ("Content_Length", "0"),
         ("Accept", "a/b"),
+        ("my_header", "kept"),
     ]);
     strip_request(&mut headers);
-    assert_eq!(list(&headers), ["accept: a/b"]);
+    assert_eq!(list(&headers), ["accept: a/b", "my_header: kept"]);
+}
+
+#[test]
+fn trailers_pass_when_they_are_announced_and_belong_in_no_head() {
+    let forbidden = [
+        "content-length",
+        "transfer-encoding",
+        "host",
+        "authorization",
+        "cache-control",
+        "content-type",
+        "set-cookie",
+        "te",
+        "trailer",
+        "connection",
+        "x-forwarded-for",
+        "x-remote-user",
+        "x_remote_user",
+    ];
+    let all =
+        map(&forbidden.iter().chain(&["x-sum", "x-other"]).map(|name| (*name, "1")).collect::<Vec<_>>());
+    let announced = format!("{}, X-Sum", forbidden.join(","));
+    let mut request = all.clone();
+    keep_announced(&mut request, &announced_trailers(&map(&[("trailer", &announced)])));
+    assert_eq!(list(&request), ["x-sum: 1"]);
+    let mut unannounced = all.clone();
+    keep_announced(&mut unannounced, &announced_trailers(&HeaderMap::new()));
+    assert!(unannounced.is_empty());
+    let mut response = all;
+    response.insert("audit-id", HeaderValue::from_static("theirs"));
+    clean_trailers(&mut response);
+    assert_eq!(list(&response), ["x-other: 1", "x-sum: 1"]);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //!
 //! Tried again, on another connection or target, is only what has not left this process.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
 use http::response::Parts;
 use hyper::body::Incoming;
-use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
+use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage, http_reason};
 use portico_kit::tls::Alpn;
 use portico_machinery::Status;
 use tokio::time::{Instant, timeout_at};
@@ -308,29 +309,25 @@ fn stage_of(error: &DialError) -> Stage {
     }
 }
 
-/// A filter of ours breaks a body off with a Status; anything else is the client's end.
+/// Why a request's body failed: a filter of ours breaks it off with a Status, a client with bad framing or too soon.
 pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError {
     let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(status) = error.downcast_ref::<Status>() {
             return SendError::Body(Box::new(status.clone()));
         }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+        {
+            let message = "the request's body is not chunked as HTTP/1.1 wants it";
+            return SendError::Body(Box::new(Status::bad_request(message)));
+        }
         cause = error.source();
     }
-    SendError::Http(format!("the request's body broke off: {error}"))
+    SendError::Http("the request's body ended before it was complete".to_owned())
 }
 
 /// Of HTTP/2.
 pub(super) fn http_error(error: &hyper::Error) -> SendError {
-    if error.is_user() {
-        return body_error(error);
-    }
-    let mut words = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        words.push_str(": ");
-        words.push_str(&error.to_string());
-        cause = error.source();
-    }
-    SendError::Http(words)
+    SendError::Http(http_reason(error))
 }

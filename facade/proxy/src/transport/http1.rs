@@ -19,7 +19,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::BytesMut;
 use http::{HeaderValue, Method, Response};
 use http_body::Body;
-use portico_kit::dial::Connection;
+use portico_kit::dial::{Connection, io_reason};
 use tokio::io::AsyncWrite;
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
@@ -29,12 +29,15 @@ use super::exchange::{SendError, body_error};
 use super::registry::Permit;
 use crate::body::RequestBody;
 use crate::outgoing::Outgoing;
+use decode::HeadDecoder;
 use encode::Framing;
 
 /// Space for reading; an answer that fills it gets [`STREAM`].
 const READ: usize = 8 * 1024;
 /// Space for reading an answer that streams: two TLS records.
 const STREAM: usize = 32 * 1024;
+/// How an exchange ends whose backend goes away in silence.
+const CLOSED: &str = "EOF: the backend closed the connection before it answered";
 /// A body waits while this much of it is not written yet.
 const WRITE: usize = 64 * 1024;
 
@@ -49,6 +52,9 @@ pub(crate) struct Http1 {
     written: usize,
     flushed: bool,
     upload: Option<Upload>,
+    /// Why the backend takes no more of the request; it may still answer.
+    refused: Option<SendError>,
+    head: HeadDecoder,
     keep_alive: bool,
     /// Whether anything of the present request has left.
     sent: bool,
@@ -63,6 +69,14 @@ pub(crate) struct Http1 {
 struct Upload {
     body: RequestBody,
     framing: Framing,
+}
+
+/// Why a request is not written to its end.
+pub(super) enum UploadError {
+    /// Its body failed: what the backend has so far must never look like a whole request.
+    Body(SendError),
+    /// The backend takes no more of it.
+    Backend(SendError),
 }
 
 /// Why no answer came.
@@ -93,6 +107,8 @@ impl Http1 {
             written: 0,
             flushed: true,
             upload: None,
+            refused: None,
+            head: HeadDecoder::default(),
             keep_alive: true,
             sent: false,
             generation,
@@ -101,7 +117,7 @@ impl Http1 {
         })
     }
 
-    /// After an exchange: nothing is left over on either side. Big buffers are let go.
+    /// After an exchange: whether nothing is left over on either side. Big buffers are let go.
     fn is_reusable(&mut self) -> bool {
         if self.space > READ {
             self.space = READ;
@@ -134,7 +150,7 @@ impl Http1 {
         let body = &request.body;
         let framing = encode::framing(&request.headers, body.is_end_stream(), body.size_hint().exact());
         encode::head(&mut self.write, request, authority, framing);
-        self.sent = false;
+        (self.sent, self.refused, self.head) = (false, None, HeadDecoder::default());
         if framing != Framing::None {
             self.upload = Some(Upload { body: std::mem::take(&mut request.body), framing });
         }
@@ -157,34 +173,41 @@ impl Http1 {
         cx: &mut Context<'_>,
         to_head: bool,
     ) -> Poll<Result<Response<Decoder>, SendError>> {
-        let failure = match self.poll_upload(cx) {
-            Poll::Ready(Err(error @ SendError::Body(_))) => return Poll::Ready(Err(error)),
+        match self.poll_upload(cx) {
+            Poll::Ready(Err(UploadError::Body(error))) => return Poll::Ready(Err(error)),
             // The backend may have said why it takes no more before it closed.
-            Poll::Ready(Err(error)) => Some(error),
-            _ => None,
-        };
+            Poll::Ready(Err(UploadError::Backend(error))) => self.refused = Some(error),
+            _ => {}
+        }
         loop {
-            match decode::head(&mut self.read, to_head) {
+            match self.head.decode(&mut self.read, to_head) {
                 Err(error) => return Poll::Ready(Err(SendError::Http(error.to_string()))),
                 Ok(Some(head)) => {
-                    self.keep_alive = head.keep_alive && failure.is_none();
+                    self.keep_alive = head.keep_alive && self.refused.is_none();
                     return Poll::Ready(Ok(head.response.map(|()| head.body)));
                 }
                 Ok(None) => {}
             }
-            let words = match ready!(self.poll_fill(cx)) {
-                Ok(0) => "EOF: the backend closed the connection before it answered".to_owned(),
+            let reason = match ready!(self.poll_fill(cx)) {
+                Ok(0) => CLOSED.to_owned(),
                 Ok(_) => continue,
-                Err(error) => error.to_string(),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => CLOSED.to_owned(),
+                Err(error) => format!("{} before the backend answered", io_reason(&error)),
             };
-            return Poll::Ready(Err(failure.unwrap_or(SendError::Http(words))));
+            return Poll::Ready(Err(self.refused.take().unwrap_or(SendError::Http(reason))));
         }
     }
 
     /// Writes what there is to write; ready when the whole request has left.
-    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         loop {
-            let pulled = self.pull(cx)?;
+            let pulled = match self.pull(cx) {
+                Ok(pulled) => pulled,
+                Err(error) => {
+                    self.stop_writing();
+                    return Poll::Ready(Err(UploadError::Body(error)));
+                }
+            };
             while self.written < self.write.len() {
                 let rest = &self.write[self.written..];
                 match ready!(Pin::new(&mut self.io).poll_write(cx, rest)) {
@@ -213,7 +236,7 @@ impl Http1 {
 
     /// Encodes what the body has now, up to [`WRITE`] bytes. Pending when the body has nothing more at present.
     fn pull(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, SendError> {
-        let broken = |why: &str| SendError::Http(why.to_owned());
+        let broken = |reason: &str| SendError::Http(reason.to_owned());
         while let Some(upload) = &mut self.upload {
             if self.write.len() - self.written >= WRITE {
                 break;
@@ -251,11 +274,16 @@ impl Http1 {
         }
     }
 
-    /// Nothing more is written on this connection.
-    fn give_up(&mut self, error: &io::Error) -> SendError {
+    fn give_up(&mut self, error: &io::Error) -> UploadError {
+        self.stop_writing();
+        let reason = format!("{} while the request was sent", io_reason(error));
+        UploadError::Backend(SendError::Http(reason))
+    }
+
+    /// Nothing more is written on this connection: neither the rest of a body nor its end.
+    fn stop_writing(&mut self) {
         (self.upload, self.keep_alive) = (None, false);
         self.rewind();
-        SendError::Http(format!("the connection broke while the request was sent: {error}"))
     }
 
     /// Reads more; 0 is the end.
@@ -270,3 +298,6 @@ impl Http1 {
         Poll::Ready(Ok(read))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -11,13 +11,17 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use portico_kit::dial::Connection;
+use portico_kit::dial::{Connection, http_reason};
 use portico_kit::tasks::TaskSet;
 
 use super::exchange::{SendError, http_error};
 use super::registry::Permit;
 use crate::body::{BoxError, RequestBody};
 use crate::settings::Limits;
+
+mod upload;
+
+use upload::{Exchange, Upload};
 
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
@@ -27,7 +31,7 @@ const TASK: &str = "proxy-http2-connection";
 
 /// A connection. Its task ends when the last handle and the last stream are gone.
 pub(super) struct Http2 {
-    sender: http2::SendRequest<RequestBody>,
+    sender: http2::SendRequest<Upload>,
     streams: AtomicUsize,
     pub(super) generation: u64,
 }
@@ -35,6 +39,8 @@ pub(super) struct Http2 {
 /// One stream's share of a connection.
 pub(crate) struct Stream {
     connection: Arc<Http2>,
+    /// Its request's body, which a task of the connection sends, ends with it.
+    exchange: Arc<Exchange>,
 }
 
 pub(super) enum Http2Error {
@@ -62,7 +68,8 @@ impl Http2 {
             .await?;
         tasks.spawn_until_cancelled(TASK, async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "an HTTP/2 connection to a backend ended");
+                let reason = http_reason(&error);
+                tracing::debug!(reason, "an HTTP/2 connection to a backend ended");
             }
         });
         Ok(Arc::new(Self { sender, streams: AtomicUsize::new(0), generation }))
@@ -82,20 +89,26 @@ impl Http2 {
             self.streams.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Stream { connection: self.clone() })
+        Some(Stream { connection: self.clone(), exchange: Arc::default() })
     }
 }
 
 impl Stream {
     pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<Incoming>, Http2Error> {
         let mut sender = self.connection.sender.clone();
+        let request = request.map(|body| Upload::new(body, &self.exchange));
         match sender.try_send_request(request).await {
             Ok(response) => Ok(response),
             Err(mut error) => Err(match error.take_message() {
-                Some(request) => Http2Error::Unsent(Box::new(request)),
-                None => Http2Error::Broken(http_error(&error.into_error())),
+                Some(request) => Http2Error::Unsent(Box::new(request.map(Upload::into_body))),
+                None => Http2Error::Broken(self.failure(&error.into_error())),
             }),
         }
+    }
+
+    /// The request's body failed first, or else the connection.
+    fn failure(&self, error: &hyper::Error) -> SendError {
+        self.exchange.take_failure().unwrap_or_else(|| http_error(error))
     }
 }
 
@@ -108,20 +121,26 @@ impl Drop for Stream {
 /// An answer's body. Dropping it early resets the stream.
 pub(crate) struct Http2Body {
     incoming: Incoming,
-    _stream: Stream,
+    stream: Stream,
     _permit: Permit,
 }
 
 impl Http2Body {
     pub(crate) fn new(incoming: Incoming, stream: Stream, permit: Permit) -> Self {
-        Self { incoming, _stream: stream, _permit: permit }
+        Self { incoming, stream, _permit: permit }
     }
 
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.incoming).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+        Poll::Ready(match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+            // hyper takes a reset with NO_ERROR for an end.
+            None if !self.incoming.is_end_stream() => Some(Err(cut("the HTTP/2 stream was reset"))),
+            None => None,
+            Some(Ok(frame)) => Some(Ok(frame)),
+            Some(Err(error)) => Some(Err(cut(&self.stream.failure(&error).to_string()))),
+        })
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
@@ -131,6 +150,10 @@ impl Http2Body {
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
     }
+}
+
+fn cut(reason: &str) -> BoxError {
+    format!("the backend's answer breaks off: {reason}").into()
 }
 
 impl std::fmt::Debug for Http2Body {

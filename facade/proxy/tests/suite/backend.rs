@@ -11,7 +11,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_rustls::server::TlsStream;
 
 /// The name that routes to backends verify.
@@ -52,6 +52,10 @@ pub enum Reply {
     Echo(String),
     /// Pieces as they come, and the end when the sender is gone.
     Pieces(mpsc::Receiver<String>),
+    /// These bytes, and the end without a word of TLS.
+    Drop(String),
+    /// These bytes, and no more until the client goes.
+    Stall(String),
     /// Nothing, until the client goes; then the sender is dropped.
     Hang(mpsc::Sender<()>),
 }
@@ -73,6 +77,9 @@ pub struct Backend {
     pub authority: Arc<Authority>,
     seen: mpsc::UnboundedReceiver<Seen>,
     pub connections: Arc<AtomicUsize>,
+    open: watch::Receiver<usize>,
+    /// Handshakes that are complete.
+    reached: watch::Receiver<usize>,
     pub tasks: TaskSet,
 }
 
@@ -100,19 +107,26 @@ impl Backend {
         let tls = ServerTls::new(pair, &[], &options).unwrap();
         let (tx, seen) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));
+        let (opened, open) = watch::channel(0);
+        let (reaching, reached) = watch::channel(0);
+        let (opened, reaching) = (Arc::new(opened), Arc::new(reaching));
         let (script, count, set): (Script, _, _) = (Arc::new(script), connections.clone(), tasks.clone());
         tasks.spawn_until_cancelled("backend", async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = count.fetch_add(1, Ordering::SeqCst);
                 let (acceptor, script, tx) = (tls.acceptor(), script.clone(), tx.clone());
+                let (opened, reaching) = (opened.clone(), reaching.clone());
+                opened.send_modify(|open| *open += 1);
                 set.spawn_until_cancelled("backend-connection", async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
+                        reaching.send_modify(|reached| *reached += 1);
                         serve(stream, number, &script, &tx).await;
                     }
+                    opened.send_modify(|open| *open -= 1);
                 });
             }
         });
-        Self { address, authority, seen, connections, tasks }
+        Self { address, authority, seen, connections, open, reached, tasks }
     }
 
     /// The next request that arrives.
@@ -121,6 +135,19 @@ impl Backend {
             .await
             .expect("no request arrived")
             .unwrap()
+    }
+
+    /// Until a connection is there that was not there the last time.
+    pub async fn is_reached(&mut self) {
+        let waiting = tokio::time::timeout(Duration::from_secs(10), self.reached.changed());
+        waiting.await.expect("nobody connects to the backend").unwrap();
+    }
+
+    /// Until no connection is open.
+    pub async fn left_alone(&mut self) {
+        let waiting = self.open.wait_for(|open| *open == 0);
+        let left = tokio::time::timeout(Duration::from_secs(10), waiting).await;
+        left.expect("a connection to the backend stays open").unwrap();
     }
 
     /// Whether a request has arrived that nobody looked at.
@@ -157,6 +184,17 @@ async fn serve(
             Reply::Close(bytes) => {
                 let _ = stream.write_all(bytes.as_bytes()).await;
                 let _ = stream.shutdown().await;
+                return;
+            }
+            Reply::Drop(bytes) => {
+                let _ = stream.write_all(bytes.as_bytes()).await;
+                let _ = stream.flush().await;
+                return;
+            }
+            Reply::Stall(bytes) => {
+                let _ = stream.write_all(bytes.as_bytes()).await;
+                let _ = stream.flush().await;
+                let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 return;
             }
             Reply::Echo(bytes) => {

@@ -45,6 +45,8 @@ pub struct Setup {
     pub deadline: Option<Duration>,
     pub registry: Registry,
     pub connector: Connector,
+    /// Whether clients speak HTTP/2.
+    pub http2: bool,
 }
 
 impl Setup {
@@ -87,6 +89,7 @@ impl Setup {
             deadline: None,
             registry,
             connector: Connector::new(ConnectorOptions::default()),
+            http2: false,
         }
     }
 
@@ -95,7 +98,7 @@ impl Setup {
     }
 
     pub async fn start(self) -> Front {
-        let Self { route, bundle, user, limits, client_cert, deadline, registry, connector } = self;
+        let Self { route, bundle, user, limits, client_cert, deadline, registry, connector, http2 } = self;
         let tasks = TaskSet::new();
         let kubelets = Kubelets::default();
         let settings = ProxySettings { connector, client_cert, kubelets, tasks: tasks.clone(), limits };
@@ -103,7 +106,10 @@ impl Setup {
         let upstream =
             Arc::new(Upstream::new(Arc::new(route), &|hash| (hash == "hash").then(|| bundle.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let front = Front { address: listener.local_addr().unwrap(), tasks, proxy, upstream, registry };
+        let (ending, ended) = watch::channel(0);
+        let ending = Arc::new(ending);
+        let address = listener.local_addr().unwrap();
+        let front = Front { address, tasks, proxy, upstream, registry, ended };
         let (proxy, upstream, tasks) = (front.proxy.clone(), front.upstream.clone(), front.tasks.clone());
         front.tasks.spawn_until_cancelled("front", async move {
             while let Ok((stream, peer)) = listener.accept().await {
@@ -125,11 +131,17 @@ impl Setup {
                         Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
                     }
                 });
+                let (executor, ending) = (tasks.executor("front-stream"), ending.clone());
                 tasks.spawn_until_cancelled("front-connection", async move {
-                    let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .with_upgrades()
-                        .await;
+                    let io = TokioIo::new(stream);
+                    if http2 {
+                        let serving = hyper::server::conn::http2::Builder::new(executor);
+                        let _ = serving.serve_connection(io, service).await;
+                    } else {
+                        let serving = hyper::server::conn::http1::Builder::new();
+                        let _ = serving.serve_connection(io, service).with_upgrades().await;
+                    }
+                    ending.send_modify(|ended| *ended += 1);
                 });
             }
         });
@@ -143,6 +155,8 @@ pub struct Front {
     pub proxy: Proxy,
     pub upstream: Arc<Upstream>,
     pub registry: Registry,
+    /// Connections of clients that have ended.
+    ended: watch::Receiver<usize>,
 }
 
 impl Drop for Front {
@@ -223,6 +237,19 @@ impl Front {
         let code = response.status().as_u16();
         response.into_body().collect().await.unwrap();
         code
+    }
+
+    /// Until so many connections of clients have ended, and nothing is under way to the backend.
+    pub async fn at_rest(&self, connections: usize) {
+        let mut ended = self.ended.clone();
+        let resting = async {
+            ended.wait_for(|ended| *ended >= connections).await.unwrap();
+            while self.upstream_in_flight() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let rested = tokio::time::timeout(Duration::from_secs(10), resting).await;
+        rested.expect("connections or permits are not given back");
     }
 
     pub async fn raw(&self) -> Raw {

@@ -15,9 +15,10 @@ use portico_kit::pki::{Authority, Profile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 use crate::backend::{Backend, HOUR, NAME, ok};
-use crate::front::{FLUNDERS, Setup};
+use crate::front::{FLUNDERS, Front, Setup};
 
 struct H2 {
     address: SocketAddr,
@@ -99,4 +100,106 @@ async fn a_backend_without_http2_is_served_over_http1() {
     let front = setup.start().await;
     assert_eq!(front.get(FLUNDERS).await.status, 200);
     assert_eq!(backend.seen().await.line, format!("GET {FLUNDERS} HTTP/1.1"));
+}
+
+/// A backend that answers each request by hand; the bodies of those that arrive whole.
+async fn by_hand<F, R>(serve: F) -> (H2, mpsc::UnboundedReceiver<Result<Bytes, h2::Error>>)
+where
+    F: Fn(h2::server::SendResponse<Bytes>) -> R + Copy + Send + Sync + 'static,
+    R: Future<Output = ()> + Send,
+{
+    let authority = Authority::create("h2-ca").unwrap();
+    let pair =
+        authority.issue(&Profile::server("h2", &[NAME.to_owned()], HOUR)).unwrap().cert_pair("h2").unwrap();
+    let tls = ServerTls::new(pair, &[], &ServerTlsOptions::default()).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, tasks, connections) = (listener.local_addr().unwrap(), TaskSet::new(), Arc::default());
+    let (tx, rx) = mpsc::unbounded_channel();
+    let set = tasks.clone();
+    tasks.spawn_until_cancelled("h2", async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, tx, streams) = (tls.acceptor(), tx.clone(), set.clone());
+            set.spawn_until_cancelled("h2-connection", async move {
+                let mut connection =
+                    h2::server::handshake(acceptor.accept(stream).await.unwrap()).await.unwrap();
+                while let Some(Ok((request, respond))) = connection.accept().await {
+                    let tx = tx.clone();
+                    streams.spawn_until_cancelled("h2-stream", async move {
+                        let (mut body, mut whole) = (request.into_body(), Vec::new());
+                        serve(respond).await;
+                        let read = loop {
+                            match body.data().await {
+                                Some(Ok(data)) => whole.extend_from_slice(&data),
+                                Some(Err(error)) => break Err(error),
+                                None => break Ok(Bytes::from(whole)),
+                            }
+                        };
+                        let _ = tx.send(read);
+                    });
+                }
+            });
+        }
+    });
+    (H2 { address, authority, connections, tasks }, rx)
+}
+
+async fn front_of(backend: &H2) -> Front {
+    let mut setup = Setup::to_addresses(&[backend.address], backend.authority.cert_pem());
+    setup.backend().http2 = true;
+    setup.start().await
+}
+
+#[tokio::test]
+async fn an_upload_that_is_cut_or_malformed_is_reset_at_the_backend() {
+    // It answers nothing before the body has ended: what it has of a request is no reason to.
+    let (backend, mut arrived) = by_hand(|_| async {}).await;
+    let front = front_of(&backend).await;
+    for (body, code) in [("2\r\nab\r\n", 503), ("2\r\nab\r\n5\r\nhel", 503), ("2\r\nab\r\n0x0\r\n\r\n", 400)]
+    {
+        let mut client = front.raw().await;
+        let head = format!("POST {FLUNDERS} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n");
+        client.write(&format!("{head}{body}")).await;
+        tokio::io::AsyncWriteExt::shutdown(&mut client.stream).await.unwrap();
+        let answer = client.rest().await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code} ")), "{body:?}: {answer}");
+        assert!(arrived.recv().await.unwrap().is_err(), "{body:?} arrived as a whole request");
+    }
+    backend.tasks.cancel();
+}
+
+#[tokio::test]
+async fn a_filters_refusal_of_a_body_is_what_the_client_gets_over_http2_too() {
+    let (backend, mut arrived) = by_hand(|_| async {}).await;
+    let front = front_of(&backend).await;
+    let frames = futures::stream::iter([
+        Ok::<_, portico_proxy::BoxError>(hyper::body::Frame::data(Bytes::from_static(b"{"))),
+        Err(portico_machinery::Status::too_large(1).into()),
+    ]);
+    let body = portico_proxy::RequestBody::new(http_body_util::StreamBody::new(frames));
+    assert_eq!(crate::uploads::post(&front, body).await.status(), 413);
+    assert!(arrived.recv().await.unwrap().is_err());
+    backend.tasks.cancel();
+}
+
+#[tokio::test]
+async fn a_response_that_is_reset_is_never_taken_for_whole() {
+    // NO_ERROR, too: it asks for no more of the request, and does not end the response.
+    let codes = [h2::Reason::NO_ERROR, h2::Reason::CANCEL, h2::Reason::INTERNAL_ERROR];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let (backend, _arrived) = by_hand(move |mut respond| async move {
+        let mut body = respond.send_response(Response::new(()), false).unwrap();
+        body.send_data(Bytes::from_static(b"some"), false).unwrap();
+        tokio::task::yield_now().await;
+        body.send_reset(codes[NEXT.fetch_add(1, Ordering::SeqCst)]);
+    })
+    .await;
+    let front = front_of(&backend).await;
+    for code in codes {
+        let mut client = front.raw().await;
+        client.write(&format!("GET {FLUNDERS} HTTP/1.1\r\nhost: a\r\n\r\n")).await;
+        let answer = client.rest().await;
+        let refused = answer.starts_with("HTTP/1.1 503 ");
+        assert!(refused || !answer.ends_with("0\r\n\r\n"), "{code:?}: {answer}");
+    }
+    backend.tasks.cancel();
 }

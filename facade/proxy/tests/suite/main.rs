@@ -4,6 +4,8 @@
 
 mod backend;
 mod circuit;
+mod cut_requests;
+mod cut_responses;
 mod decisions;
 mod egress;
 mod front;

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::backend::{Backend, Reply, ok, with_status};
 use crate::front::{FLUNDERS, Front, Setup};
 
-async fn post(front: &Front, body: RequestBody) -> http::Response<portico_proxy::ProxyBody> {
+pub async fn post(front: &Front, body: RequestBody) -> http::Response<portico_proxy::ProxyBody> {
     let identity = Identity::new(&UserInfo::new("alice", ["dev"]));
     let request_info = RequestInfo::parse("POST", FLUNDERS, "").unwrap();
     let context = ProxyContext {

@@ -4,9 +4,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use portico_kit::dial::io_reason;
 
 use super::decode::{Decoded, Decoder};
-use super::{Http1, Permit};
+use super::{Http1, Permit, UploadError};
 use crate::body::BoxError;
 
 /// Dropping it before its end closes the connection.
@@ -65,12 +66,16 @@ impl Http1Body {
                 Decoded::Trailers(trailers) => Some(Frame::trailers(trailers)),
                 Decoded::End => None,
                 Decoded::More => {
-                    // The request may still be on its way; if that fails, the answer's end tells it.
-                    let _ = connection.poll_upload(cx);
-                    match ready!(connection.poll_fill(cx))? {
-                        0 if self.decoder == Decoder::UntilClose => None,
-                        0 => return Poll::Ready(Err("the backend's answer breaks off: EOF".into())),
-                        _ => continue,
+                    // The request may still be on its way. When its body fails, so does the exchange; a backend that
+                    // takes no more of it may answer all the same.
+                    if let Poll::Ready(Err(UploadError::Body(error))) = connection.poll_upload(cx) {
+                        return Poll::Ready(Err(error.into()));
+                    }
+                    match ready!(connection.poll_fill(cx)) {
+                        Ok(0) if self.decoder == Decoder::UntilClose => None,
+                        Ok(0) => return Poll::Ready(Err(cut("EOF"))),
+                        Ok(_) => continue,
+                        Err(error) => return Poll::Ready(Err(cut(io_reason(&error)))),
                     }
                 }
             };
@@ -101,6 +106,10 @@ impl Http1Body {
             permit.transport().put(target, connection);
         }
     }
+}
+
+fn cut(reason: &str) -> BoxError {
+    format!("the backend's answer breaks off: {reason}").into()
 }
 
 impl std::fmt::Debug for Http1Body {

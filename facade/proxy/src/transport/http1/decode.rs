@@ -23,7 +23,7 @@ const ADDED: usize = 4;
 /// What came is not HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    #[error("the answer is not HTTP/1: {0}")]
+    #[error("the answer is not HTTP/1: {}", reason(.0))]
     Head(#[from] httparse::Error),
     #[error("the answer's head is larger than {MAX_HEAD} bytes")]
     TooLarge,
@@ -31,6 +31,19 @@ pub(super) enum Malformed {
     Header(&'static str),
     #[error("the answer's body is not chunked as it should be")]
     Chunk,
+}
+
+/// What is not as HTTP/1 wants it.
+fn reason(error: &httparse::Error) -> &'static str {
+    match error {
+        httparse::Error::HeaderName => "a header's name is not valid",
+        httparse::Error::HeaderValue => "a header's value is not valid",
+        httparse::Error::NewLine => "a line does not end as it should",
+        httparse::Error::Status => "its status is not valid",
+        httparse::Error::Token => "its first line is not valid",
+        httparse::Error::TooManyHeaders => "it has too many headers",
+        httparse::Error::Version => "it begins with no version of HTTP",
+    }
 }
 
 /// A head, how its body ends, and whether the connection may be used again.
@@ -41,34 +54,126 @@ pub(super) struct Head {
     pub(super) keep_alive: bool,
 }
 
-/// Takes a head off the buffer's front; nothing while it is incomplete. Informational answers are skipped.
-pub(super) fn head(buffer: &mut BytesMut, to_head: bool) -> Result<Option<Head>, Malformed> {
-    while !buffer.is_empty() {
-        let mut storage = [const { MaybeUninit::uninit() }; MAX_HEADERS];
-        let mut parsed = httparse::Response::new(&mut []);
-        let config = httparse::ParserConfig::default();
-        let httparse::Status::Complete(length) =
-            config.parse_response_with_uninit_headers(&mut parsed, buffer, &mut storage)?
-        else {
-            return if buffer.len() > MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(None) };
-        };
-        let status =
-            StatusCode::from_u16(parsed.code.unwrap_or_default()).map_err(|_| Malformed::Header("status"))?;
-        if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
-            buffer.advance(length);
-            continue;
+/// Takes heads off a buffer as bytes come. Each byte is looked at a bounded number of times, however slowly it comes.
+#[derive(Debug, Default)]
+pub(super) struct HeadDecoder {
+    scan: Scan,
+    /// Bytes of what came before the head: empty lines and informational answers.
+    skipped: usize,
+}
+
+/// How far an incomplete head, or trailers, have been looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scan {
+    /// Up to here there is no empty line.
+    seen: usize,
+    /// With so many bytes it is parsed again in any case: what is not HTTP is refused early.
+    parse_at: usize,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes that were looked at, each time that they were.
+    static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Only tests count.
+fn count_looks(_bytes: usize) {
+    #[cfg(test)]
+    LOOKED_AT.set(LOOKED_AT.get() + _bytes);
+}
+
+impl Scan {
+    /// Whether parsing may say something new: there is an empty line, or twice as much as the last time.
+    pub(super) fn is_due(&mut self, buffer: &[u8]) -> bool {
+        if buffer.len() >= self.parse_at {
+            return true;
         }
-        let old = parsed.version == Some(0);
-        let headers = header_map(buffer, length, parsed.headers)?;
-        buffer.advance(length);
-        let body = framing(status, &headers, to_head, old)?;
-        let keep_alive = keeps_alive(&headers, old) && !matches!(body, Decoder::UntilClose);
-        let mut response = Response::new(());
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        return Ok(Some(Head { response, body, keep_alive }));
+        let new = &buffer[self.seen.min(buffer.len())..];
+        count_looks(new.len());
+        let found = new.windows(2).any(|pair| pair == b"\n\n") || new.windows(3).any(|end| end == b"\n\r\n");
+        if !found {
+            self.seen = buffer.len().saturating_sub(2);
+        }
+        found
     }
-    Ok(None)
+
+    /// It was parsed, and is not complete.
+    pub(super) fn is_partial(&mut self, buffer: &[u8]) {
+        count_looks(buffer.len());
+        (self.seen, self.parse_at) = (buffer.len().saturating_sub(2), 2 * buffer.len());
+    }
+}
+
+impl HeadDecoder {
+    /// Takes a head off the buffer's front; nothing while it is incomplete. Informational answers are skipped.
+    pub(super) fn decode(&mut self, buffer: &mut BytesMut, to_head: bool) -> Result<Option<Head>, Malformed> {
+        loop {
+            self.skip_empty_lines(buffer);
+            if self.skipped > MAX_HEAD {
+                return Err(Malformed::TooLarge);
+            }
+            if buffer.is_empty() || !self.scan.is_due(buffer) {
+                return if buffer.len() > MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(None) };
+            }
+            match parse(buffer, to_head)? {
+                Parsed::Partial if buffer.len() > MAX_HEAD => return Err(Malformed::TooLarge),
+                Parsed::Partial => {
+                    self.scan.is_partial(buffer);
+                    return Ok(None);
+                }
+                Parsed::Informational(length) => {
+                    buffer.advance(length);
+                    (self.skipped, self.scan) = (self.skipped + length, Scan::default());
+                }
+                Parsed::Head(head) => return Ok(Some(head)),
+            }
+        }
+    }
+
+    /// Before a head they say nothing; after it, one of them is its end.
+    fn skip_empty_lines(&mut self, buffer: &mut BytesMut) {
+        let blank = buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        // A line that begins with a lone carriage return is for the parser to refuse.
+        let lines = buffer[..blank].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if lines > 0 {
+            buffer.advance(lines);
+            (self.skipped, self.scan) = (self.skipped + lines, Scan::default());
+        }
+    }
+}
+
+enum Parsed {
+    Partial,
+    /// So long, and not the answer yet.
+    Informational(usize),
+    /// Taken off the buffer.
+    Head(Head),
+}
+
+fn parse(buffer: &mut BytesMut, to_head: bool) -> Result<Parsed, Malformed> {
+    let mut storage = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    let httparse::Status::Complete(length) =
+        config.parse_response_with_uninit_headers(&mut parsed, buffer, &mut storage)?
+    else {
+        return Ok(Parsed::Partial);
+    };
+    let status =
+        StatusCode::from_u16(parsed.code.unwrap_or_default()).map_err(|_| Malformed::Header("status"))?;
+    if status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(Parsed::Informational(length));
+    }
+    let old = parsed.version == Some(0);
+    let headers = header_map(buffer, length, parsed.headers)?;
+    buffer.advance(length);
+    let body = framing(status, &headers, to_head, old)?;
+    let keep_alive = keeps_alive(&headers, old) && !matches!(body, Decoder::UntilClose);
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(Parsed::Head(Head { response, body, keep_alive }))
 }
 
 /// The values share one copy of the head, so that the buffer itself can be used again.

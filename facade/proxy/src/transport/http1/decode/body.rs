@@ -3,7 +3,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{MAX_HEAD, MAX_HEADERS, Malformed};
+use super::{MAX_HEAD, MAX_HEADERS, Malformed, Scan};
 
 /// A chunk's size line, extensions included; more is an error.
 const MAX_SIZE_LINE: usize = 4096;
@@ -28,7 +28,7 @@ pub(crate) enum Chunk {
     Data(u64),
     /// The line end after a chunk's data.
     End,
-    Trailers,
+    Trailers(Scan),
     Done,
 }
 
@@ -75,7 +75,7 @@ impl Chunk {
             *self = match self {
                 Self::Size => match size(buffer)? {
                     None => return Ok(Decoded::More),
-                    Some(0) => Self::Trailers,
+                    Some(0) => Self::Trailers(Scan::default()),
                     Some(size) => Self::Data(size),
                 },
                 Self::Data(0) => Self::End,
@@ -94,8 +94,8 @@ impl Chunk {
                     [] | [b'\r'] => return Ok(Decoded::More),
                     _ => return Err(Malformed::Chunk),
                 },
-                Self::Trailers => {
-                    let Some(trailers) = trailers(buffer)? else { return Ok(Decoded::More) };
+                Self::Trailers(scan) => {
+                    let Some(trailers) = trailers(buffer, scan)? else { return Ok(Decoded::More) };
                     *self = Self::Done;
                     return Ok(if trailers.is_empty() { Decoded::End } else { Decoded::Trailers(trailers) });
                 }
@@ -143,12 +143,18 @@ fn size(buffer: &mut BytesMut) -> Result<Option<u64>, Malformed> {
 }
 
 /// Header lines up to an empty one.
-fn trailers(buffer: &mut BytesMut) -> Result<Option<HeaderMap>, Malformed> {
+fn trailers(buffer: &mut BytesMut, scan: &mut Scan) -> Result<Option<HeaderMap>, Malformed> {
+    if !scan.is_due(buffer) {
+        return if buffer.len() > MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(None) };
+    }
     let mut storage = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let (length, parsed) = match httparse::parse_headers(buffer, &mut storage)? {
         httparse::Status::Complete(complete) => complete,
         httparse::Status::Partial if buffer.len() > MAX_HEAD => return Err(Malformed::TooLarge),
-        httparse::Status::Partial => return Ok(None),
+        httparse::Status::Partial => {
+            scan.is_partial(buffer);
+            return Ok(None);
+        }
     };
     let mut trailers = HeaderMap::with_capacity(parsed.len());
     for header in parsed {

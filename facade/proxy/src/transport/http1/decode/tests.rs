@@ -9,12 +9,12 @@ type Fed = (u16, Vec<u8>, HeaderMap, bool, Vec<u8>);
 
 /// Feeds pieces one after another.
 fn fed(pieces: &[&[u8]], to_head: bool) -> Result<Fed, Malformed> {
-    let mut buffer = BytesMut::new();
+    let (mut buffer, mut heads) = (BytesMut::new(), HeadDecoder::default());
     let (mut found, mut body, mut trailers, mut ended) = (None, Vec::new(), HeaderMap::new(), false);
     for piece in pieces {
         buffer.extend_from_slice(piece);
         if found.is_none() {
-            found = head(&mut buffer, to_head)?;
+            found = heads.decode(&mut buffer, to_head)?;
         }
         while let Some(head) = &mut found
             && !ended
@@ -116,8 +116,45 @@ fn a_connection_is_kept_only_when_both_sides_mean_it() {
         ("HTTP/1.1 200 OK\r\n\r\n", false),
     ];
     for (raw, want) in table {
-        let head = head(&mut BytesMut::from(raw), false).unwrap().unwrap();
+        let head = HeadDecoder::default().decode(&mut BytesMut::from(raw), false).unwrap().unwrap();
         assert_eq!(head.keep_alive, want, "{raw}");
+    }
+}
+
+/// How often each byte of a head, or of trailers, is looked at when they come byte by byte.
+fn looks(lines: usize, trailers: bool) -> f64 {
+    let before = if trailers {
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n"
+    } else {
+        "HTTP/1.1 200 OK\r\n"
+    };
+    let raw = format!("{before}a: {}\r\n\r\n", "b".repeat(lines * 1000));
+    LOOKED_AT.set(0);
+    let pieces: Vec<&[u8]> = raw.as_bytes().chunks(1).collect();
+    let (code, _, found, ended, _) = fed(&pieces, false).unwrap();
+    assert_eq!((code, ended, found.len()), (200, trailers, usize::from(trailers)));
+    LOOKED_AT.get() as f64 / raw.len() as f64
+}
+
+#[test]
+fn a_head_that_dribbles_costs_no_more_than_its_length() {
+    for trailers in [false, true] {
+        let (small, large) = (looks(20, trailers), looks(80, trailers));
+        assert!(large < 8.0 && large < 2.5 * small, "{small} and {large} looks at each byte");
+    }
+}
+
+#[test]
+fn what_comes_before_a_head_is_bounded() {
+    for (line, fits) in [
+        ("\r\n", 1_000),
+        ("HTTP/1.1 100 C\r\n\r\n", 1_000),
+        ("\r\n", MAX_HEAD),
+        ("HTTP/1.1 100 C\r\n\r\n", MAX_HEAD),
+    ] {
+        let raw = format!("{}HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", line.repeat(fits));
+        let read = fed(&[raw.as_bytes()], false).map(|fed| fed.0);
+        assert_eq!(read, if fits == MAX_HEAD { Err(Malformed::TooLarge) } else { Ok(200) }, "{line:?}");
     }
 }
 

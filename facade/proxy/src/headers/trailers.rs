@@ -1,0 +1,59 @@
+//! Which trailers are passed on.
+//!
+//! Servers may merge trailers into headers, so that what frames a message, names its target, says who calls or
+//! controls caches must not come in that way. hyper's encoder has the same rule.
+
+use http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST,
+    HeaderMap, HeaderName, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
+};
+
+use super::{is_ours, is_stripped};
+
+/// Trailers that a request may announce; a client that announces more gets the first ones passed on.
+const MAX_ANNOUNCED: usize = 32;
+
+/// The names in `Trailer` that may be passed on.
+pub(crate) fn announced_trailers(headers: &HeaderMap) -> Box<[HeaderName]> {
+    if !headers.contains_key(TRAILER) {
+        return Box::default();
+    }
+    let values = headers.get_all(TRAILER).into_iter().filter_map(|value| value.to_str().ok());
+    let names = values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok());
+    names.filter(may_pass).take(MAX_ANNOUNCED).collect()
+}
+
+/// Of a request's trailers, those that its head announced.
+pub(crate) fn keep_announced(trailers: &mut HeaderMap, announced: &[HeaderName]) {
+    retain(trailers, |name| announced.contains(name));
+}
+
+/// Takes out of a response's trailers what only its head may say.
+pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
+    retain(trailers, |name| may_pass(name) && !is_ours(name));
+}
+
+fn retain(trailers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
+    let doomed: Vec<HeaderName> = trailers.keys().filter(|name| !keep(name)).cloned().collect();
+    for name in doomed {
+        trailers.remove(name);
+    }
+}
+
+fn may_pass(name: &HeaderName) -> bool {
+    const FORBIDDEN: [HeaderName; 12] = [
+        AUTHORIZATION,
+        CACHE_CONTROL,
+        CONTENT_ENCODING,
+        CONTENT_LENGTH,
+        CONTENT_RANGE,
+        CONTENT_TYPE,
+        HOST,
+        MAX_FORWARDS,
+        SET_COOKIE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        TE,
+    ];
+    !FORBIDDEN.contains(name) && !is_stripped(name) && !name.as_str().starts_with("x-forwarded-")
+}

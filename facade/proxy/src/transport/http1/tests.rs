@@ -1,0 +1,88 @@
+//! One exchange over a pair of sockets in memory: either side stops, and the other one sees that it did.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::uri::PathAndQuery;
+use http_body::Frame;
+use http_body_util::StreamBody;
+use portico_machinery::Status;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::*;
+use crate::body::BoxError;
+
+const RESPONSE: &str = "HTTP/1.1 103 E\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
+    let host = HeaderValue::from_static("b:1");
+    let mut request = Outgoing::get(PathAndQuery::from_static("/x"), host, HeaderMap::new());
+    request.method = Method::POST;
+    let frames =
+        frames.into_iter().map(|frame| frame.map(|text| Frame::data(Bytes::from_static(text.as_bytes()))));
+    request.body = RequestBody::new(StreamBody::new(futures::stream::iter(frames)));
+    request
+}
+
+/// The code of the answer to a request, or why there is none, and what the backend has read: it says this much and closes.
+async fn exchange(mut request: Outgoing<'_>, says: &str) -> (Result<u16, Http1Error>, String) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let (mut from_us, mut to_us) = theirs.into_split();
+    let backend = async {
+        let mut read = [0; 8].to_vec();
+        // It answers when it is asked: what an idle connection says is not meant for anybody.
+        from_us.read_exact(&mut read).await.unwrap();
+        to_us.write_all(says.as_bytes()).await.unwrap();
+        to_us.shutdown().await.unwrap();
+        from_us.read_to_end(&mut read).await.unwrap();
+        String::from_utf8(read).unwrap()
+    };
+    let sending = async {
+        let authority = HeaderValue::from_static("b:1");
+        let sent = Http1::new(ours.into(), 1).send(&mut request, &authority).await;
+        sent.map(|(_connection, answer)| answer.status().as_u16())
+    };
+    tokio::join!(sending, backend)
+}
+
+#[tokio::test]
+async fn a_body_that_fails_leaves_the_backend_with_an_incomplete_request() {
+    let malformed = || io::Error::new(io::ErrorKind::InvalidInput, "Invalid chunk size");
+    let cut = || io::Error::from(io::ErrorKind::UnexpectedEof);
+    for (frames, want) in [
+        (vec![Err(cut().into())], None),
+        (vec![Ok("hel"), Err(cut().into()), Ok("lo")], None),
+        (vec![Ok("hel"), Err(malformed().into())], Some(400)),
+        (vec![Ok("hel"), Err(Status::too_large(1).into())], Some(413)),
+    ] {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut request = request(frames);
+        let sent = Http1::new(ours.into(), 1).send(&mut request, &HeaderValue::from_static("b:1")).await;
+        let code = match sent {
+            Err(Http1Error::Broken(SendError::Body(status))) => Some(status.code),
+            Err(Http1Error::Broken(SendError::Http(_))) => None,
+            _ => panic!("it was sent"),
+        };
+        assert_eq!(code, want);
+        let mut read = String::new();
+        theirs.read_to_string(&mut read).await.unwrap();
+        assert!(!read.contains("\r\n0\r\n"), "{read:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_cut_at_any_byte_is_no_answer() {
+    let head = RESPONSE.len() - "ok".len();
+    for length in 0..=RESPONSE.len() {
+        let (sent, read) = exchange(request(vec![Ok("hello")]), &RESPONSE[..length]).await;
+        match sent {
+            Ok(code) => assert!(length >= head && code == 200, "after {length} bytes"),
+            Err(Http1Error::Broken(SendError::Http(reason))) => {
+                assert!(length < head, "after {length} bytes");
+                assert_eq!(reason, CLOSED);
+            }
+            Err(_) => panic!("after {length} bytes"),
+        }
+        assert!(length < head || read.ends_with("5\r\nhello\r\n0\r\n\r\n"), "{read:?}");
+    }
+}

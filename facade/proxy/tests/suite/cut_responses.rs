@@ -1,0 +1,150 @@
+//! A backend stops: its response is cut or stalled at every byte. The client never sees a whole response where bytes
+//! are missing, and connections and permits are given back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+
+use crate::backend::{Backend, Reply, Seen};
+use crate::front::{FLUNDERS, Front, Setup};
+
+const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
+    5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nx-sum: 7\r\n\r\n";
+const LENGTH: &str = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\nhello world";
+
+/// `?length=N&kind=K` in a request's target: which of the above, and how much of it.
+fn asked(seen: &Seen) -> (String, bool) {
+    let query = seen.target().split_once('?').unwrap().1;
+    let number = |key: &str| -> usize {
+        let found = query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        found.unwrap().parse().unwrap()
+    };
+    let whole = if number("kind") == 0 { CHUNKED } else { LENGTH };
+    (whole[..number("length")].to_owned(), number("notice") == 1)
+}
+
+/// What a client sees of an exchange; nothing where its connection breaks.
+type Got = Option<(StatusCode, Option<Bytes>)>;
+
+async fn get(front: &Front, http2: bool, path: String) -> Got {
+    let io = TokioIo::new(TcpStream::connect(front.address).await.unwrap());
+    let request = Request::builder().uri(format!("http://front{path}")).header("host", "front");
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    let answering = async {
+        if http2 {
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            front.tasks.spawn_until_cancelled("client", async move { drop(connection.await) });
+            sender.send_request(request).await
+        } else {
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            front.tasks.spawn_until_cancelled("client", async move { drop(connection.await) });
+            sender.send_request(request).await
+        }
+    };
+    let exchange = async {
+        let (head, body) = answering.await.ok()?.into_parts();
+        Some((head.status, body.collect().await.ok().map(|whole| whole.to_bytes())))
+    };
+    tokio::time::timeout(Duration::from_secs(10), exchange).await.expect("the exchange does not end")
+}
+
+fn path(kind: usize, length: usize, notice: bool) -> String {
+    format!("{FLUNDERS}?kind={kind}&length={length}&notice={}", u8::from(notice))
+}
+
+fn assert_incomplete(got: &Got, in_head: bool, refused: u16, what: &str) {
+    match got {
+        Some((status, Some(body))) => {
+            assert_plain(&String::from_utf8_lossy(body));
+            assert!(in_head && status.as_u16() == refused, "{what}: a whole response: {got:?}");
+        }
+        Some((status, None)) => assert!(!in_head && *status == 200, "{what}: {got:?}"),
+        None => assert!(!in_head, "{what}: no response"),
+    }
+}
+
+/// No message holds what a library says: addresses of documentation, names of types, numbers of the system.
+fn assert_plain(text: &str) {
+    for mark in ["://", "docs.rs", "::", "Some(", "Err(", "Error", "os error", "close_notify"] {
+        assert!(!text.contains(mark), "{mark:?} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_is_cut_at_any_byte_is_never_taken_for_whole() {
+    let mut backend = Backend::start(|seen| match asked(&seen) {
+        (bytes, true) => Reply::Close(bytes),
+        (bytes, false) => Reply::Drop(bytes),
+    })
+    .await;
+    for http2 in [false, true] {
+        let mut setup = Setup::to(&[&backend]);
+        setup.http2 = http2;
+        let front = setup.start().await;
+        for (kind, whole) in [CHUNKED, LENGTH].into_iter().enumerate() {
+            let head = whole.find("\r\n\r\n").unwrap() + 4;
+            for (length, notice) in (0..whole.len()).flat_map(|at| [(at, true), (at, false)]) {
+                let got = get(&front, http2, path(kind, length, notice)).await;
+                let what = format!("{:?}, HTTP/2 {http2}, with notice {notice}", &whole[..length]);
+                assert_incomplete(&got, length < head, 503, &what);
+            }
+            let got = get(&front, http2, path(kind, whole.len(), true)).await;
+            assert_eq!(got, Some((StatusCode::OK, Some(Bytes::from_static(b"hello world")))));
+        }
+        front.at_rest(0).await;
+        backend.left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_stalls_anywhere_is_left_at_the_deadline() {
+    let mut backend = Backend::start(|seen| Reply::Stall(asked(&seen).0)).await;
+    for http2 in [false, true] {
+        let mut setup = Setup::to(&[&backend]);
+        (setup.http2, setup.deadline) = (http2, Some(Duration::from_secs(1)));
+        let front = setup.start().await;
+        let stalled = [CHUNKED, LENGTH].into_iter().enumerate().flat_map(|(kind, whole)| {
+            let (front, head) = (&front, whole.find("\r\n\r\n").unwrap() + 4);
+            (0..whole.len()).map(move |length| async move {
+                let got = get(front, http2, path(kind, length, false)).await;
+                let what = format!("{:?}, HTTP/2 {http2}", &whole[..length]);
+                // The deadline may be over before the backend is reached at all.
+                let late = matches!(got, Some((StatusCode::GATEWAY_TIMEOUT, Some(_))));
+                assert_incomplete(&got, late || length < head, 504, &what);
+                late
+            })
+        });
+        let late = join_all(stalled).await;
+        assert!(late.contains(&true) && late.contains(&false), "heads and bodies stall");
+        front.at_rest(0).await;
+        backend.left_alone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_while_it_is_answered_gives_everything_back() {
+    let mut backend = Backend::start(|seen| Reply::Stall(asked(&seen).0)).await;
+    for http2 in [false, true] {
+        let mut setup = Setup::to(&[&backend]);
+        setup.http2 = http2;
+        let front = setup.start().await;
+        for (kind, whole) in [CHUNKED, LENGTH].into_iter().enumerate() {
+            for length in (0..whole.len()).step_by(7) {
+                let going = get(&front, http2, path(kind, length, false));
+                let arrived = backend.seen();
+                tokio::select! {
+                    got = going => panic!("the backend stalls, and yet: {got:?}"),
+                    _ = arrived => {}
+                }
+            }
+        }
+        front.at_rest(0).await;
+        backend.left_alone().await;
+    }
+}
