@@ -19,6 +19,38 @@ use crate::tls::ServerTls;
 const ACCEPT_ERRORS: Policy =
     Policy::new(std::time::Duration::from_millis(5), std::time::Duration::from_secs(1), 2.0, 0.0);
 
+/// A descriptor that is kept for the moment in which the process has no other: with it a connection is accepted and closed,
+/// so that its client sees an end instead of waiting in the backlog.
+struct Reserve(Option<std::fs::File>);
+
+impl Reserve {
+    fn new() -> Self {
+        Self(std::fs::File::open("/dev/null").ok())
+    }
+
+    /// Closes connections that wait, for as long as there are any and no other descriptor.
+    async fn turn_away(&mut self, listener: &tokio::net::TcpListener) {
+        while self.0.take().is_some() {
+            // Accepted only if it is there already.
+            let waiting = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await;
+            let closed = matches!(waiting, Ok(Ok(_)));
+            drop(waiting);
+            *self = Self::new();
+            if !closed {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the process, or the system, has no descriptor left.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+
 /// What the tasks of one listener share.
 struct Shared<H> {
     tls: ServerTls,
@@ -39,7 +71,7 @@ impl TlsListener {
         let listener = self.listener;
         let shared =
             Arc::new(Shared { tls: self.tls, options: self.options, metrics: self.metrics, handler });
-        let mut errors = Backoff::new(ACCEPT_ERRORS);
+        let (mut errors, mut reserve) = (Backoff::new(ACCEPT_ERRORS), Reserve::new());
         let stop = tasks.token();
         loop {
             let next = async {
@@ -62,6 +94,9 @@ impl TlsListener {
                 }
                 Err(error) => {
                     tracing::warn!(listener = shared.options.name, %error, "accept failed");
+                    if is_exhausted(&error) {
+                        reserve.turn_away(&listener).await;
+                    }
                     tokio::time::sleep(errors.next_wait()).await;
                 }
             }
@@ -122,5 +157,26 @@ where
         });
         let io = TlsIo { stream, peer: peer.clone(), _place: place };
         Ok(Accepted { io, peer })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    #[tokio::test]
+    async fn who_waits_while_there_is_no_descriptor_sees_an_end() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut waiting =
+            [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        let mut reserve = Reserve::new();
+        reserve.turn_away(&listener).await;
+        for client in &mut waiting {
+            assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0);
+        }
+        assert!(reserve.0.is_some(), "it is kept for the next time");
+        assert!(is_exhausted(&io::Error::from_raw_os_error(EMFILE)));
     }
 }
