@@ -119,14 +119,19 @@ impl Claims {
     }
 }
 
-/// A number, whole or not: a part of a second counts for nothing.
+/// Seconds that lie beyond what a time can be.
+const MAX_SECONDS: f64 = 9.2e18;
+
+/// A number, whole or not: a part of a second counts for nothing. One beyond all times is refused: upstream's conversion
+/// makes a time long past of it.
 fn date<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "saturates, and a part of a second counts for nothing"
-    )]
-    let whole = |seconds: f64| seconds as i64;
-    Ok(Option::<f64>::deserialize(from)?.map(whole))
+    let Some(seconds) = Option::<f64>::deserialize(from)? else { return Ok(None) };
+    if seconds.abs() > MAX_SECONDS {
+        return Err(serde::de::Error::custom("a time beyond all times"));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a part of a second counts for nothing")]
+    let whole = seconds as i64;
+    Ok(Some(whole))
 }
 
 #[derive(Deserialize)]
@@ -182,6 +187,10 @@ mod tests {
         let claims: Claims =
             serde_json::from_str(r#"{"aud":"a","exp":1.9,"nbf":null,"iat":1e400}"#).unwrap_or_default();
         assert_eq!(claims, Claims::default(), "numbers beyond all are refused");
+        for date in ["1e30", "-1e30", "9.3e18"] {
+            let claims = serde_json::from_str::<Claims>(&format!(r#"{{"aud":"a","exp":{date}}}"#));
+            assert!(claims.is_err(), "{date}");
+        }
         let claims: Claims = serde_json::from_str(r#"{"aud":"a","exp":1.9,"nbf":null}"#).unwrap();
         assert_eq!((claims.aud, claims.exp, claims.nbf), (vec!["a".to_owned()], Some(1), None));
     }
