@@ -9,7 +9,8 @@ use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::version_order::preferred_first;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
 
 use crate::discovery::Aggregated;
 use crate::openapi::V2;
@@ -39,6 +40,8 @@ pub(crate) struct Snapshot {
     pub aggregated_core: OnceCell<Arc<Aggregated>>,
     pub v3_index: OnceLock<Bytes>,
     pub v2: OnceCell<Arc<V2>>,
+    /// One with parts missing, and when it was made: requests share it for a while.
+    pub v2_partial: Mutex<Option<(Instant, Arc<V2>)>>,
 }
 
 impl Snapshot {

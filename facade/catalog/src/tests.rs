@@ -365,6 +365,24 @@ async fn a_document_that_is_missing_is_asked_for_again() {
     assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Current""#));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_merged_document_with_a_part_missing_is_made_once_for_a_while_and_then_looked_for_again() {
+    let w = world();
+    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.serve("apps/v1", Source::Builtin, false);
+    let kept = std::mem::take(&mut *w.shelf.documents.lock());
+    let (first, second) = tokio::join!(w.get("/openapi/v2", ""), w.get("/openapi/v2", ""));
+    let asked = w.shelf.asked.load(Ordering::Relaxed);
+    let etags = [ready(first), ready(second), ready(w.get("/openapi/v2", "").await)];
+    assert!(etags.iter().all(|r| r.headers()[header::ETAG] == etags[0].headers()[header::ETAG]));
+    assert_eq!(w.shelf.asked.load(Ordering::Relaxed), asked, "the third request merges nothing");
+    assert_eq!(asked, 1, "nor does the second");
+    *w.shelf.documents.lock() = kept;
+    tokio::time::advance(std::time::Duration::from_secs(11)).await;
+    let whole = ready(w.get("/openapi/v2", "").await);
+    assert_ne!(whole.headers()[header::ETAG], etags[0].headers()[header::ETAG]);
+}
+
 #[tokio::test]
 async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
     let w = world();

@@ -5,6 +5,7 @@ mod merge;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use portico_machinery::discovery::{Served, Source};
@@ -12,6 +13,7 @@ use portico_machinery::openapi::{Pieces, SpecV2};
 use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use super::{general, protobuf, serving};
 use crate::catalog::Catalog;
@@ -57,14 +59,32 @@ struct Document<'a> {
     security: [indexmap::IndexMap<&'static str, [&'static str; 0]>; 1],
 }
 
-/// Everything that is served, merged. A part that cannot be had is left out, and the next request tries again.
+/// How long a document with parts missing is given out before they are looked for again: merging costs as much as ever.
+const PARTIAL_LIFE: Duration = Duration::from_secs(10);
+
+/// Everything that is served, merged. A part that cannot be had is left out, and looked for again after a while.
 pub(super) async fn document(catalog: &Catalog, snapshot: &Snapshot) -> Arc<V2> {
-    let make = || async {
-        let (spec, complete) = merged(catalog, snapshot).await;
-        let document = Arc::new(finish(&spec, &catalog.settings.version));
-        if complete { Ok(document) } else { Err(document) }
-    };
-    snapshot.v2.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
+    if let Some(document) = snapshot.v2.get() {
+        return Arc::clone(document);
+    }
+    // One request merges; those that come meanwhile take what it made.
+    let mut partial = snapshot.v2_partial.lock().await;
+    if let Some(document) = snapshot.v2.get() {
+        return Arc::clone(document);
+    }
+    if let Some((made, document)) = &*partial
+        && made.elapsed() < PARTIAL_LIFE
+    {
+        return Arc::clone(document);
+    }
+    let (spec, complete) = merged(catalog, snapshot).await;
+    let document = Arc::new(finish(&spec, &catalog.settings.version));
+    *partial = (!complete).then(|| (Instant::now(), Arc::clone(&document)));
+    if complete {
+        // Nobody else can have set it: they wait above.
+        let _ = snapshot.v2.set(Arc::clone(&document));
+    }
+    document
 }
 
 async fn merged(catalog: &Catalog, snapshot: &Snapshot) -> (SpecV2, bool) {
