@@ -284,6 +284,7 @@ impl Server {
             facade_ca: facade_ca.unwrap_or_default(),
             control: format!("https://{}", self.control_name()),
             internal_ca,
+            store_id: self.store.identity().store_id.clone(),
         };
         let dir = &self.settings.data_dir;
         let failed = |source| StartError::DataDir { path: dir.clone(), source };

@@ -18,6 +18,8 @@ pub struct Addresses {
     pub facade_ca: String,
     /// The internal CA, PEM.
     pub internal_ca: String,
+    /// The store's identity: facades take no saved state of another one for theirs.
+    pub store_id: String,
 }
 
 /// A kubeconfig as JSON, which is YAML too.
@@ -47,6 +49,8 @@ enum Entry {
     Cluster {
         server: String,
         certificate_authority_data: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        extensions: Vec<Extension>,
     },
     Context {
         cluster: &'static str,
@@ -59,8 +63,25 @@ enum Entry {
     },
 }
 
+/// What kubeconfigs may say beyond what clients know.
+#[derive(Serialize)]
+struct Extension {
+    name: &'static str,
+    extension: StoreExtension,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct StoreExtension {
+    store_id: String,
+}
+
 fn cluster(name: &'static str, server: &str, ca: &str) -> Named {
-    let entry = Entry::Cluster { server: server.to_owned(), certificate_authority_data: STANDARD.encode(ca) };
+    let entry = Entry::Cluster {
+        server: server.to_owned(),
+        certificate_authority_data: STANDARD.encode(ca),
+        extensions: Vec::new(),
+    };
     Named { name, entry }
 }
 
@@ -107,11 +128,16 @@ pub fn write_admin(dir: &Path, addresses: &Addresses, admin: &PemPair) -> std::i
 /// What the file system says.
 pub fn write_facade(dir: &Path, addresses: &Addresses, facade: &PemPair) -> std::io::Result<PathBuf> {
     let path = dir.join("facade.kubeconfig");
+    let mut control = cluster("control", &addresses.control, &addresses.internal_ca);
+    if let Entry::Cluster { extensions, .. } = &mut control.entry {
+        let extension = StoreExtension { store_id: addresses.store_id.clone() };
+        extensions.push(Extension { name: "portico", extension });
+    }
     let kubeconfig = Kubeconfig {
         api_version: "v1",
         kind: "Config",
         current_context: "control",
-        clusters: vec![cluster("control", &addresses.control, &addresses.internal_ca)],
+        clusters: vec![control],
         contexts: vec![context("control", "facade")],
         users: vec![user("facade", facade)],
     };

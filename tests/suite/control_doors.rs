@@ -226,3 +226,26 @@ async fn reflection_describes_every_service_in_both_versions() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reflection_describes_the_details_that_errors_carry() {
+    use tonic_reflection::pb::v1;
+    use v1::server_reflection_request::MessageRequest;
+    use v1::server_reflection_response::MessageResponse;
+    let portico = Portico::start().await;
+    let connection = portico.control_with(Credentials::Token("admin-token".into()));
+    let symbols = ["google.rpc.BadRequest", "google.rpc.ErrorInfo", "google.rpc.RetryInfo"];
+    let questions = symbols.map(|symbol| v1::ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::FileContainingSymbol(symbol.to_owned())),
+    });
+    let mut request = Request::new(futures::stream::iter(questions));
+    request.metadata_mut().insert("authorization", "Bearer admin-token".parse().unwrap());
+    let channel = connection.channel().unwrap();
+    let mut client = v1::server_reflection_client::ServerReflectionClient::new(channel);
+    let mut answers = client.server_reflection_info(request).await.unwrap().into_inner();
+    for symbol in symbols {
+        let answer = answers.message().await.unwrap().unwrap().message_response;
+        assert!(matches!(answer, Some(MessageResponse::FileDescriptorResponse(_))), "{symbol}: {answer:?}");
+    }
+}

@@ -45,6 +45,8 @@ struct Inner {
     deltas: broadcast::Sender<pb::StreamResponse>,
     acks: watch::Sender<Vec<pb::Ack>>,
     away: watch::Sender<bool>,
+    stopped: watch::Sender<bool>,
+    heartbeat: Mutex<u32>,
     answers: Mutex<VecDeque<DoResponse>>,
     parts: Mutex<Vec<Bytes>>,
     frames: broadcast::Sender<Bytes>,
@@ -60,6 +62,8 @@ impl Scripted {
             deltas: broadcast::channel(64).0,
             acks: watch::channel(Vec::new()).0,
             away: watch::channel(false).0,
+            stopped: watch::channel(false).0,
+            heartbeat: Mutex::default(),
             answers: Mutex::default(),
             parts: Mutex::default(),
             frames: broadcast::channel(4096).0,
@@ -135,6 +139,21 @@ impl Scripted {
         self.inner.away.send_replace(away);
     }
 
+    /// Keeps connections open and answers nothing (but what a test sends over streams that are up), or goes on.
+    pub fn stop(&self, stopped: bool) {
+        self.inner.stopped.send_replace(stopped);
+    }
+
+    /// Promises signs of life this often to streams that come, and gives none.
+    pub fn promise(&self, heartbeat: std::time::Duration) {
+        *self.inner.heartbeat.lock() = u32::try_from(heartbeat.as_millis()).unwrap();
+    }
+
+    async fn goes_on(&self) {
+        // The sender is here: it is not gone.
+        let _ = self.inner.stopped.subscribe().wait_for(|stopped| !stopped).await;
+    }
+
     fn here(&self) -> Result<(), Status> {
         if *self.inner.away.borrow() { Err(Status::unavailable("connection refused")) } else { Ok(()) }
     }
@@ -165,6 +184,8 @@ impl Config for Scripted {
         request: Request<tonic::Streaming<pb::StreamRequest>>,
     ) -> Result<Response<Self::StreamStream>, Status> {
         self.here()?;
+        self.goes_on().await;
+        let heartbeat_millis = *self.inner.heartbeat.lock();
         let mut says = request.into_inner();
         let hello = says.message().await?.and_then(|m| m.message);
         assert!(matches!(hello, Some(Say::Hello(_))), "{hello:?}");
@@ -173,7 +194,7 @@ impl Config for Scripted {
         let entries = self.inner.snapshot.lock().iter().map(Into::into).collect();
         let say = |message| Ok(pb::StreamResponse { message: Some(message) });
         let snapshot = stream::iter([
-            say(Said::Begin(pb::Begin { version: Some(version.clone()) })),
+            say(Said::Begin(pb::Begin { version: Some(version.clone()), heartbeat_millis })),
             say(Said::Entries(pb::Entries { version: None, entries })),
             say(Said::End(pb::End { version: Some(version) })),
         ]);
@@ -215,6 +236,7 @@ impl Objects for Scripted {
 
     async fn r#do(&self, request: Request<DoRequest>) -> Result<Response<DoResponse>, Status> {
         self.note(&request, request.get_ref().call.clone())?;
+        self.goes_on().await;
         let answer = self.inner.answers.lock().pop_front();
         Ok(Response::new(answer.unwrap_or_else(|| DoResponse {
             code: 404,
@@ -226,6 +248,7 @@ impl Objects for Scripted {
 
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<Self::ListStream>, Status> {
         self.note(&request, request.get_ref().call.clone())?;
+        self.goes_on().await;
         let parts = std::mem::take(&mut *self.inner.parts.lock()).into_iter().enumerate();
         let parts = parts.map(|(at, body)| {
             let media_type = if at == 0 { "application/json".to_owned() } else { String::new() };
@@ -242,6 +265,7 @@ impl Objects for Scripted {
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         use portico_proto::objects::watch_response::Step;
         self.note(&request, request.get_ref().call.clone())?;
+        self.goes_on().await;
         if let Some(refused) = self.inner.answers.lock().pop_front() {
             let step = Some(Step::Refused(refused));
             return Ok(Response::new(Box::pin(stream::iter([Ok(WatchResponse { step })]))));

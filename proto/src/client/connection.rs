@@ -54,6 +54,8 @@ pub struct Connection {
     pub server_name: Option<String>,
     /// Who to be.
     pub credentials: Credentials,
+    /// The identity of the store behind it, where the kubeconfig says so.
+    pub store_id: Option<String>,
     /// How long a call may take; streams are not bound by it.
     pub deadline: Duration,
 }
@@ -83,6 +85,7 @@ impl Connection {
             ca_pem: None,
             server_name: None,
             credentials: Credentials::None,
+            store_id: None,
             deadline: DEFAULT_DEADLINE,
         }
     }

@@ -83,6 +83,21 @@ struct Cluster {
     certificate_authority: Option<PathBuf>,
     certificate_authority_data: Option<String>,
     tls_server_name: Option<String>,
+    extensions: Vec<Extension>,
+}
+
+/// What the server says beyond what clients know; others' extensions have other names.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Extension {
+    name: String,
+    extension: StoreExtension,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "kebab-case")]
+struct StoreExtension {
+    store_id: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -142,6 +157,8 @@ pub(super) fn parse(
         folder,
     )?;
     connection.credentials = credentials(named_user, folder)?;
+    let ours = cluster.extensions.iter().find(|extension| extension.name == "portico");
+    connection.store_id = ours.and_then(|extension| extension.extension.store_id.clone());
     Ok(connection)
 }
 
@@ -196,7 +213,8 @@ contexts:
 - {name: control, context: {cluster: control, user: admin}}
 clusters:
 - {name: facade, cluster: {server: 'https://127.0.0.1:6443', certificate-authority-data: Zm9v}}
-- {name: control, cluster: {server: 'https://127.0.0.1:6444', certificate-authority-data: Zm9v}}
+- {name: control, cluster: {server: 'https://127.0.0.1:6444', certificate-authority-data: Zm9v,
+    extensions: [{name: other, extension: {x: [1]}}, {name: portico, extension: {store-id: abc}}]}}
 users:
 - {name: admin, user: {client-certificate-data: Yg==, client-key-data: Yw==}}
 ";
@@ -207,6 +225,7 @@ users:
         assert_eq!(connection.server, "https://127.0.0.1:6444");
         assert_eq!(connection.ca_pem.as_deref(), Some(&b"foo"[..]));
         assert!(matches!(connection.credentials, Credentials::Certificate { .. }));
+        assert_eq!(connection.store_id.as_deref(), Some("abc"));
         let current = Connection::from_kubeconfig_bytes(FILE.as_bytes(), None).unwrap();
         assert_eq!(current.server, "https://127.0.0.1:6443");
     }

@@ -120,6 +120,8 @@ fn reflection<'a>() -> Reflection<'a> {
     Reflection::configure()
         .register_encoded_file_descriptor_set(DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        // What errors carry: clients decode details along these.
+        .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
 /// Serves each connection on the lane that accepted it, until drained.

@@ -18,6 +18,8 @@ use crate::grpc::RpcResult;
 
 /// How often a facade hears that revisions have passed.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
+/// A stream without news carries a sign of life this often: facades measure how old their configuration is by it.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long a facade is left in peace for each entry of a delta, and at most: one change is followed by the next at once,
 /// a flood of changes comes in large deltas, which cost a facade's table a fraction of what as many small ones do.
 const PEACE_PER_ENTRY: Duration = Duration::from_micros(250);
@@ -48,6 +50,7 @@ impl Feed {
         // The version that the facade has; 0 before the first snapshot, which carries the board, too.
         let mut sent = 0;
         let (revisions, mut seen) = (self.sources.revisions.clone(), 0);
+        let mut last_sent = Instant::now();
         let mut marks = tokio::time::interval(PROGRESS_PERIOD);
         marks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut peace = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
@@ -58,6 +61,7 @@ impl Feed {
             };
             let step = tokio::select! {
                 update = update => {
+                    last_sent = Instant::now();
                     let entries = u32::try_from(update.entries()).unwrap_or(u32::MAX);
                     let pause = PEACE_PER_ENTRY.saturating_mul(entries).min(PEACE);
                     peace.as_mut().reset(Instant::now() + pause);
@@ -66,6 +70,11 @@ impl Feed {
                 () = board.changed(), if sent > 0 => self.send_board(&mut routes, &mut board, &mut sent).await,
                 _ = marks.tick() => {
                     let passed = std::mem::replace(&mut seen, *revisions.borrow());
+                    if passed > sent || last_sent.elapsed() >= HEARTBEAT {
+                        last_sent = Instant::now();
+                    } else {
+                        continue;
+                    }
                     self.send_progress(passed, &mut sent).await
                 }
                 message = inbound.message() => hear(&seat, message),
@@ -82,7 +91,8 @@ impl Feed {
             Update::Snapshot(snapshot) => {
                 let version = Some(pb::Version::from(&self.sources.version(snapshot.revision)));
                 *sent = snapshot.revision;
-                self.send(M::Begin(pb::Begin { version: version.clone() })).await?;
+                let heartbeat_millis = u32::try_from(HEARTBEAT.as_millis()).unwrap_or(u32::MAX);
+                self.send(M::Begin(pb::Begin { version: version.clone(), heartbeat_millis })).await?;
                 let routes = snapshot.entries.into_iter().map(|(k, e)| entry(&k, Some(e), snapshot.revision));
                 let (shown, posted) = board.look_at_all();
                 let posted = posted.into_iter().map(|(key, p)| board::entry(key, Some(&p), shown));
@@ -123,14 +133,14 @@ impl Feed {
     }
 
     /// Says that revisions have passed that concern no facade: those that were there a period ago, for routes of the
-    /// newest may still be compiled.
+    /// newest may still be compiled. Where none have passed the version is repeated as a sign of life.
     async fn send_progress(&self, newest: i64, sent: &mut i64) -> Result<(), Gone> {
         use pb::stream_response::Message as M;
-        if *sent == 0 || newest <= *sent {
+        if *sent == 0 {
             return Ok(());
         }
-        *sent = newest;
-        let version = Some(pb::Version::from(&self.sources.version(newest)));
+        *sent = newest.max(*sent);
+        let version = Some(pb::Version::from(&self.sources.version(*sent)));
         self.send(M::Progress(pb::Progress { version })).await
     }
 
