@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
     match settings::parse(std::env::args_os().collect()) {
         Ok(Parsed::Print(text)) => say(&text),
-        Ok(Parsed::Run(Role::Version, _)) => say(&run::version()),
+        Ok(Parsed::Version | Parsed::Run(Role::Version, _)) => say(&run::version()),
         Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => complain(&failure.to_string(), failure.exit_code()),

@@ -43,7 +43,8 @@ const ENV_PREFIX: &str = "PORTICO_";
 #[derive(Parser)]
 #[command(
     name = "portico",
-    disable_version_flag = true,
+    version,
+    propagate_version = true,
     args_conflicts_with_subcommands = false,
     after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions."
 )]
@@ -116,6 +117,8 @@ pub(crate) enum Parsed {
     Run(Role, Box<Settings>),
     /// Print this (help) and end well.
     Print(String),
+    /// Print the version and end well.
+    Version,
 }
 
 /// Reads flags, environment and file.
@@ -127,6 +130,7 @@ pub(crate) fn parse(argv: Vec<OsString>) -> Result<Parsed, SettingError> {
     let first = match command.clone().try_get_matches_from(&argv) {
         Ok(matches) => matches,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp) => return Ok(Parsed::Print(e.to_string())),
+        Err(e) if matches!(e.kind(), ErrorKind::DisplayVersion) => return Ok(Parsed::Version),
         Err(e) => return Err(one_line(&e)),
     };
     let matches = match first.get_one::<PathBuf>("config") {
@@ -167,7 +171,7 @@ impl Settings {
 /// Gives every flag its variable and makes all of them valid before and after the role.
 fn with_environment(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| match arg.get_long() {
-        None | Some("help") => arg,
+        None | Some("help" | "version") => arg,
         Some(long) => {
             let variable = format!("{ENV_PREFIX}{}", long.to_uppercase().replace('-', "_"));
             arg.env(clap::builder::OsStr::from(variable)).hide_env_values(true).global(true)
@@ -186,8 +190,12 @@ fn one_line(error: &clap::Error) -> SettingError {
     let setting = setting.split_once([' ', '=', '[']).map_or(setting.as_str(), |(flag, _)| flag).to_owned();
     let reason = std::error::Error::source(error).map(ToString::to_string);
     let message = match (error.kind(), text(ContextKind::InvalidValue)) {
-        (ErrorKind::UnknownArgument, _) => "no such setting".to_owned(),
-        (ErrorKind::InvalidSubcommand, _) => "no such command".to_owned(),
+        (ErrorKind::UnknownArgument, _) => {
+            format!("no such setting{}", suggestion(text(ContextKind::SuggestedArg)))
+        }
+        (ErrorKind::InvalidSubcommand, _) => {
+            format!("no such command{}", suggestion(text(ContextKind::SuggestedSubcommand)))
+        }
         (_, Some(value)) => match reason.or_else(|| supported(error)) {
             Some(reason) => format!("invalid value {value:?}: {reason}"),
             None => format!("invalid value {value:?}"),
@@ -195,6 +203,11 @@ fn one_line(error: &clap::Error) -> SettingError {
         (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
     };
     SettingError { setting, message }
+}
+
+/// What may have been meant.
+fn suggestion(similar: Option<String>) -> String {
+    similar.map_or_else(String::new, |similar| format!(", did you mean {similar}?"))
 }
 
 fn supported(error: &clap::Error) -> Option<String> {

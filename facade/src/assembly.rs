@@ -26,6 +26,7 @@ use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
+use prometheus_client::metrics::gauge::Gauge;
 
 use crate::chain;
 use crate::configuration::Configuration;
@@ -191,10 +192,18 @@ impl Facade {
     }
 }
 
+fn config_age(registry: &Registry) -> Gauge {
+    registry.gauge(
+        "portico_config_age_seconds",
+        "Seconds since the control service confirmed the configuration in force; -1 while there is none",
+    )
+}
+
 fn limits(settings: &FacadeSettings) -> ConnectionLimits {
     ConnectionLimits {
         header_timeout: settings.request_header_timeout,
         idle_timeout: settings.idle_timeout,
+        stalled_write: settings.stalled_write_timeout,
         max_header_bytes: settings.max_request_header_bytes,
         max_streams: settings.http2_max_streams_per_connection,
         ..ConnectionLimits::default()
@@ -250,12 +259,16 @@ impl Parts {
             });
         self.health.add(&[Endpoint::Readyz], informer_sync)?;
         let (in_flight, metrics) = (self.in_flight.clone(), self.metrics.clone());
+        let (freshness, age) = (self.freshness.clone(), config_age(&self.registry));
         self.hooks.add_post_start("max-in-flight-filter", move |context| async move {
             context.tasks.spawn_until_cancelled("in-flight-high-water", async move {
                 let mut ticks = tokio::time::interval(Duration::from_secs(1));
                 loop {
                     ticks.tick().await;
                     metrics.take_high_water(in_flight.now());
+                    age.set(
+                        freshness.age().map_or(-1, |age| i64::try_from(age.as_secs()).unwrap_or(i64::MAX)),
+                    );
                 }
             });
             Ok(())
@@ -287,6 +300,8 @@ impl Parts {
         let limits = LocalLimits {
             max_body: settings.max_request_body_bytes,
             watch_buffer: settings.watch_buffer_bytes,
+            stalled_write: settings.stalled_write_timeout,
+            silence: settings.control_request_timeout,
         };
         Director {
             table: self.configuration.table.clone(),
@@ -306,6 +321,7 @@ impl Parts {
                 self.configuration.clone(),
                 proxy.clone(),
                 self.watches.clone(),
+                self.freshness.clone(),
             ),
             proxy,
             freshness: self.freshness.clone(),
@@ -320,7 +336,7 @@ impl Parts {
     ) -> Result<chain::Filters, StartError> {
         let rbac = &self.configuration.rbac;
         let authorizer = of_modes(&settings.authorization, rbac, &Relations::Elsewhere);
-        let asker = Asker::new(control.clone());
+        let asker = Asker::new(control.clone(), settings.control_request_timeout);
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
@@ -338,7 +354,10 @@ impl Parts {
                 shutdown: life.not_accepting_new_request.clone(),
             }),
             wait_group: WaitGroupFilter { group: self.short.clone() },
-            request_deadline: RequestDeadline { request_timeout: settings.request_timeout },
+            request_deadline: RequestDeadline {
+                request_timeout: settings.request_timeout,
+                stalled_read: settings.stalled_read_timeout,
+            },
             cors: Cors::new(&settings.cors_allowed_origins)?,
             authentication: Authentication {
                 union,

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -12,6 +13,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use portico_proxy::{ProxyBody, RequestBody};
 
+use crate::pace::Pace;
 use crate::tail::Tail;
 
 /// What ends a body early. hyper answers it by closing the connection (HTTP/1) or resetting the stream.
@@ -24,6 +26,8 @@ type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError
 pub struct Body {
     kind: Kind,
     tail: Option<Box<Tail>>,
+    /// Of bodies that clients send.
+    pace: Option<Box<Pace>>,
 }
 
 enum Kind {
@@ -38,13 +42,13 @@ impl Body {
     /// No bytes.
     #[must_use]
     pub fn empty() -> Self {
-        Self { kind: Kind::Whole(None), tail: None }
+        Self { kind: Kind::Whole(None), tail: None, pace: None }
     }
 
     /// These bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), tail: None }
+        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), tail: None, pace: None }
     }
 
     /// A stream of bytes.
@@ -54,13 +58,22 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         let body = http_body_util::BodyExt::map_err(body, Into::into);
-        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), tail: None }
+        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), tail: None, pace: None }
     }
 
     /// The same body that, when it has ended in whatever way, drops `tail`.
     #[must_use]
     pub(crate) fn with_tail(mut self, tail: Box<Tail>) -> Self {
         self.tail = Some(tail);
+        self
+    }
+
+    /// The same body, which ends with an error when its client sends it too slowly.
+    #[must_use]
+    pub fn paced(mut self, pause: Duration) -> Self {
+        if !http_body::Body::is_end_stream(&self) {
+            self.pace = Some(Box::new(Pace::new(pause)));
+        }
         self
     }
 
@@ -77,8 +90,8 @@ impl Body {
     #[must_use]
     pub fn into_proxy(self) -> RequestBody {
         match self.kind {
-            Kind::Incoming(body) => RequestBody::from(body),
-            kind => RequestBody::new(Self { kind, tail: None }),
+            Kind::Incoming(body) if self.pace.is_none() => RequestBody::from(body),
+            kind => RequestBody::new(Self { kind, ..self }),
         }
     }
 
@@ -88,10 +101,24 @@ impl Body {
         matches!(self.kind, Kind::Whole(_))
     }
 
+    fn rest(&self) -> usize {
+        self.tail.as_ref().map_or(0, |tail| tail.rest())
+    }
+
     fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Kind::Incoming(body) => http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into),
+            Kind::Incoming(body) => {
+                let polled = http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into);
+                match (&mut self.pace, polled) {
+                    (Some(pace), Poll::Pending) => pace.poll_wait(cx).map(|slow| Some(Err(slow.into()))),
+                    (Some(pace), Poll::Ready(Some(Ok(frame)))) => {
+                        pace.took(frame.data_ref().map_or(0, Bytes::len));
+                        Poll::Ready(Some(Ok(frame)))
+                    }
+                    (_, polled) => polled,
+                }
+            }
             Kind::Proxied(body) => {
                 http_body::Body::poll_frame(Pin::new(body.get_mut()), cx).map_err(Into::into)
             }
@@ -102,13 +129,13 @@ impl Body {
 
 impl From<Incoming> for Body {
     fn from(body: Incoming) -> Self {
-        Self { kind: Kind::Incoming(body), tail: None }
+        Self { kind: Kind::Incoming(body), tail: None, pace: None }
     }
 }
 
 impl From<ProxyBody> for Body {
     fn from(body: ProxyBody) -> Self {
-        Self { kind: Kind::Proxied(Mutex::new(body)), tail: None }
+        Self { kind: Kind::Proxied(Mutex::new(body)), tail: None, pace: None }
     }
 }
 
@@ -139,21 +166,36 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
+        if let Some(rest) = this.tail.as_mut().and_then(|tail| tail.take_rest()) {
+            let frame = this.tail.as_mut().map(|tail| tail.send(Frame::data(rest)));
+            return Poll::Ready(frame.map(Ok));
+        }
         let polled = this.poll_kind(cx);
         let Some(tail) = &mut this.tail else { return polled };
-        match &polled {
-            Poll::Ready(Some(Ok(frame))) => tail.sent(frame.data_ref().map_or(0, Bytes::len)),
-            Poll::Ready(Some(Err(_))) => tail.broke(),
-            Poll::Ready(None) => this.tail = None,
-            Poll::Pending if tail.expired(cx) => {
-                return Poll::Ready(Some(Err("the request's deadline passed while answering".into())));
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(tail.send(frame)))),
+            Poll::Ready(Some(Err(error))) => {
+                tail.broke();
+                Poll::Ready(Some(Err(error)))
             }
-            Poll::Pending => {}
+            Poll::Ready(None) => {
+                this.tail = None;
+                Poll::Ready(None)
+            }
+            Poll::Pending if tail.expired(cx) => {
+                Poll::Ready(Some(Err("the request's deadline passed while answering".into())))
+            }
+            Poll::Pending => {
+                tail.wait_for_source();
+                Poll::Pending
+            }
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
+        if self.rest() > 0 {
+            return false;
+        }
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_none(),
             Kind::Incoming(body) => body.is_end_stream(),
@@ -163,11 +205,22 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.kind {
+        let hint = match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
             Kind::Incoming(body) => body.size_hint(),
             Kind::Proxied(body) => body.lock().size_hint(),
             Kind::Streamed(body) => body.lock().size_hint(),
+        };
+        match self.rest() as u64 {
+            0 => hint,
+            rest => {
+                let mut more = SizeHint::new();
+                more.set_lower(hint.lower().saturating_add(rest));
+                if let Some(upper) = hint.upper() {
+                    more.set_upper(upper.saturating_add(rest));
+                }
+                more
+            }
         }
     }
 }

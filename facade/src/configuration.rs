@@ -126,6 +126,10 @@ impl Configuration {
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         for mut entry in in_order(entries) {
+            if entry.payload.is_none() {
+                // In a snapshot what is gone, or refused, is not there.
+                continue;
+            }
             share(&mut entry, &mut held.backends);
             match apply(&mut table, &entry) {
                 Ok(()) => {}

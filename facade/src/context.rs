@@ -10,7 +10,7 @@ use http::request::Parts;
 use portico_machinery::{RequestInfo, UserInfo};
 
 use crate::body::Body;
-use crate::serve::Connection;
+use crate::serve::{Connection, Exchange};
 use crate::tail::Guards;
 
 /// One request on its way through the chain.
@@ -22,6 +22,8 @@ pub struct RequestContext {
     pub body: Body,
     /// The connection that it came over.
     pub connection: Arc<Connection>,
+    /// Its response on the way to the client.
+    pub exchange: Arc<Exchange>,
     /// When it arrived: deadlines count from here. Before the filter that says so, when its connection did.
     pub received: Instant,
     /// `Audit-ID`, the client's or a new one.
@@ -68,6 +70,7 @@ impl RequestContext {
             guards: Guards::default(),
             component: "apiserver",
             known_resource: false,
+            exchange: connection.exchange.clone(),
             connection,
         }
     }

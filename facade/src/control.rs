@@ -8,10 +8,11 @@ mod observe;
 pub(crate) mod sign;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use portico_kit::backoff::{Backoff, Policy};
+use portico_machinery::rbac;
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::catalog::GetRequest;
 use portico_proto::catalog::catalog_client::CatalogClient;
@@ -19,7 +20,7 @@ use portico_proto::config::config_client::ConfigClient;
 use portico_proto::config::stream_request::Message as Say;
 use portico_proto::config::stream_response::Message as Said;
 use portico_proto::config::{self as pb, Ack, Entries, Hello, Observations, StreamRequest, StreamResponse};
-use portico_proto::convert::{Entry, Version};
+use portico_proto::convert::{Entry, InvalidEntry, PayloadKind, Version};
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -38,6 +39,10 @@ const OUTBOX: usize = 64;
 const OBSERVE: Duration = Duration::from_secs(1);
 /// A document larger than this is refused.
 const MAX_DOCUMENT: usize = 64 << 20;
+/// Within so many of the heartbeats that the control service promises something must come.
+const MISSED_HEARTBEATS: u32 = 10;
+/// How long a stream may take to open.
+const OPEN: Duration = Duration::from_secs(30);
 /// Reconnecting: soon, because every change waits for it.
 const RECONNECT: Policy = Policy::new(Duration::from_millis(50), Duration::from_secs(2), 2.0, 0.5);
 
@@ -50,6 +55,8 @@ enum Lost {
     Ended,
     #[error("the control service broke the stream's rules: {0}")]
     Rules(&'static str),
+    #[error("the control service has sent nothing for {0:?}, although the stream is open")]
+    Silent(Duration),
 }
 
 /// See the module.
@@ -73,6 +80,18 @@ struct Session {
     outbox: mpsc::Sender<StreamRequest>,
     snapshot: Option<Snapshot>,
     observer: Observer,
+    /// When the last message came, and how long none may come; absent while nothing is promised.
+    last: Instant,
+    max_silence: Option<Duration>,
+}
+
+impl Session {
+    fn check_silence(&self) -> Result<(), Lost> {
+        match self.max_silence {
+            Some(limit) if self.last.elapsed() > limit => Err(Lost::Silent(limit)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Control {
@@ -119,9 +138,16 @@ impl Control {
         let mut client = ConfigClient::new(self.transport.config.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let mut stream =
-            client.stream(self.transport.request(ReceiverStream::new(inbox))).await?.into_inner();
-        let mut session = Session { outbox, snapshot: None, observer: Observer::default() };
+        let opening = client.stream(self.transport.request(ReceiverStream::new(inbox)));
+        let opened = tokio::time::timeout(OPEN, opening).await.map_err(|_| Lost::Silent(OPEN))?;
+        let mut stream = opened?.into_inner();
+        let mut session = Session {
+            outbox,
+            snapshot: None,
+            observer: Observer::default(),
+            last: Instant::now(),
+            max_silence: None,
+        };
         let mut ticks = tokio::time::interval(OBSERVE);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -132,9 +158,15 @@ impl Control {
                         tracing::info!("the control service is back");
                         backoff.reset();
                     }
+                    self.freshness.heard();
                     self.take(&mut session, message)?;
+                    // What took long here was no silence there.
+                    session.last = Instant::now();
                 }
-                _ = ticks.tick() => self.observe(&mut session),
+                _ = ticks.tick() => {
+                    session.check_silence()?;
+                    self.observe(&mut session);
+                }
             }
         }
     }
@@ -143,6 +175,9 @@ impl Control {
         match message.message {
             Some(Said::Begin(begin)) => {
                 let version = version(begin.version)?;
+                let heartbeat = Duration::from_millis(begin.heartbeat_millis.into());
+                session.max_silence =
+                    (!heartbeat.is_zero()).then(|| heartbeat.saturating_mul(MISSED_HEARTBEATS));
                 session.snapshot = Some(Snapshot { version, entries: Vec::new(), refused: Vec::new() });
             }
             Some(Said::Entries(entries)) => {
@@ -167,6 +202,10 @@ impl Control {
             }
             Some(Said::Progress(progress)) => {
                 let version = version(progress.version)?;
+                if self.configuration.version().as_ref() == Some(&version) {
+                    // A sign of life.
+                    return Ok(());
+                }
                 self.configuration.progress(version.clone());
                 self.in_force(session, &version, Vec::new());
             }
@@ -248,13 +287,24 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Entry>, prost::DecodeError> {
 fn converted(entries: Vec<pb::Entry>) -> (Vec<Entry>, Vec<Refusal>) {
     let (mut good, mut refused) = (Vec::with_capacity(entries.len()), Vec::new());
     for entry in entries {
-        let key = entry.key.clone();
+        let (key, revision) = (entry.key.clone(), entry.revision);
         match Entry::try_from(entry) {
             Ok(entry) => good.push(entry),
-            Err(error) => refused.push(Refusal { key, reason: error.to_string() }),
+            Err(error) => {
+                good.extend(revoked(&error, &key, revision));
+                refused.push(Refusal { key, reason: error.to_string() });
+            }
         }
     }
     (good, refused)
+}
+
+/// What takes the place of an entry that is refused: of a role or a binding nothing, for what it granted before may be what
+/// the update takes back. Other entries stay as they are.
+fn revoked(error: &InvalidEntry, key: &str, revision: i64) -> Option<Entry> {
+    let of_policy = matches!(error, InvalidEntry::Rbac(_) | InvalidEntry::UnknownPayload(_))
+        && key.parse::<rbac::Key>().is_ok();
+    of_policy.then(|| Entry { kind: PayloadKind::Rbac, key: key.to_owned(), revision, payload: None })
 }
 
 fn version(version: Option<pb::Version>) -> Result<Version, Lost> {

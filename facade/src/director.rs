@@ -137,6 +137,10 @@ fn delegate(table: &RouteTable, path: &str, resource: bool) -> Delegate {
         },
         (None, None) => return Delegate::NotFound,
     };
+    // The core group has no name below /apis.
+    if group.is_empty() && path.starts_with("/apis/") {
+        return Delegate::NotFound;
+    }
     let (version, below) = rest.split_once('/').unwrap_or((rest, ""));
     let builtin = table.is_builtin_group(group);
     match (table.local(group, version), version.is_empty(), below.is_empty()) {
@@ -218,6 +222,8 @@ mod tests {
             ("/api/v1/pods", Delegate::Objects),
             ("/api/v2", Delegate::NoRoute),
             ("/api//v1", Delegate::NoRoute),
+            ("/apis//batch", Delegate::NotFound),
+            ("/apis//v1/pods", Delegate::NotFound),
             ("//api", Delegate::NotFound),
             ("/apis/apps", Delegate::Discovery),
             ("/apis/apps/", Delegate::Discovery),

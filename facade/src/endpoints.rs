@@ -106,7 +106,9 @@ pub fn paths(profiling: bool) -> Vec<Endpoint> {
         at("/openapi/v3", false, Listed, Fixed::Catalog),
         at("/openapi/v3/", true, Listed, Fixed::Catalog),
         at("/.well-known/openid-configuration", false, Listed, Fixed::OpenIdConfiguration),
+        at("/.well-known/openid-configuration/", false, Unlisted, Fixed::OpenIdConfiguration),
         at("/openid/v1/jwks", false, Listed, Fixed::KeySet),
+        at("/openid/v1/jwks/", false, Unlisted, Fixed::KeySet),
     ];
     for endpoint in kit_health::Endpoint::ALL {
         let root = format!("/{}", endpoint.name());

@@ -1,15 +1,16 @@
 //! Fail-static: the configuration and its documents on disk, so that a facade starts without its control service.
 //!
-//! One file, replaced whole; its modification time says when the configuration was last known to be current. Never
-//! objects, Secrets or keys. It must not know what entries mean.
+//! One file, replaced whole, that says itself when it was known to be current, and a small one beside it that moves that time
+//! on. What the file system says of their times does not count: a restored copy must not look new. Never objects, Secrets or
+//! keys. It must not know what entries mean.
 
 mod file;
 
-pub use file::{SavedState, StateError};
+pub use file::{Mark, SavedState, StateError};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use portico_kit::atomic_file::{self, PRIVATE};
 use portico_kit::tasks::blocking;
@@ -22,6 +23,9 @@ use crate::freshness::Freshness;
 /// The folder within the data folder.
 pub const FOLDER: &str = "facade-state";
 const FILE: &str = "state";
+const MARK_FILE: &str = "current";
+/// How far in the future a state may have been current: clocks differ.
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(300);
 /// Changes within this time are written together.
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// How often a live configuration that does not change is marked as current.
@@ -56,12 +60,26 @@ impl FailStatic {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
-        let at = std::fs::metadata(&self.path)?.modified()?;
         let state = SavedState::decode(&bytes)?;
-        match &self.store_id {
-            Some(own) if *own != state.version.store_id => Err(StateError::OtherStore),
-            _ => Ok(Some((state, at))),
+        if self.store_id.as_ref().is_some_and(|own| *own != state.version.store_id) {
+            return Err(StateError::OtherStore);
         }
+        let at = UNIX_EPOCH + seconds(self.current_at(&state));
+        if at > SystemTime::now() + MAX_CLOCK_SKEW {
+            return Err(StateError::Future);
+        }
+        Ok(Some((state, at)))
+    }
+
+    /// As the mark says, where there is one that can be read.
+    fn current_at(&self, state: &SavedState) -> i64 {
+        let mark = std::fs::read(self.mark_path()).ok();
+        let mark = mark.and_then(|bytes| serde_json::from_slice::<Mark>(&bytes).ok());
+        mark.map_or(state.current_at, |mark| mark.current_at(state))
+    }
+
+    fn mark_path(&self) -> PathBuf {
+        self.path.with_file_name(MARK_FILE)
     }
 
     fn restore(
@@ -84,7 +102,7 @@ impl FailStatic {
         let revision = state.version.revision;
         configuration.replace(state.version, entries);
         freshness.loaded(at);
-        let age = freshness.stale_for();
+        let age = freshness.stale_for().unwrap_or_default();
         tracing::info!(revision, ?age, "serving from the state on disk until the control service answers");
     }
 
@@ -97,6 +115,8 @@ impl FailStatic {
     ) {
         let mut changed = configuration.subscribe();
         let this = Arc::new(self);
+        // What was written last, for the mark.
+        let mut written = None;
         loop {
             tokio::select! {
                 change = changed.changed() => {
@@ -105,27 +125,36 @@ impl FailStatic {
                     }
                     tokio::time::sleep(DEBOUNCE).await;
                     changed.borrow_and_update();
-                    this.save(&configuration, &documents, &freshness).await;
+                    if let Some(mark) = this.save(&configuration, &documents, &freshness).await {
+                        written = Some(mark);
+                    }
                 }
-                () = tokio::time::sleep(MARK) => this.mark(&freshness).await,
+                () = tokio::time::sleep(MARK) => this.mark(&freshness, written.as_ref()).await,
             }
         }
     }
 
-    /// Writes what is in force now, if it came from the stream.
+    /// Writes what is in force now, if it came from the stream; returns the mark that moves its time on.
     pub async fn save(
         self: &Arc<Self>,
         configuration: &Configuration,
         documents: &Documents,
         freshness: &Freshness,
-    ) {
+    ) -> Option<Mark> {
         if freshness.stale_for().is_some() {
             // What came from the disk is there already, with its own age.
-            return;
+            return None;
         }
-        let Some((version, entries)) = configuration.snapshot() else { return };
-        let state =
-            SavedState { version, entries: control::encode(&entries).into(), documents: documents.all() };
+        let (version, entries) = configuration.snapshot()?;
+        let current_at = current(freshness);
+        let mark = Mark {
+            store_id: version.store_id.clone(),
+            epoch: version.epoch.clone(),
+            written_at: current_at,
+            current_at,
+        };
+        let entries = control::encode(&entries).into();
+        let state = SavedState { version, current_at, entries, documents: documents.all() };
         let this = self.clone();
         let written = blocking(move || {
             if let Some(folder) = this.path.parent() {
@@ -134,24 +163,41 @@ impl FailStatic {
             atomic_file::write(&this.path, &state.encode(), PRIVATE)
         });
         match written.await {
-            Some(Ok(())) => {}
+            Some(Ok(())) => return Some(mark),
             Some(Err(error)) => {
                 tracing::error!(path = %self.path.display(), %error, "the state was not written");
             }
             None => tracing::error!("writing the state was interrupted"),
         }
+        None
     }
 
-    async fn mark(self: &Arc<Self>, freshness: &Freshness) {
+    async fn mark(self: &Arc<Self>, freshness: &Freshness, written: Option<&Mark>) {
+        let Some(written) = written else { return };
         if freshness.stale_for().is_some() || !freshness.known() {
             return;
         }
+        let mark = Mark { current_at: current(freshness), ..written.clone() };
         let this = self.clone();
         let marked = blocking(move || {
-            std::fs::File::options().write(true).open(&this.path)?.set_modified(SystemTime::now())
+            let bytes = serde_json::to_vec(&mark)?;
+            atomic_file::write(&this.mark_path(), &bytes, PRIVATE)
         });
         if let Some(Err(error)) = marked.await {
             tracing::warn!(%error, "the state could not be marked as current");
         }
     }
+}
+
+/// When what is in force was last confirmed, in Unix seconds.
+fn current(freshness: &Freshness) -> i64 {
+    let age = freshness.age().unwrap_or_default();
+    let at = SystemTime::now().checked_sub(age).and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    at.map_or(0, |at| i64::try_from(at.as_secs()).unwrap_or(i64::MAX))
+}
+
+fn seconds(unix: i64) -> Duration {
+    // So far that no clock shows it, and near enough to be added to.
+    const MAX_SECONDS: u64 = 1 << 40;
+    Duration::from_secs(u64::try_from(unix).unwrap_or(0).min(MAX_SECONDS))
 }

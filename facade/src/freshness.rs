@@ -1,9 +1,10 @@
-//! How fresh the configuration is: live, stale since a moment, or too old to be used.
+//! How fresh the configuration is: live, stale since a moment, or too old to be used; and whether the control service
+//! gives signs of life.
 //!
 //! It must not know where the configuration comes from.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Clock time is used, because a state from disk was written by another process.
 #[derive(Debug)]
@@ -11,6 +12,9 @@ pub struct Freshness {
     /// Unix seconds at which the configuration was last known to be current; [`LIVE`] while it is; [`NEVER`] before the first.
     current_at: AtomicI64,
     max_age: Duration,
+    begin: Instant,
+    /// Milliseconds plus one after `begin` at which the control service last sent anything; 0 for never.
+    heard: AtomicU64,
 }
 
 const LIVE: i64 = i64::MAX;
@@ -20,7 +24,7 @@ impl Freshness {
     /// Nothing is known yet. `max_age` is `--fail-static-max-age`.
     #[must_use]
     pub fn new(max_age: Duration) -> Self {
-        Self { current_at: AtomicI64::new(NEVER), max_age }
+        Self { current_at: AtomicI64::new(NEVER), max_age, begin: Instant::now(), heard: AtomicU64::new(0) }
     }
 
     /// The stream is up to date.
@@ -28,11 +32,34 @@ impl Freshness {
         self.current_at.store(LIVE, Ordering::Release);
     }
 
-    /// The stream is lost; what was live is stale from now on.
+    /// The control service has sent something.
+    pub fn heard(&self) {
+        self.heard.store(self.millis().saturating_add(1), Ordering::Release);
+    }
+
+    /// How long the control service has sent nothing; nothing when it never did.
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        let heard = self.heard.load(Ordering::Acquire).checked_sub(1)?;
+        Some(Duration::from_millis(self.millis().saturating_sub(heard)))
+    }
+
+    /// The stream is lost; what was live has been stale since the last sign of life.
     pub fn lost(&self) {
-        let now = unix_now();
+        let silence = self.silence().map_or(0, |s| i64::try_from(s.as_secs()).unwrap_or(i64::MAX));
+        let since = unix_now().saturating_sub(silence);
         // Only a live configuration becomes stale now; an older one stays as old as it is.
-        let _ = self.current_at.compare_exchange(LIVE, now, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.current_at.compare_exchange(LIVE, since, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// How old the configuration is: since the last sign of life while it is live; nothing while there is none.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        match self.current_at.load(Ordering::Acquire) {
+            NEVER => None,
+            LIVE => Some(self.silence().unwrap_or_default()),
+            _ => self.stale_for(),
+        }
     }
 
     /// A state from disk that was current at this time.
@@ -64,6 +91,12 @@ impl Freshness {
     }
 }
 
+impl Freshness {
+    fn millis(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 fn unix_now() -> i64 {
     unix(SystemTime::now())
 }
@@ -82,8 +115,11 @@ mod tests {
         assert!(!freshness.known() && !freshness.expired());
         freshness.lost();
         assert!(!freshness.known());
+        assert_eq!((freshness.silence(), freshness.age()), (None, None));
+        freshness.heard();
         freshness.live();
         assert_eq!(freshness.stale_for(), None);
+        assert!(freshness.age().is_some() && freshness.silence().is_some());
         freshness.lost();
         assert!(freshness.stale_for().is_some() && !freshness.expired());
         freshness.loaded(SystemTime::now() - Duration::from_secs(61));

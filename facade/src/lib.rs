@@ -24,6 +24,7 @@ mod issuer;
 mod local;
 mod metrics;
 mod mux;
+mod pace;
 mod render;
 mod respond;
 mod route_table;

@@ -18,8 +18,8 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Response, StatusCode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::Status;
 use portico_machinery::status::{Cause, Details, Reason};
+use portico_machinery::{RequestInfo, Status};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
@@ -35,6 +35,7 @@ use crate::body::Body;
 use crate::configuration::Configuration;
 use crate::context::RequestContext;
 use crate::filters::watch_termination::WatchShutdown;
+use crate::freshness::Freshness;
 use crate::respond;
 use crate::transport::{ControlTransport, GrpcService};
 use answer::Head;
@@ -52,13 +53,10 @@ pub struct LocalLimits {
     pub max_body: usize,
     /// Bytes of events that wait for a watcher; more ends its watch.
     pub watch_buffer: usize,
-}
-
-impl Default for LocalLimits {
-    /// 3 MiB (upstream's) and 4 MiB.
-    fn default() -> Self {
-        Self { max_body: 3 << 20, watch_buffer: 4 << 20 }
-    }
+    /// `--stalled-write-timeout`, for watches over WebSocket.
+    pub stalled_write: Duration,
+    /// `--control-request-timeout`: how long requests wait for a control service that is silent.
+    pub silence: Duration,
 }
 
 /// See the module.
@@ -68,6 +66,7 @@ pub struct Local {
     configuration: Arc<Configuration>,
     proxy: Proxy,
     tasks: TaskSet,
+    freshness: Arc<Freshness>,
 }
 
 type Client = ObjectsClient<GrpcService>;
@@ -75,7 +74,7 @@ type Refused = Box<Status>;
 
 impl Local {
     /// Over this transport; writes that change the configuration wait until it shows them; what connects elsewhere is
-    /// dialled by `proxy`; pumps of watches run in `tasks`.
+    /// dialled by `proxy`; pumps of watches run in `tasks`; `freshness` knows the control service's signs of life.
     #[must_use]
     pub fn new(
         transport: ControlTransport,
@@ -83,13 +82,15 @@ impl Local {
         configuration: Arc<Configuration>,
         proxy: Proxy,
         tasks: TaskSet,
+        freshness: Arc<Freshness>,
     ) -> Self {
-        Self { transport, limits, configuration, proxy, tasks }
+        Self { transport, limits, configuration, proxy, tasks, freshness }
     }
 
     /// Answers a request for a resource.
     pub async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
         let answered = match x.info.verb.as_str() {
+            "get" | "list" | "watch" if is_relative(&x.info.namespace) => Err(Box::new(invalid_key(&x.info))),
             _ if x.info.connects() => return self.connect(x).await,
             "list" => self.list(x).await,
             "watch" => self.watch(x).await,
@@ -101,7 +102,7 @@ impl Local {
     async fn call(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let body = body::read(std::mem::take(&mut x.body), &x.parts.headers, self.limits.max_body).await?;
         let request = self.request(x, DoRequest { call: Some(call_of(x, body)) });
-        let response = client(&self.transport.calls).r#do(request).await.map_err(|s| refused(x, &s))?;
+        let response = self.answered(x, client(&self.transport.calls).r#do(request)).await?;
         let answer = response.into_inner();
         if answer.configures {
             // Whoever has written is judged by it from the next request on; in vain when the stream is away.
@@ -112,9 +113,12 @@ impl Local {
 
     async fn list(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let request = self.request(x, ListRequest { call: Some(call_of(x, Bytes::new())) });
-        let response = client(&self.transport.calls).list(request).await.map_err(|s| refused(x, &s))?;
-        let mut parts = response.into_inner();
-        let first = parts.message().await.map_err(|s| refused(x, &s))?.unwrap_or_default();
+        let mut lists = client(&self.transport.calls);
+        let begun = async {
+            let mut parts = lists.list(request).await?.into_inner();
+            Ok((parts.message().await?.unwrap_or_default(), parts))
+        };
+        let (first, parts) = self.answered(x, begun).await?;
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
         let head = head(x, code, &media_type, warnings, retry_after_seconds);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
@@ -123,9 +127,12 @@ impl Local {
 
     async fn watch(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
         let request = self.request(x, WatchRequest { call: Some(call_of(x, Bytes::new())) });
-        let response = client(&self.transport.streams).watch(request).await.map_err(|s| refused(x, &s))?;
-        let mut steps = response.into_inner();
-        let first = steps.message().await.map_err(|s| refused(x, &s))?.and_then(|s| s.step);
+        let mut watches = client(&self.transport.streams);
+        let begun = async {
+            let mut steps = watches.watch(request).await?.into_inner();
+            Ok((steps.message().await?.and_then(|s| s.step), steps))
+        };
+        let (first, steps) = self.answered(x, begun).await?;
         x.known_resource = true;
         match first {
             Some(watch_response::Step::Started(started)) => {
@@ -133,7 +140,8 @@ impl Local {
                 let shutdown = x.parts.extensions.get::<WatchShutdown>().map(|s| s.0.clone());
                 let events = self.pumped(steps, shutdown);
                 if websocket::is_asked(&x.parts.headers) {
-                    return Ok(websocket::serve(x, &started.media_type, events, &self.tasks));
+                    let stalled = self.limits.stalled_write;
+                    return Ok(websocket::serve(x, &started.media_type, events, &self.tasks, stalled));
                 }
                 let head = head(x, 200, &started.media_type, Vec::new(), 0);
                 Ok(answer::head_only(head, pump::body(events)))
@@ -141,6 +149,26 @@ impl Local {
             Some(watch_response::Step::Refused(answer)) => Ok(done(x, answer)),
             Some(watch_response::Step::Frames(_)) | None => {
                 Err(Box::new(Status::internal("the control service ended the watch before it began")))
+            }
+        }
+    }
+
+    /// Waits for the control service. One that works for long goes on to give signs of life; one that gives none is not
+    /// waited for.
+    async fn answered<T>(
+        &self,
+        x: &RequestContext,
+        call: impl Future<Output = Result<T, tonic::Status>>,
+    ) -> Result<T, Refused> {
+        let (mut call, limit) = (std::pin::pin!(call), self.limits.silence);
+        loop {
+            match timeout(limit, call.as_mut()).await {
+                Ok(answered) => return answered.map_err(|status| refused(x, &status)),
+                Err(_) if self.freshness.silence().is_some_and(|silence| silence < limit) => {}
+                Err(_) => {
+                    let why = format!("it has given no sign of life for {limit:?}");
+                    return Err(Box::new(unavailable(x.info.is_read_only(), &why)));
+                }
             }
         }
     }
@@ -177,6 +205,18 @@ impl Local {
         }
         request
     }
+}
+
+/// Whether a namespace would lead elsewhere in a tree of keys, as upstream's store keeps them.
+fn is_relative(namespace: &str) -> bool {
+    matches!(namespace, "." | "..")
+}
+
+/// Upstream's error of its storage for such a namespace (PrepareKey), as bare as it answers it.
+fn invalid_key(info: &RequestInfo) -> Status {
+    let name = info.parts.get(1).map(|name| format!("/{name}")).unwrap_or_default();
+    let key = format!("/{}/{}{name}", info.resource, info.namespace);
+    Status::failure(Reason::Unknown, format!("invalid key: {key:?}"))
 }
 
 fn client(service: &GrpcService) -> Client {
@@ -238,11 +278,13 @@ fn refused(x: &RequestContext, error: &tonic::Status) -> Refused {
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")
         }
-        tonic::Code::Unavailable => unavailable(x.info.is_read_only(), error.message()),
-        // A broken connection in the middle of a call surfaces as an unknown error with a source.
-        tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
-            unavailable(x.info.is_read_only(), error.message())
+        // What carries a source was made here, by the transport, in words for its authors. A connection that breaks in the
+        // middle of a call surfaces as an unknown error.
+        tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
+            tracing::debug!(%error, "the control service was not reached");
+            unavailable(x.info.is_read_only(), "it cannot be reached, or its connection broke")
         }
+        tonic::Code::Unavailable => unavailable(x.info.is_read_only(), error.message()),
         _ => from_rpc(error),
     };
     Box::new(status)

@@ -1,11 +1,17 @@
 //! One connection: HTTP/1.1 or HTTP/2 by ALPN, its limits, and how it ends.
 //!
-//! The handler chain sees requests; this room sees bytes, idle time and the drain. It must not know what a
+//! The handler chain sees requests; this module sees bytes, idle time and the drain. It must not know what a
 //! request asks for.
 
 mod activity;
+mod exchange;
+mod frames;
+mod io;
+mod stream;
+mod wellformed;
 
 pub use activity::{Activity, Busy};
+pub use exchange::Exchange;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,8 +20,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use http::Response;
 use http::header::{CONNECTION, HeaderValue};
+use http::{Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
@@ -23,7 +29,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_auth::PeerChain;
 use portico_kit::drain::Watch;
 use portico_kit::listener::{Accepted, PeerInfo};
-use portico_kit::tasks::{TaskExecutor, TaskSet};
+use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
 use portico_proxy::{ClientAddress, Identity};
 use tokio::sync::Notify;
@@ -31,15 +37,18 @@ use tokio::sync::Notify;
 use crate::body::Body;
 use crate::context::RequestContext;
 use crate::filters::Handler;
-use activity::ActiveIo;
+use io::ConnectionIo;
+use stream::StreamExecutor;
 
 /// Limits of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// A request's head must be complete this long after its first byte.
     pub header_timeout: Duration,
-    /// A connection without requests is closed after this long.
+    /// A connection without requests is closed after this long: by GOAWAY in HTTP/2.
     pub idle_timeout: Duration,
+    /// A response of which the client takes nothing for so long is aborted.
+    pub stalled_write: Duration,
     /// Bytes of a request's headers; more is 431.
     pub max_header_bytes: u32,
     /// Header fields of an HTTP/1 request; more is 431.
@@ -51,16 +60,24 @@ pub struct ConnectionLimits {
 }
 
 impl Default for ConnectionLimits {
-    /// Upstream's: 32 s, 90 s, 1 MiB, 100 streams; and 100 header fields.
+    /// Upstream's: 32 s, 90 s, 1 MiB, 100 streams; and 60 s for stalled responses, 100 header fields.
     fn default() -> Self {
         Self {
             header_timeout: Duration::from_secs(32),
             idle_timeout: Duration::from_secs(90),
+            stalled_write: Duration::from_secs(60),
             max_header_bytes: 1 << 20,
             max_headers: 100,
             max_streams: 100,
             http2: true,
         }
+    }
+}
+
+impl ConnectionLimits {
+    /// How often a connection is looked at: often enough to find a slow head soon after its time.
+    fn look(&self) -> Duration {
+        self.header_timeout.min(self.idle_timeout) / 4
     }
 }
 
@@ -82,6 +99,8 @@ pub struct Connection {
     pub chain: Option<PeerChain>,
     /// What is going on; see the module of the same name.
     pub activity: Arc<Activity>,
+    /// The response under way in HTTP/1; in HTTP/2 each stream has its own.
+    pub exchange: Arc<Exchange>,
     /// The user of the connection's first proxied request, and as whom backends know them.
     identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
     go_away: Notify,
@@ -103,6 +122,7 @@ impl Connection {
             client: peer.ip().into(),
             chain: None,
             activity: Arc::default(),
+            exchange: Arc::new(Exchange::of_connection()),
             identity: OnceLock::new(),
             go_away: Notify::new(),
         }
@@ -137,7 +157,7 @@ pub struct Server<H> {
     handler: Arc<H>,
     limits: ConnectionLimits,
     http1: http1::Builder,
-    http2: http2::Builder<TaskExecutor>,
+    http2: http2::Builder<StreamExecutor>,
     drain: Watch,
 }
 
@@ -152,7 +172,8 @@ impl<H: Handler> Server<H> {
         if limits.max_headers != ConnectionLimits::default().max_headers {
             http1.max_headers(limits.max_headers);
         }
-        let mut http2 = http2::Builder::new(tasks.executor("http2"));
+        let mut http2 =
+            http2::Builder::new(StreamExecutor::new(tasks.executor("http2"), limits.stalled_write));
         http2
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.max_streams)
@@ -168,7 +189,9 @@ impl<H: Handler> Server<H> {
     pub async fn connection(&self, accepted: Accepted) {
         let connection = Arc::new(Connection::new(&accepted.peer));
         let is_http2 = accepted.peer.is_http2();
-        let io = TokioIo::new(ActiveIo::new(accepted.io, connection.activity.clone()));
+        let (activity, exchange) = (connection.activity.clone(), connection.exchange.clone());
+        let io = ConnectionIo::new(accepted.io, activity, exchange, is_http2, self.limits.stalled_write);
+        let io = TokioIo::new(io);
         let service = self.service(connection.clone());
         if is_http2 {
             let conn = std::pin::pin!(self.http2.serve_connection(io, service));
@@ -188,12 +211,23 @@ impl<H: Handler> Server<H> {
         service_fn(move |request: http::Request<Incoming>| {
             let (handler, connection) = (handler.clone(), connection.clone());
             let busy = connection.activity.busy();
+            connection.exchange.request();
             // In a box of its own, which goes when the response's head is there: while a body streams (a watch), nothing of
             // the chain is held.
             Box::pin(async move {
+                if let Some(refusal) = wellformed::refusal(&request) {
+                    return Ok(refusal);
+                }
                 let mut x = RequestContext::new(request.map(Body::from), connection);
                 x.guards.busy = Some(busy);
-                Ok::<_, Infallible>(handler.handle(&mut x).await)
+                if let Some(stream) = stream::current() {
+                    x.exchange = stream;
+                }
+                let response = handler.handle(&mut x).await;
+                if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                    x.connection.activity.upgrade();
+                }
+                Ok::<_, Infallible>(response)
             })
         })
     }
@@ -231,13 +265,16 @@ impl<H: Handler> Server<H> {
     /// Waits until the connection should finish, unless it is `finishing`, or must be closed.
     async fn ending(&self, connection: &Connection, finishing: bool) -> Ending {
         let mut drain = self.drain.clone();
-        let watch = self.limits.header_timeout.min(self.limits.idle_timeout) / 4;
         loop {
+            // A client that was asked to go gets time to answer.
+            let pause =
+                if finishing { self.limits.look() } else { connection.activity.next_look(&self.limits) };
+            let look = tokio::time::sleep(pause);
             tokio::select! {
                 biased;
                 () = drain.signaled(), if !finishing => return Ending::Finish,
                 () = connection.go_away.notified(), if !finishing => return Ending::Finish,
-                () = tokio::time::sleep(watch) => match connection.activity.verdict(&self.limits) {
+                () = look => match connection.activity.verdict(&self.limits) {
                     activity::Verdict::Fine => {}
                     activity::Verdict::Idle if !finishing => return Ending::Finish,
                     activity::Verdict::Idle | activity::Verdict::SlowHead => return Ending::Close,

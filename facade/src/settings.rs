@@ -40,6 +40,12 @@ pub struct FacadeSettings {
     pub kubelets: KubeletSettings,
     /// `--request-timeout`, 60 s.
     pub request_timeout: Duration,
+    /// `--stalled-write-timeout`, 60 s: a response of which the client takes nothing for so long is aborted.
+    pub stalled_write_timeout: Duration,
+    /// `--stalled-read-timeout`, 10 s: a body of which nothing comes for so long is refused.
+    pub stalled_read_timeout: Duration,
+    /// `--control-request-timeout`, 10 s: how long local requests wait for a control service that is silent.
+    pub control_request_timeout: Duration,
     /// `--max-requests-inflight`, 400; 0 is unlimited.
     pub max_requests_inflight: usize,
     /// `--max-mutating-requests-inflight`, 200; 0 is unlimited.
@@ -172,7 +178,7 @@ pub struct FailStaticSettings {
     pub data_dir: PathBuf,
     /// `--fail-static-max-age`, 24 h.
     pub max_age: Duration,
-    /// States of other stores are refused, where the store is known.
+    /// States of other stores are refused, where the kubeconfig names the store.
     pub store_id: Option<String>,
 }
 
@@ -193,6 +199,9 @@ impl FacadeSettings {
             proxying: ProxyingSettings::default(),
             kubelets: KubeletSettings::default(),
             request_timeout: Duration::from_secs(60),
+            stalled_write_timeout: Duration::from_secs(60),
+            stalled_read_timeout: Duration::from_secs(10),
+            control_request_timeout: Duration::from_secs(10),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             max_request_body_bytes: 3 << 20,

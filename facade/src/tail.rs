@@ -1,7 +1,8 @@
 //! What outlives a handler: a request is over when its last response byte is, not when its head is.
 //!
 //! A tail holds the request's tokens (wait groups, in-flight permits), its deadline and its metrics.
-//! Dropping it, in whatever way the body ends, gives everything back and counts the request once.
+//! Dropping it, in whatever way the body ends, gives everything back and counts the request once. While the client
+//! takes nothing hyper does not poll the body: the exchange, which others watch, ends the request then.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,10 +10,13 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Instant;
 
+use bytes::Bytes;
+use http_body::Frame;
+
 use crate::filters::max_in_flight::Permit;
 use crate::filters::wait_group::Token;
 use crate::metrics::{Labels, RequestMetrics};
-use crate::serve::Busy;
+use crate::serve::{Busy, Exchange};
 
 /// Tokens that filters took for this request.
 #[derive(Debug, Default)]
@@ -30,6 +34,7 @@ pub struct Guards {
 /// Lives in the response body; see the module.
 pub struct Tail {
     guards: Guards,
+    exchange: Arc<Exchange>,
     /// Only of short requests.
     deadline: Option<Instant>,
     sleep: Option<Pin<Box<tokio::time::Sleep>>>,
@@ -38,12 +43,19 @@ pub struct Tail {
     received: Instant,
     code: u16,
     metrics: Arc<RequestMetrics>,
+    /// What is left of a frame that is too large to be sent at once.
+    rest: Option<Bytes>,
 }
+
+/// HTTP/2 takes a frame of any size once there is room for a byte: of larger ones parts would wait, unread, in memory
+/// after the response is counted as sent.
+const MAX_STREAM_FRAME: usize = 64 * 1024;
 
 impl Tail {
     /// A tail of a request that arrived at `received` and was answered with `code`.
     pub fn new(
         guards: Guards,
+        exchange: Arc<Exchange>,
         deadline: Option<Instant>,
         labels: Labels,
         received: Instant,
@@ -51,12 +63,52 @@ impl Tail {
         metrics: Arc<RequestMetrics>,
     ) -> Self {
         metrics.begin(&labels);
-        Self { guards, deadline, sleep: None, bytes: 0, labels: Some(labels), received, code, metrics }
+        exchange.respond(deadline);
+        let labels = Some(labels);
+        Self {
+            guards,
+            exchange,
+            deadline,
+            sleep: None,
+            bytes: 0,
+            labels,
+            received,
+            code,
+            metrics,
+            rest: None,
+        }
     }
 
-    /// Counts bytes of the body.
-    pub fn sent(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
+    /// What was left of the last frame.
+    pub fn take_rest(&mut self) -> Option<Bytes> {
+        self.rest.take()
+    }
+
+    /// Bytes that are left of the last frame.
+    #[must_use]
+    pub fn rest(&self) -> usize {
+        self.rest.as_ref().map_or(0, Bytes::len)
+    }
+
+    /// As much of a frame as may be sent now; it is counted.
+    pub fn send(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        self.exchange.offer();
+        let frame = match frame.into_data() {
+            Ok(mut data) => {
+                if self.exchange.is_stream() && data.len() > MAX_STREAM_FRAME {
+                    self.rest = Some(data.split_off(MAX_STREAM_FRAME));
+                }
+                Frame::data(data)
+            }
+            Err(trailers) => trailers,
+        };
+        self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
+        frame
+    }
+
+    /// The body has nothing to send yet.
+    pub fn wait_for_source(&self) {
+        self.exchange.wait_for_source();
     }
 
     /// The body ended with an error after the head was sent.
@@ -84,6 +136,10 @@ impl Tail {
 impl Drop for Tail {
     fn drop(&mut self) {
         if let Some(labels) = self.labels.take() {
+            if self.exchange.is_aborted() {
+                self.metrics.terminated(&labels, 504);
+                self.metrics.aborted(&labels);
+            }
             self.metrics.end(&labels, self.code, self.received.elapsed(), self.bytes);
         }
         self.guards = Guards::default();

@@ -13,4 +13,6 @@ mod facade {
     pub mod rig;
     mod serving;
     mod shutdown;
+    mod silent;
+    mod stalled;
 }

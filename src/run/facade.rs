@@ -57,7 +57,7 @@ pub(super) async fn alone(
     facade.fail_static = Some(FailStaticSettings {
         data_dir: settings.process.data_dir.clone(),
         max_age: settings.control.fail_static_max_age,
-        store_id: None,
+        store_id: connection.store_id.clone(),
     });
     Ok(Facade::start(facade, lent(process), control)?)
 }
@@ -116,6 +116,9 @@ fn facade_settings(settings: &Settings, certificate: ServingCertificate) -> Resu
         proxying: proxying(settings),
         kubelets: settings.kubelets.facade(),
         request_timeout: s.request_timeout,
+        stalled_write_timeout: s.stalled_write_timeout,
+        stalled_read_timeout: s.stalled_read_timeout,
+        control_request_timeout: settings.control.control_request_timeout,
         max_requests_inflight: s.max_requests_inflight,
         max_mutating_requests_inflight: s.max_mutating_requests_inflight,
         max_request_body_bytes: s.max_request_body_bytes,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::duration;
+use super::values::{duration, positive_duration};
 use super::{Role, SettingError};
 
 /// Settings of the control service and of the way to it.
@@ -26,6 +26,9 @@ pub(crate) struct Control {
     /// How long a facade serves from its last good state while the control service is away.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "24h")]
     pub(crate) fail_static_max_age: Duration,
+    /// How long a request for a local API waits for a control service that gives no sign of life; then it is answered with 503.
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
+    pub(crate) control_request_timeout: Duration,
     /// gRPC connections at a time.
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub(crate) control_max_connections: usize,

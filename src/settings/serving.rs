@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::SettingError;
-use super::values::{cors_origin, duration, goaway_chance, hsts_directive};
+use super::values::{cors_origin, duration, goaway_chance, hsts_directive, positive_duration};
 
 /// Settings of HTTPS serving.
 #[derive(Args, Clone, Debug)]
@@ -41,6 +41,14 @@ pub(crate) struct Serving {
     /// How long a request may take, unless it is long-running.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) request_timeout: Duration,
+    /// A response of which the client takes nothing for so long is aborted: a stream is reset, a connection closed. Tunnels
+    /// (exec, attach, port-forward) may be paused for longer.
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "60s")]
+    pub(crate) stalled_write_timeout: Duration,
+    /// A request's body of which nothing comes for so long, or then less than 500 bytes a second, is refused with 408.
+    /// Long-running requests may pause for longer.
+    #[arg(long, value_name = "DURATION", value_parser = positive_duration, default_value = "10s")]
+    pub(crate) stalled_read_timeout: Duration,
     /// The shortest time, in seconds, that a watch lasts; each lasts up to twice as long.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) min_request_timeout: u64,

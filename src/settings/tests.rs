@@ -7,6 +7,7 @@ fn settings(arguments: &[&str]) -> Result<(Role, Settings), String> {
     match parse(argv) {
         Ok(Parsed::Run(role, settings)) => Ok((role, *settings)),
         Ok(Parsed::Print(text)) => Err(text),
+        Ok(Parsed::Version) => Err("the version".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -70,6 +71,15 @@ fn what_is_wrong_is_one_line_that_names_the_setting() {
         assert!(text.contains(word) && !text.contains('\n'), "{arguments:?}: {text}");
     }
     assert!(refusal(&["facade"]).starts_with("--control-kubeconfig"));
+}
+
+#[test]
+fn a_misspelt_flag_gets_a_suggestion_and_the_version_may_be_a_flag() {
+    assert_eq!(refusal(&["--secure-prot=0"]), "--secure-prot: no such setting, did you mean --secure-port?");
+    assert_eq!(refusal(&["serve"]), "serve: no such command, did you mean server?");
+    for arguments in [&["--version"][..], &["server", "--version"], &["-V"]] {
+        assert_eq!(refusal(arguments), "the version");
+    }
 }
 
 #[test]

@@ -7,6 +7,11 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     portico_kit::duration::parse(text).map_err(|e| e.to_string())
 }
 
+/// A Go duration that is more than nothing.
+pub(super) fn positive_duration(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|d| if d.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(d) })
+}
+
 /// A chance between 0 and 0.02, upstream's bounds for GOAWAY.
 pub(super) fn goaway_chance(text: &str) -> Result<f64, String> {
     let chance: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
@@ -51,5 +56,6 @@ mod tests {
         );
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert!(duration("90").is_err());
+        assert!(positive_duration("1ms").is_ok() && positive_duration("0s").is_err());
     }
 }

@@ -113,7 +113,10 @@ impl Rig {
             goaway: None,
             watch_termination: None,
             wait_group: WaitGroupFilter { group: self.group.clone() },
-            request_deadline: RequestDeadline { request_timeout: self.timeout },
+            request_deadline: RequestDeadline {
+                request_timeout: self.timeout,
+                stalled_read: Duration::from_secs(10),
+            },
             cors: Cors::new(&["^https://good\\.example$".to_owned()]).unwrap(),
             authentication: Authentication {
                 union,

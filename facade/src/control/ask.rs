@@ -20,13 +20,13 @@ pub use token::TokenAsker;
 const JSON: &str = "application/json";
 /// The name of facades towards the control service.
 const FACADE: &str = "system:portico:facade";
-/// How long a review may take: the caller waits.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub struct Asker {
     transport: ControlTransport,
+    /// How long a review may take: the caller waits.
+    timeout: Duration,
 }
 
 /// A kind of review.
@@ -51,16 +51,16 @@ struct Answer<S> {
 }
 
 impl Asker {
-    /// Asks over this transport.
+    /// Asks over this transport; `timeout` is `--control-request-timeout`.
     #[must_use]
-    pub fn new(transport: ControlTransport) -> Self {
-        Self { transport }
+    pub fn new(transport: ControlTransport, timeout: Duration) -> Self {
+        Self { transport, timeout }
     }
 
     /// The review's status; nothing when nobody could be asked.
     async fn review<S: Review>(&self, spec: &S) -> Option<S::Answered> {
         let mut client = ObjectsClient::new(self.transport.calls.clone());
-        let asked = tokio::time::timeout(TIMEOUT, client.r#do(self.request(spec)?)).await.ok()?;
+        let asked = tokio::time::timeout(self.timeout, client.r#do(self.request(spec)?)).await.ok()?;
         let asked = asked.inspect_err(|error| tracing::debug!(%error, kind = S::KIND, "no review"));
         let answer = asked.ok()?.into_inner();
         if answer.code != 201 {
@@ -93,7 +93,7 @@ impl Asker {
         let forwarded =
             Forwarded { user, request: RequestInfo::parse("POST", &path, "").ok()?, audit_id: String::new() };
         forwarded.insert_into(request.metadata_mut());
-        request.set_timeout(TIMEOUT);
+        request.set_timeout(self.timeout);
         Some(request)
     }
 }

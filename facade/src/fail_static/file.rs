@@ -1,4 +1,5 @@
-//! The file's format: one line of JSON that describes what follows, then the entries, then the documents.
+//! The file's format: one line of JSON that describes what follows, then the entries, then the documents. Beside it a mark:
+//! until when the same content was known to be current.
 
 use bytes::Bytes;
 use portico_machinery::digest::sha256_hex;
@@ -6,13 +7,15 @@ use portico_proto::convert::Version;
 use serde::{Deserialize, Serialize};
 
 /// The format that this build writes and reads.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A configuration at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedState {
     /// Which configuration.
     pub version: Version,
+    /// When it was known to be current, in Unix seconds: a copy of the file is as old as what was copied.
+    pub current_at: i64,
     /// Encoded entries.
     pub entries: Bytes,
     /// Documents by hash.
@@ -37,6 +40,9 @@ pub enum StateError {
     /// Of another control service.
     #[error("it belongs to another store")]
     OtherStore,
+    /// The clock, or the file, is wrong: its age cannot be known.
+    #[error("it was current in the future, by the clock of this machine")]
+    Future,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,6 +51,7 @@ struct Header {
     store_id: String,
     epoch: String,
     revision: i64,
+    current_at: i64,
     /// Of everything after the first line.
     sha256: String,
     entries: usize,
@@ -64,6 +71,7 @@ impl SavedState {
             store_id: self.version.store_id.clone(),
             epoch: self.version.epoch.clone(),
             revision: self.version.revision,
+            current_at: self.current_at,
             sha256: sha256_hex(&content),
             entries: self.entries.len(),
             documents: self.documents.iter().map(|(hash, bytes)| (hash.clone(), bytes.len())).collect(),
@@ -94,8 +102,32 @@ impl SavedState {
         }
         let entries = content.split_to(header.entries);
         let documents = header.documents.into_iter().map(|(hash, n)| (hash, content.split_to(n))).collect();
-        let Header { store_id, epoch, revision, .. } = header;
-        Ok(Self { version: Version { store_id, epoch, revision }, entries, documents })
+        let Header { store_id, epoch, revision, current_at, .. } = header;
+        Ok(Self { version: Version { store_id, epoch, revision }, current_at, entries, documents })
+    }
+}
+
+/// Says that a state was current later than when it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The content that is meant: of another one it says nothing.
+    pub store_id: String,
+    /// See [`Version::epoch`].
+    pub epoch: String,
+    /// Of the state as it was written.
+    pub written_at: i64,
+    /// When the state was known to be current.
+    pub current_at: i64,
+}
+
+impl Mark {
+    /// Until when this state was known to be current, as far as the mark is about it.
+    #[must_use]
+    pub fn current_at(&self, state: &SavedState) -> i64 {
+        let is_meant = self.store_id == state.version.store_id
+            && self.epoch == state.version.epoch
+            && self.written_at == state.current_at;
+        if is_meant { self.current_at.max(state.current_at) } else { state.current_at }
     }
 }
 
@@ -107,6 +139,7 @@ mod tests {
     fn state() -> SavedState {
         SavedState {
             version: Version { store_id: "s".into(), epoch: "e".into(), revision: 7 },
+            current_at: 1_700_000_000,
             entries: Bytes::from_static(b"entries\n"),
             documents: vec![("aa".into(), Bytes::from_static(b"{}")), ("bb".into(), Bytes::new())],
         }
@@ -118,8 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_makes_the_state_younger_that_it_is_about_and_no_other() {
+        let mark = Mark {
+            store_id: "s".into(),
+            epoch: "e".into(),
+            written_at: 1_700_000_000,
+            current_at: 1_700_000_060,
+        };
+        assert_eq!(mark.current_at(&state()), 1_700_000_060);
+        let older = SavedState { current_at: 1_600_000_000, ..state() };
+        assert_eq!(mark.current_at(&older), 1_600_000_000);
+        let other = SavedState { version: Version { store_id: "t".into(), ..state().version }, ..state() };
+        assert_eq!(mark.current_at(&other), 1_700_000_000);
+    }
+
+    #[test]
     fn a_newer_format_is_refused_by_name() {
-        let file = String::from_utf8(state().encode()).unwrap().replace("\"format\":1", "\"format\":9");
+        let file = String::from_utf8(state().encode()).unwrap().replace("\"format\":2", "\"format\":9");
         assert!(matches!(SavedState::decode(file.as_bytes()), Err(StateError::Format(9))));
     }
 

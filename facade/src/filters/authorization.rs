@@ -40,12 +40,17 @@ impl Filter for Authorization {
 
 impl Authorization {
     async fn judge(&self, x: &mut RequestContext) -> (Option<Decision>, Option<Box<Status>>) {
-        // Lent for the question, so that nothing is copied.
+        // Lent for the question, so that nothing is copied unless somebody else has to be asked: what is lent across an
+        // await is lost to the log and the metrics when the deadline ends this filter.
         let user = x.user.take().unwrap_or_default();
         let attributes = Attributes::new(user, std::mem::take(&mut x.info));
         let decided = self.authorizer.authorize(&attributes);
         let decided = match decided.verdict {
-            Verdict::Ask => self.decider.decide(&attributes).await,
+            Verdict::Ask => {
+                x.user = Some(attributes.user.clone());
+                x.info.clone_from(&attributes.request);
+                self.decider.decide(&attributes).await
+            }
             _ => Some(decided),
         };
         let refusal = match &decided {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::Response;
-use http::header::USER_AGENT;
+use http::header::{HeaderValue, USER_AGENT};
 use portico_gostd::url::Query;
 
 use super::{Filter, Handler};
@@ -35,7 +35,8 @@ impl Filter for HttpLog {
             self.metrics.terminated(&labels, code);
         }
         let guards = std::mem::take(&mut x.guards);
-        let tail = Tail::new(guards, x.deadline, labels, x.received, code, self.metrics.clone());
+        let exchange = x.exchange.clone();
+        let tail = Tail::new(guards, exchange, x.deadline, labels, x.received, code, self.metrics.clone());
         response.map(|body| body.with_tail(Box::new(tail)))
     }
 }
@@ -46,6 +47,7 @@ fn terminated(response: &Response<Body>) -> bool {
     extensions.get::<Terminated>().is_some() || extensions.get::<portico_proxy::Termination>().is_some()
 }
 
+/// What the line says of a request. Not its query: tokens may stand in there.
 struct Line {
     method: http::Method,
     /// Where lines of all requests are wanted.
@@ -62,14 +64,16 @@ impl Line {
 
     fn write(self, x: &RequestContext, response: &Response<Body>) {
         let code = response.status().as_u16();
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let fields = || (self.agent.as_ref().map(text).unwrap_or_default(), text(&x.audit_id));
         if code >= 500 {
+            let (agent, audit_id) = fields();
             tracing::info!(target: "http", method = %self.method, path = x.info.path, code,
-                latency = ?x.received.elapsed(), agent = ?self.agent, audit_id = ?x.audit_id,
-                peer = %x.connection.peer, "request");
-        } else if let Some(uri) = self.uri {
-            tracing::debug!(target: "http", method = %self.method, %uri, code,
-                latency = ?x.received.elapsed(), agent = ?self.agent, audit_id = ?x.audit_id,
-                peer = %x.connection.peer, "request");
+                latency = ?x.received.elapsed(), agent, audit_id, peer = %x.connection.peer, "request");
+        } else if let Some(uri) = &self.uri {
+            let (agent, audit_id) = fields();
+            tracing::debug!(target: "http", method = %self.method, path = uri.path(), code,
+                latency = ?x.received.elapsed(), agent, audit_id, peer = %x.connection.peer, "request");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival (1.5).
+//! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. Bodies of requests with a
+//! deadline must not stall either.
 
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::respond;
 pub struct RequestDeadline {
     /// `--request-timeout`
     pub request_timeout: Duration,
+    /// `--stalled-read-timeout`
+    pub stalled_read: Duration,
 }
 
 impl Filter for RequestDeadline {
@@ -27,6 +30,7 @@ impl Filter for RequestDeadline {
             Ok(asked) => {
                 let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);
                 x.deadline = Some(x.received + shorter.unwrap_or(self.request_timeout));
+                x.body = std::mem::take(&mut x.body).paced(self.stalled_read);
                 next.handle(x).await
             }
             Err(error) => {

@@ -1,12 +1,14 @@
 //! Request bodies, read whole within a limit.
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
+use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use portico_machinery::Status;
+use portico_machinery::status::Reason;
 
 use crate::body::Body;
+use crate::pace::TooSlow;
 
 /// The body's bytes.
 ///
@@ -14,7 +16,7 @@ use crate::body::Body;
 /// otherwise hear of a broken connection instead of the refusal. One that asked first (`Expect`) is told at once.
 ///
 /// # Errors
-/// 413 beyond the limit, 400 when the body breaks off.
+/// 413 beyond the limit, 408 when the body comes too slowly, 400 when it breaks off.
 pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Box<Status>> {
     let told = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
     let mut too_large = told.is_some_and(|length| length > limit as u64);
@@ -26,8 +28,11 @@ pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> R
         let data = match frame {
             Ok(frame) => frame.into_data().unwrap_or_default(),
             Err(_) if too_large => break,
+            Err(error) if error.is::<TooSlow>() => return Err(Box::new(too_slow(&error.to_string()))),
             Err(error) => {
-                let message = format!("the request's body could not be read: {error}");
+                tracing::debug!(%error, "a request's body broke off");
+                let message =
+                    "the request's body could not be read: the client ended it before it was complete";
                 return Err(Box::new(Status::bad_request(message)));
             }
         };
@@ -40,6 +45,12 @@ pub(super) async fn read(mut body: Body, headers: &HeaderMap, limit: usize) -> R
         }
     }
     if too_large { Err(Box::new(Status::too_large(limit))) } else { Ok(whole.freeze()) }
+}
+
+fn too_slow(message: &str) -> Status {
+    let mut status = Status::failure(Reason::Timeout, message);
+    status.code = StatusCode::REQUEST_TIMEOUT.as_u16();
+    status
 }
 
 #[cfg(test)]

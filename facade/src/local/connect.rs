@@ -12,7 +12,7 @@ use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::{ConnectRequest, DoResponse};
 use portico_proxy::Connecting;
 
-use super::{Local, Refused, call_of, client, done, refused};
+use super::{Local, Refused, call_of, client, done};
 use crate::body::Body;
 use crate::context::RequestContext;
 use crate::respond;
@@ -54,7 +54,7 @@ impl Local {
     async fn decided(&self, x: &RequestContext) -> Result<Decision, Refused> {
         let mut request = self.request(x, ConnectRequest { call: Some(call_of(x, Bytes::new())) });
         request.set_timeout(DECISION);
-        let response = client(&self.transport.calls).connect(request).await.map_err(|s| refused(x, &s))?;
+        let response = self.answered(x, client(&self.transport.calls).connect(request)).await?;
         let nothing = || Box::new(Status::internal("the control service has not said where to connect"));
         response.into_inner().decision.ok_or_else(nothing)
     }

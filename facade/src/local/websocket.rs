@@ -4,6 +4,8 @@
 //! subprotocol besides that which carries a token; a watch that ends is closed with 1000; what the client says is ignored
 //! but for its own close.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::{SinkExt, Stream, StreamExt};
 use http::header::{
@@ -14,6 +16,7 @@ use http::{Response, StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
+use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -68,7 +71,14 @@ pub(super) fn is_asked(headers: &HeaderMap) -> bool {
 }
 
 /// Answers the handshake and sends the events, in a task of their own, once the connection is the client's and ours.
-pub(super) fn serve<S>(x: &mut RequestContext, media_type: &str, events: S, tasks: &TaskSet) -> Response<Body>
+/// A client that takes nothing for `stalled` loses its watch.
+pub(super) fn serve<S>(
+    x: &mut RequestContext,
+    media_type: &str,
+    events: S,
+    tasks: &TaskSet,
+    stalled: Duration,
+) -> Response<Body>
 where
     S: Stream<Item = Bytes> + Send + Unpin + 'static,
 {
@@ -85,7 +95,7 @@ where
     let counted = x.guards.watch.take();
     tasks.spawn_until_cancelled("watch-websocket", async move {
         let _counted = counted;
-        if let Err(error) = send(upgrade, events, as_text).await {
+        if let Err(error) = send(upgrade, events, as_text, stalled).await {
             tracing::debug!(%error, "a watch over WebSocket broke");
         }
     });
@@ -137,9 +147,11 @@ enum SendError {
     Upgrade(#[from] hyper::Error),
     #[error(transparent)]
     WebSocket(#[from] tokio_tungstenite::tungstenite::Error),
+    #[error("its client takes nothing")]
+    Stalled(#[from] tokio::time::error::Elapsed),
 }
 
-async fn send<S>(upgrade: OnUpgrade, mut events: S, as_text: bool) -> Result<(), SendError>
+async fn send<S>(upgrade: OnUpgrade, mut events: S, as_text: bool, stalled: Duration) -> Result<(), SendError>
 where
     S: Stream<Item = Bytes> + Unpin,
 {
@@ -156,10 +168,10 @@ where
             () = &mut left => return Ok(()),
         };
         let Some(event) = event else { break };
-        to_client.send(message(event, as_text)).await?;
+        timeout(stalled, to_client.send(message(event, as_text))).await??;
     }
     let close = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
-    to_client.send(Message::Close(Some(close))).await?;
+    timeout(stalled, to_client.send(Message::Close(Some(close)))).await??;
     Ok(())
 }
 

@@ -27,6 +27,10 @@ fn block(raw: &str, indent: usize, out: &mut String) -> Option<()> {
         let map: BTreeMap<Key<'_>, &RawValue> = serde_json::from_str(raw).ok()?;
         for (at, (key, value)) in map.iter().enumerate() {
             pad(if at == 0 { 0 } else { indent }, out);
+            if !is_simple(&key.0) {
+                explicit(&key.0, value.get(), indent, out)?;
+                continue;
+            }
             text(&key.0, indent, out);
             out.push(':');
             // Sequences stand at their key's own column.
@@ -53,6 +57,28 @@ fn block(raw: &str, indent: usize, out: &mut String) -> Option<()> {
         out.push_str("[]\n");
     }
     Some(())
+}
+
+/// The most bytes of a key that stands on the line of its value.
+const MAX_SIMPLE_KEY: usize = 128;
+
+/// Whether a key may stand on the line of its value.
+fn is_simple(key: &str) -> bool {
+    key.len() <= MAX_SIMPLE_KEY && !key.contains('\n')
+}
+
+/// A key and its value, each behind an indicator of its own.
+fn explicit(key: &str, value: &str, indent: usize, out: &mut String) -> Option<()> {
+    out.push_str("? ");
+    text(key, indent + 2, out);
+    out.push('\n');
+    pad(indent, out);
+    out.push(':');
+    if is_block(value) {
+        out.push(' ');
+        return block(value, indent + 2, out);
+    }
+    entry(value, indent + 2, out)
 }
 
 #[derive(serde::Deserialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,6 +241,19 @@ mod tests {
         let json = r#"{"kind":"A","apiVersion":"v1","items":[{"b":1,"a":[]},[1,2],"x"],"m":{"z":{},"y":{"k":null}}}"#;
         let want = "apiVersion: v1\nitems:\n- a: []\n  b: 1\n- - 1\n  - 2\n- x\nkind: A\nm:\n  \"y\":\n    k: null\n  z: {}\n";
         assert_eq!(written(json), want);
+    }
+
+    #[test]
+    fn a_key_of_several_lines_or_of_many_bytes_stands_on_its_own() {
+        let long = "k".repeat(129);
+        let json =
+            format!(r#"{{"a\nb":1,"c\nd\n":{{"x":[1],"y":"z\nz"}},"e\nf":[1,{{}}],"{long}":{{}},"\n":"g"}}"#);
+        let written = written(&json);
+        let want =
+            "? \"\\n\"\n: g\n? |-\n  a\n  b\n: 1\n? |\n  c\n  d\n: x:\n  - 1\n  \"y\": |-\n    z\n    z\n";
+        assert!(written.starts_with(want), "{written}");
+        let read: serde_json::Value = serde_saphyr::from_str(&written).unwrap();
+        assert_eq!(read, serde_json::from_str::<serde_json::Value>(&json).unwrap());
     }
 
     #[test]

@@ -1,15 +1,10 @@
-//! What a connection is doing, as the watchdog sees it: bytes read, requests under way.
+//! What a connection is doing, as its watchdog sees it: requests under way, a request head that is not complete, idle.
 //!
 //! One atomic store per read and two per request, instead of a timer per request head.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
-use std::time::Instant;
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::ConnectionLimits;
 
@@ -19,9 +14,10 @@ pub struct Activity {
     begin: Instant,
     /// Milliseconds after `begin` at which the connection last became idle.
     idle_since: AtomicU64,
-    /// Milliseconds plus one after `begin` at which bytes came while no request was under way; 0 for never.
+    /// Milliseconds plus one after `begin` at which a request head began that is not complete; 0 for none.
     head_since: AtomicU64,
     requests: AtomicUsize,
+    upgraded: AtomicBool,
 }
 
 /// What the watchdog makes of it.
@@ -46,6 +42,7 @@ impl Default for Activity {
             idle_since: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
             requests: AtomicUsize::new(0),
+            upgraded: AtomicBool::new(false),
         }
     }
 }
@@ -73,27 +70,66 @@ impl Activity {
         }
         let now = self.millis();
         let head = self.head_since.load(Ordering::Relaxed);
-        let elapsed = |since: u64, limit: std::time::Duration| {
-            u128::from(now.saturating_sub(since)) > limit.as_millis()
-        };
-        if head != 0 && elapsed(head - 1, limits.header_timeout) {
+        if head != 0 && now >= (head - 1).saturating_add(millis(limits.header_timeout)) {
             return Verdict::SlowHead;
         }
-        if head == 0 && elapsed(self.idle_since.load(Ordering::Relaxed), limits.idle_timeout) {
+        if head == 0 && now >= self.idle_at(limits) {
             return Verdict::Idle;
         }
         Verdict::Fine
     }
 
-    fn read(&self) {
-        if self.requests.load(Ordering::Relaxed) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
+    /// When to look at the verdict again: at the end of the idle time where that comes soon, otherwise often enough to
+    /// find a slow head.
+    #[must_use]
+    pub fn next_look(&self, limits: &ConnectionLimits) -> Duration {
+        let often = limits.look();
+        if self.requests.load(Ordering::Relaxed) > 0 {
+            return often;
+        }
+        let left = self.idle_at(limits).saturating_sub(self.millis());
+        often.min(Duration::from_millis(left.max(1)))
+    }
+
+    /// The connection speaks another protocol from now on.
+    pub fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection speaks another protocol.
+    #[must_use]
+    pub fn is_upgraded(&self) -> bool {
+        self.upgraded.load(Ordering::Relaxed)
+    }
+
+    /// Notes bytes of HTTP/1: between requests they begin a head.
+    pub(super) fn read(&self) {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            self.head(true);
+        }
+    }
+
+    /// Notes whether the bytes read so far end within a request's head.
+    pub(super) fn head(&self, incomplete: bool) {
+        if !incomplete {
+            self.head_since.store(0, Ordering::Relaxed);
+        } else if self.head_since.load(Ordering::Relaxed) == 0 {
             self.head_since.store(self.millis() + 1, Ordering::Relaxed);
         }
     }
 
-    fn millis(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    /// The moment at which a connection without requests has been idle for too long.
+    fn idle_at(&self, limits: &ConnectionLimits) -> u64 {
+        self.idle_since.load(Ordering::Relaxed).saturating_add(millis(limits.idle_timeout))
     }
+
+    fn millis(&self) -> u64 {
+        millis(self.begin.elapsed())
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Drop for Busy {
@@ -104,63 +140,9 @@ impl Drop for Busy {
     }
 }
 
-/// An IO object whose reads are noted.
-pub(super) struct ActiveIo<I> {
-    io: I,
-    activity: Arc<Activity>,
-}
-
-impl<I> ActiveIo<I> {
-    pub(super) fn new(io: I, activity: Arc<Activity>) -> Self {
-        Self { io, activity }
-    }
-}
-
-impl<I: AsyncRead + Unpin> AsyncRead for ActiveIo<I> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.activity.read();
-        }
-        polled
-    }
-}
-
-impl<I: AsyncWrite + Unpin> AsyncWrite for ActiveIo<I> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_head_that_does_not_end_is_slow_and_a_quiet_connection_is_idle() {
@@ -175,8 +157,20 @@ mod tests {
         let busy = activity.busy();
         assert_eq!(activity.verdict(&limits), Verdict::Fine);
         drop(busy);
-        activity.head_since.store(1, Ordering::Relaxed);
+        activity.read();
         assert_eq!(activity.verdict(&limits), Verdict::SlowHead);
         assert_eq!(activity.verdict(&ConnectionLimits::default()), Verdict::Fine);
+        activity.head(false);
+        assert_eq!(activity.verdict(&limits), Verdict::Idle);
+    }
+
+    #[test]
+    fn an_idle_connection_is_looked_at_when_its_time_is_over() {
+        let begin = Instant::now().checked_sub(Duration::from_secs(89)).unwrap();
+        let activity = Arc::new(Activity { begin, ..Activity::default() });
+        let limits = ConnectionLimits::default();
+        assert!(activity.next_look(&limits) <= Duration::from_secs(1));
+        let _busy = activity.busy();
+        assert_eq!(activity.next_look(&limits), Duration::from_secs(8));
     }
 }

@@ -67,8 +67,22 @@ async fn a_restart_without_control_service_serves_routes_and_discovery_from_disk
     assert_eq!(other.client.get("/readyz").await.code, 500);
     other.facade.shutdown().await;
 
-    let old = std::fs::File::options().write(true).open(&path).unwrap();
-    old.set_modified(SystemTime::now() - Duration::from_secs(7200)).unwrap();
+    // A state that was current two hours ago; the file is as new as a restored copy.
+    let state = std::fs::read(&path).unwrap();
+    let text =
+        String::from_utf8_lossy(&state[..state.iter().position(|b| *b == b'\n').unwrap()]).into_owned();
+    let at: u64 = text.split("\"current_at\":").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    assert!(at <= now && at + 60 > now, "{at}");
+    let aged = |at: u64, by: i64| {
+        let header = text.replace(&at.to_string(), &at.checked_add_signed(by).unwrap().to_string());
+        std::fs::write(&path, [header.as_bytes(), &state[text.len()..]].concat()).unwrap();
+    };
+    aged(at, 7200);
+    let future = Rig::with(nobody(), kept(dir.path(), None)).await;
+    assert_eq!(future.client.get("/readyz").await.code, 500, "the clock is not believed");
+    future.facade.shutdown().await;
+    aged(at, -7200);
     let stale = Rig::with(nobody(), kept(dir.path(), None)).await;
     let refused = stale.client.get("/apis/g.example/v1/things").await;
     assert_eq!(refused.code, 503);

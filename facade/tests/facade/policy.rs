@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use http::Method;
 use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
+use portico_proto::config as pb;
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 use portico_proto::objects::DoResponse;
 
-use super::control::Scripted;
+use super::control::{Scripted, version};
 use super::rig::{Rig, served};
 
 fn says(key: &str, revision: i64, fact: Option<Fact>) -> Entry {
@@ -63,4 +64,23 @@ async fn whoever_writes_a_binding_is_answered_when_it_is_in_force() {
     let (answer, _) = tokio::join!(write, rig.control.change(vec![binding_of_alice(2)]));
     assert_eq!(answer.code, 201);
     assert_eq!(rig.client.with_token("alice").get("/metrics").await.code, 200);
+}
+
+#[tokio::test]
+async fn an_update_of_a_role_or_binding_that_cannot_be_read_allows_nothing() {
+    // What a newer control service says of it, this build does not know.
+    let payloads = [None, Some(pb::entry::Payload::Rbac(pb::Rbac { says: None }))];
+    let keys = ["clusterroles/metrics", "clusterrolebindings/alice"];
+    for (key, payload) in
+        keys.iter().flat_map(|key| payloads.iter().map(move |payload| (*key, payload.clone())))
+    {
+        let rig = Rig::start(vec![metrics_role(), binding_of_alice(1)]).await.configured().await;
+        let alice = rig.client.with_token("alice");
+        assert_eq!(alice.get("/metrics").await.code, 200);
+        let entry = pb::Entry { key: key.to_owned(), revision: 9, payload, ..pb::Entry::default() };
+        rig.control.raw(pb::Entries { version: Some(version(9)), entries: vec![entry] });
+        let ack = rig.control.acknowledged(9).await;
+        assert_eq!(ack.refused.len(), 1);
+        assert_eq!(alice.get("/metrics").await.code, 403, "{key}");
+    }
 }

@@ -1,0 +1,88 @@
+//! How fast a request's body must come: a client that sends nothing, or next to nothing, holds its permit for a bounded
+//! time.
+//!
+//! It must not know what the bytes mean.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// Bytes a second that a body must bring on average, once `--stalled-read-timeout` has passed.
+pub const MIN_BODY_RATE: u64 = 500;
+
+/// A client sends its body too slowly.
+#[derive(Debug, thiserror::Error)]
+#[error("the request's body came too slowly: nothing for {0:?}, or less than {MIN_BODY_RATE} bytes a second")]
+pub struct TooSlow(Duration);
+
+/// Follows one body, from the moment at which it is first asked for.
+#[derive(Debug)]
+pub struct Pace {
+    /// `--stalled-read-timeout`
+    pause: Duration,
+    /// When the body was first asked for, and when bytes last came.
+    times: Option<(Instant, Instant)>,
+    bytes: u64,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pace {
+    /// A body may pause for this long.
+    #[must_use]
+    pub fn new(pause: Duration) -> Self {
+        Self { pause, times: None, bytes: 0, sleep: None }
+    }
+
+    /// Bytes came.
+    pub fn took(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        let now = Instant::now();
+        self.times = Some((self.times.map_or(now, |(begin, _)| begin), now));
+    }
+
+    /// The body makes its reader wait; ready when it does so for too long.
+    pub fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        let now = Instant::now();
+        let (begin, last) = *self.times.get_or_insert((now, now));
+        let earned = Duration::from_secs(self.bytes / MIN_BODY_RATE);
+        let due = (begin + self.pause + earned).min(last + self.pause);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        if sleep.deadline() != due {
+            sleep.as_mut().reset(due);
+        }
+        sleep.as_mut().poll(cx).map(|()| TooSlow(self.pause))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(10);
+
+    /// How long a body lasts that brings so many bytes each second.
+    async fn lasts(bytes: usize, seconds: u64) -> Duration {
+        let (mut pace, begin) = (Pace::new(PAUSE), Instant::now());
+        for _ in 0..seconds {
+            let waited = std::future::poll_fn(|cx| pace.poll_wait(cx));
+            if tokio::time::timeout(Duration::from_secs(1), waited).await.is_ok() {
+                break;
+            }
+            pace.took(bytes);
+        }
+        begin.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_pauses_or_trickles_ends_and_one_that_flows_does_not() {
+        let (mut pace, begin) = (Pace::new(PAUSE), Instant::now());
+        pace.took(1 << 20);
+        std::future::poll_fn(|cx| pace.poll_wait(cx)).await;
+        assert_eq!(begin.elapsed(), PAUSE, "nothing came after a megabyte");
+        assert!(lasts(1, 60).await <= PAUSE + Duration::from_secs(1), "a byte a second");
+        assert_eq!(lasts(1000, 60).await, Duration::from_secs(60));
+    }
+}
