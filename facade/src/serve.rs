@@ -224,6 +224,7 @@ impl<H: Handler> Server<H> {
                     x.exchange = stream;
                 }
                 let response = handler.handle(&mut x).await;
+                x.exchange.hand_over();
                 if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                     x.connection.activity.upgrade();
                 }

@@ -69,6 +69,13 @@ impl Exchange {
         }
     }
 
+    /// The response is handed over. One that no filter has followed is whole, and waits for the client from here on.
+    pub fn hand_over(&self) {
+        if self.offered.load(Ordering::Relaxed) == 0 {
+            self.offer();
+        }
+    }
+
     /// The client has taken everything; the body waits for its source.
     pub fn wait_for_source(&self) {
         if self.is_stream {

@@ -156,6 +156,18 @@ async fn a_list_for_which_an_http2_client_gives_no_window_ends_at_its_deadline()
 }
 
 #[tokio::test]
+async fn a_refusal_that_no_filter_follows_ends_like_any_other_response() {
+    let rig = rig(|s| s.stalled_write_timeout = SHORT).await;
+    let mut sender = http2(&rig, 0).await;
+    // The path does not unescape: refused before there is anything to count.
+    let (response, _) = sender.send_request(request(Method::GET, "/%zz"), true).unwrap();
+    let response = response.await.unwrap();
+    assert_eq!(response.status(), 400);
+    let ended = tokio::time::timeout(Duration::from_secs(20), response.into_body().data()).await;
+    assert!(ended.unwrap().unwrap().unwrap_err().is_reset());
+}
+
+#[tokio::test]
 async fn watches_that_are_not_read_end_and_a_quiet_one_that_is_read_does_not() {
     let rig = rig(|s| s.stalled_write_timeout = SHORT).await;
     let watch = format!("{PODS}?watch=1");
