@@ -262,3 +262,19 @@ async fn the_log_level_changes_while_it_runs() {
         .await
         .status_body(403, "Forbidden");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_all_requests_names_paths_and_agents_and_keeps_queries_out() {
+    let portico = Launch::new().args(&["--v", "debug"]).start().await;
+    let request = Request::get("/version?access_token=s3cret").header("user-agent", "probe/1.0");
+    let request = request.body(Full::default()).unwrap();
+    assert_eq!(portico.admin().fetch(request).await.unwrap().status, 200);
+    let line = eventually("the request is in the log", 20, || async {
+        let log = portico.log();
+        log.lines().find(|line| line.contains("probe/1.0")).map(str::to_owned).ok_or(log.len())
+    })
+    .await;
+    assert!(line.contains("path=\"/version\"") && line.contains("agent=\"probe/1.0\""), "{line}");
+    assert!(!line.contains("Some("), "{line}");
+    assert!(!portico.log().contains("s3cret"));
+}

@@ -64,6 +64,7 @@ struct Rig {
     timeout: Duration,
     reads: usize,
     retry_after: bool,
+    decider: Arc<dyn Decider>,
 }
 
 impl Default for Rig {
@@ -76,6 +77,7 @@ impl Default for Rig {
             timeout: Duration::from_secs(60),
             reads: 2,
             retry_after: false,
+            decider: Arc::new(Nobody),
         }
     }
 }
@@ -92,6 +94,15 @@ impl Reviewer for Nobody {
 impl Decider for Nobody {
     fn decide<'a>(&'a self, _: &'a Attributes) -> Deciding<'a> {
         Box::pin(std::future::ready(None))
+    }
+}
+
+/// Is asked and never answers.
+struct Silent;
+
+impl Decider for Silent {
+    fn decide<'a>(&'a self, _: &'a Attributes) -> Deciding<'a> {
+        Box::pin(std::future::pending())
     }
 }
 
@@ -130,7 +141,7 @@ impl Rig {
             max_in_flight: MaxInFlight::new(self.reads, 1, metrics.clone()),
             authorization: Authorization {
                 authorizer,
-                decider: Arc::new(Nobody),
+                decider: self.decider.clone(),
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
             },
         };
@@ -275,6 +286,17 @@ async fn a_deadline_answers_for_a_slow_handler_and_cuts_a_slow_body() {
     assert!((59..=63).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
     let text = rig.registry.encode(Format::Text);
     assert!(text.contains("apiserver_request_terminations_total") && text.contains("code=\"504\""), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_while_authorization_is_asked_is_counted_as_what_it_was() {
+    let rig = Rig { decider: Arc::new(Silent), ..Rig::default() };
+    let secret = request("GET /api/v1/namespaces/n/secrets/s?timeout=3s", &["Authorization: Bearer node"]);
+    assert_eq!(rig.ask(secret).await.code, 504);
+    let text = rig.registry.encode(Format::Text);
+    let counted = |line: &&str| line.starts_with("apiserver_request_total{") && line.contains("code=\"504\"");
+    let line = text.lines().find(counted).unwrap();
+    assert!(line.contains("verb=\"GET\"") && line.contains("scope=\"resource\""), "{line}");
 }
 
 #[tokio::test]
