@@ -84,11 +84,31 @@ pub(crate) fn pem_reason(error: &pem::Error) -> String {
 
 /// Trust in every certificate of a PEM bundle. One that cannot be used is named by its position.
 pub fn root_store(what: &str, pem: &[u8]) -> Result<RootCertStore, TlsError> {
-    let mut store = RootCertStore::empty();
-    for (index, cert) in parse_certs(what, pem)?.into_iter().enumerate() {
-        store.add(cert).map_err(|_| TlsError::Certificate {
+    store_of(what, parse_certs(what, pem)?, |_| true)
+}
+
+/// Trust in the authorities of a bundle: a server's certificate signs no other, as in Go (`CheckSignatureFrom`).
+pub(crate) fn authority_store(
+    what: &str,
+    certs: Vec<CertificateDer<'static>>,
+) -> Result<RootCertStore, TlsError> {
+    let may_sign = |cert: &CertificateDer<'_>| {
+        CertInfo::parse(cert).is_ok_and(|info| info.is_ca || info.predates_extensions)
+    };
+    store_of(what, certs, may_sign)
+}
+
+fn store_of(
+    what: &str,
+    certs: Vec<CertificateDer<'static>>,
+    keep: impl Fn(&CertificateDer<'_>) -> bool,
+) -> Result<RootCertStore, TlsError> {
+    let (mut store, mut others) = (RootCertStore::empty(), RootCertStore::empty());
+    for (index, cert) in certs.into_iter().enumerate() {
+        let into = if keep(&cert) { &mut store } else { &mut others };
+        into.add(cert).map_err(|_| TlsError::Certificate {
             what: format!("{what}: certificate {}", index + 1),
-            reason: "not an X.509 certificate that can be an authority".to_owned(),
+            reason: "not an X.509 certificate that can be trusted".to_owned(),
         })?;
     }
     Ok(store)

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rustls_pki_types::CertificateDer;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Version};
 
 use super::{PkiError, fingerprint};
 
@@ -28,6 +28,8 @@ pub struct CertInfo {
     pub not_after: i64,
     /// Whether it may sign certificates.
     pub is_ca: bool,
+    /// Whether it is older than the extension that says who may: then nothing speaks against it.
+    pub predates_extensions: bool,
     /// Whether its extended key usage allows a client, or is not limited.
     pub client_auth: bool,
     /// Whether its extended key usage allows a server, or is not limited.
@@ -60,6 +62,7 @@ impl CertInfo {
             not_before: cert.validity().not_before.timestamp(),
             not_after: cert.validity().not_after.timestamp(),
             is_ca: cert.is_ca(),
+            predates_extensions: cert.version() != X509Version::V3,
             client_auth: usage.as_ref().is_none_or(|usage| usage.value.client_auth || usage.value.any),
             server_auth: usage.is_none_or(|usage| usage.value.server_auth || usage.value.any),
             sha1_signature: is_sha1(&cert.signature_algorithm.algorithm.to_id_string()),

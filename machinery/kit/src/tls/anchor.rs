@@ -122,6 +122,30 @@ mod tests {
         assert_eq!(fault(pair(&client), &client.cert_pem, "a.b.svc").await, FaultKind::Unusable);
     }
 
+    /// A chain of these names that a server's certificate signed as if it were an authority.
+    fn signed_by_a_leaf(names: &[&str]) -> (CertPair, PemPair) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(["leaf.svc".to_owned()]).unwrap();
+        params.is_ca = IsCa::ExplicitNoCa;
+        let cert_pem = params.self_signed(&key).unwrap().pem();
+        let leaf = PemPair { cert_pem: cert_pem.clone(), key_pem: key.serialize_pem() };
+        let issuer = rcgen::Issuer::new(params, key);
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let cert = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+        let shown = PemPair { cert_pem: cert.pem(), key_pem: key.serialize_pem() };
+        (pair(&shown), leaf)
+    }
+
+    #[tokio::test]
+    async fn a_servers_certificate_in_the_bundle_signs_no_other() {
+        let (shown, leaf) = signed_by_a_leaf(&["a.b.svc"]);
+        assert_eq!(fault(shown.clone(), &leaf.cert_pem, "a.b.svc").await, FaultKind::UnknownAuthority);
+        let beside = format!("{}{}", Authority::create("x").unwrap().cert_pem(), leaf.cert_pem);
+        assert_eq!(fault(shown, &beside, "a.b.svc").await, FaultKind::UnknownAuthority);
+        dial(pair(&leaf), &leaf.cert_pem, "leaf.svc").await.unwrap();
+    }
+
     #[tokio::test]
     async fn another_certificate_of_the_same_name_is_not_trusted() {
         let (ours, theirs) = (self_signed(|_| ()), self_signed(|_| ()));

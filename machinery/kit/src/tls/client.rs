@@ -155,8 +155,9 @@ impl ClientTlsBuilder {
             Roots::Insecure => Arc::new(AcceptAny::new(provider.clone())),
             Roots::System => explaining(system_roots()?, Anchors::default(), "system roots")?,
             Roots::Pem { what, pem } => {
-                let anchors = Anchors::new(&pki::parse_certs(what, pem)?);
-                explaining(Arc::new(pki::root_store(what, pem)?), anchors, what)?
+                let certs = pki::parse_certs(what, pem)?;
+                let anchors = Anchors::new(&certs);
+                explaining(Arc::new(pki::authority_store(what, certs)?), anchors, what)?
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -200,10 +201,13 @@ fn explaining(
     anchors: Anchors,
     what: &str,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+    if roots.is_empty() {
+        return Ok(Arc::new(ExplainingVerifier::new(None, anchors, provider())));
+    }
     let inner = WebPkiServerVerifier::builder_with_provider(roots, provider())
         .build()
         .map_err(|error| TlsError::Certificate { what: what.to_owned(), reason: error.to_string() })?;
-    Ok(Arc::new(ExplainingVerifier::new(inner, anchors)))
+    Ok(Arc::new(ExplainingVerifier::new(Some(inner), anchors, provider())))
 }
 
 /// Loaded at first use and then kept, also when some of the system's files are bad.

@@ -122,13 +122,19 @@ fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
 /// Verifies as webpki does, trusts what stands in the bundle itself, and explains refusals.
 #[derive(Debug)]
 pub(super) struct ExplainingVerifier {
-    inner: Arc<WebPkiServerVerifier>,
+    /// None when the bundle holds no authority.
+    inner: Option<Arc<WebPkiServerVerifier>>,
     anchors: Anchors,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ExplainingVerifier {
-    pub(super) fn new(inner: Arc<WebPkiServerVerifier>, anchors: Anchors) -> Self {
-        Self { inner, anchors }
+    pub(super) fn new(
+        inner: Option<Arc<WebPkiServerVerifier>>,
+        anchors: Anchors,
+        provider: Arc<CryptoProvider>,
+    ) -> Self {
+        Self { inner, anchors, provider }
     }
 }
 
@@ -141,13 +147,18 @@ impl ServerCertVerifier for ExplainingVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified =
-            match self.inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-                Err(rustls::Error::InvalidCertificate(_)) if self.anchors.contains(end_entity) => {
-                    anchor::verify(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
-                }
-                verified => verified,
-            };
+        let verified = match &self.inner {
+            Some(inner) => {
+                inner.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            }
+            None => Err(CertificateError::UnknownIssuer.into()),
+        };
+        let verified = match verified {
+            Err(rustls::Error::InvalidCertificate(_)) if self.anchors.contains(end_entity) => {
+                anchor::verify(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
+            }
+            verified => verified,
+        };
         verified.map_err(|error| match error {
             rustls::Error::InvalidCertificate(cause) => {
                 let fault = CertFault::explain(&cause, end_entity, server_name);
@@ -163,7 +174,7 @@ impl ServerCertVerifier for ExplainingVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner.verify_tls12_signature(message, cert, dss)
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -172,11 +183,11 @@ impl ServerCertVerifier for ExplainingVerifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.inner.verify_tls13_signature(message, cert, dss)
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
