@@ -10,7 +10,8 @@ pub fn openings(tree: &Tree) -> Vec<String> {
 }
 
 pub fn sizes(tree: &Tree) -> Vec<String> {
-    let table = |path: &str| path.contains("/data/") || path.contains("tests");
+    let tests = tree.test_files();
+    let table = |path: &str| path.contains("/data/") || tests.contains(path);
     tree.rust()
         .map(|(path, text)| (path, text.lines().count()))
         .filter(|(path, lines)| *lines > MOST_LINES && !table(path))
@@ -26,6 +27,21 @@ pub fn function_limit(tree: &Tree) -> Vec<String> {
         .filter(|(path, line)| !tree.files.get(*path).is_some_and(|text| text.contains(line)))
         .map(|(path, line)| format!("{path} does not say: {line}"))
         .collect()
+}
+
+pub fn silenced(tree: &Tree) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (path, text) in tree.rust() {
+        let attributes = text.match_indices("[expect(").chain(text.match_indices("[allow("));
+        let bare = attributes.filter(|(at, _)| {
+            let end = text[*at..].find(")]").map_or(text.len(), |end| at + end);
+            !text[*at..end].contains("reason") && !text[..*at].ends_with('"')
+        });
+        broken.extend(bare.map(|(at, _)| format!("{path}:{}: no reason", text[..at].lines().count() + 1)));
+    }
+    broken.retain(|line| !line.starts_with("tests/house/"));
+    broken.dedup();
+    broken
 }
 
 pub fn bad_names(tree: &Tree) -> Vec<String> {
@@ -58,13 +74,28 @@ fn what_a_file_must_not_look_like_is_found() {
         ("a/src/a.rs", "use b;\n"),
         ("a/src/long.rs", &long),
         ("a/src/data/long.rs", &long),
+        ("a/Cargo.toml", ""),
+        ("a/tests/long.rs", &long),
+        ("a/src/contests.rs", &long),
         ("a/src/utils.rs", "//! U"),
         ("a/src/x/mod.rs", "//! M"),
         ("a/notes.md", concat!("see /ho", "me/me/x")),
     ]);
     assert_eq!(openings(&tree), ["a/src/a.rs"]);
-    assert_eq!(sizes(&tree), ["a/src/long.rs: 801 lines"]);
+    assert_eq!(sizes(&tree), ["a/src/contests.rs: 801 lines", "a/src/long.rs: 801 lines"]);
     assert_eq!(bad_names(&tree), ["a/src/utils.rs", "a/src/x/mod.rs"]);
     assert_eq!(machine(&tree).len(), 1);
     assert_eq!(function_limit(&tree).len(), 2);
+}
+
+#[test]
+fn a_lint_silenced_without_a_reason_is_found() {
+    let bare = "#[expect(dead_code)]\nfn a() {}\n";
+    let reasoned = "#[expect(\n    dead_code,\n    reason = \"x\"\n)]\nfn a() {}\n";
+    let tree =
+        Tree::with(&[("a/src/a.rs", bare), ("a/src/b.rs", reasoned), ("a/src/c.rs", "#![allow(unused)]")]);
+    let broken = silenced(&tree);
+    assert!(broken.iter().any(|line| line.starts_with("a/src/a.rs")), "{broken:?}");
+    assert!(broken.iter().any(|line| line.starts_with("a/src/c.rs")), "{broken:?}");
+    assert!(!broken.iter().any(|line| line.starts_with("a/src/b.rs")), "{broken:?}");
 }

@@ -85,17 +85,21 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-kit", &["portico-gostd"]),
 ];
 
-/// Packages that see the house from outside.
+/// Packages that use the others from outside.
 const OUTSIDE: &[&str] = &["portico-tests", "portico-benches"];
 
-/// The names under `[dependencies]`.
+/// The names under `[dependencies]` and `[build-dependencies]`, those of one platform included.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut inside = false;
     let mut names = Vec::new();
     for line in manifest.lines().map(str::trim) {
-        if line.starts_with('[') {
-            inside = line == "[dependencies]";
-            names.extend(line.strip_prefix("[dependencies.").map(|name| name.trim_end_matches(']')));
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.trim_end_matches(']');
+            let (whole, named) = table.rsplit_once("dependencies").unwrap_or((table, "none"));
+            let ours =
+                table.contains("dependencies") && !whole.ends_with("dev-") && !table.starts_with("workspace");
+            inside = ours && named.is_empty();
+            names.extend(named.strip_prefix('.').filter(|_| ours));
         } else if inside && !line.is_empty() && !line.starts_with('#') {
             names.extend(line.split(['.', '=', ' ']).next());
         }
@@ -125,6 +129,21 @@ pub fn directions(tree: &Tree) -> Vec<String> {
         }
     }
     broken
+}
+
+/// Rows of the tables for packages that do not exist: they allow what nobody reads any longer.
+pub fn rows_without_packages(tree: &Tree) -> Vec<String> {
+    let packages: Vec<&str> = tree.manifests().filter_map(|(_, manifest)| package(manifest)).collect();
+    let allowed = MAY_IMPORT.iter().flat_map(|(_, allowed)| allowed.iter());
+    let named = MAY_IMPORT.iter().map(|(name, _)| name).chain(allowed).chain(OUTSIDE);
+    named.filter(|name| !packages.contains(name)).map(ToString::to_string).collect()
+}
+
+/// Manifests of the server that name axum.
+pub fn axum(tree: &Tree) -> Vec<String> {
+    let servers = tree.manifests().filter(|(folder, _)| *folder == "server" || folder.starts_with("server/"));
+    let named = servers.filter(|(_, manifest)| dependencies(manifest).contains(&"axum"));
+    named.map(|(folder, _)| format!("{folder}/Cargo.toml")).collect()
 }
 
 pub fn package_names(tree: &Tree) -> Vec<String> {
@@ -170,4 +189,21 @@ fn an_import_against_the_direction_is_found() {
     assert_eq!(shared_lints(&Tree::with(&[("a/Cargo.toml", "[package]")])).len(), 1);
     let long = "[package]\nname = \"portico-kit\"\n[dependencies.portico-facade]\npath = \"x\"\n";
     assert_eq!(directions(&Tree::with(&[("machinery/kit/Cargo.toml", long)])).len(), 1);
+    for table in ["build-dependencies", "target.'cfg(unix)'.dependencies", "target.x.build-dependencies"] {
+        let built =
+            format!("[package]\nname = \"portico-kit\"\n[{table}]\nportico-facade.workspace = true\n");
+        assert_eq!(directions(&Tree::with(&[("machinery/kit/Cargo.toml", &built)])).len(), 1, "{table}");
+    }
+}
+
+#[test]
+fn a_row_of_the_tables_without_a_package_is_found() {
+    let kit = "[package]\nname = \"portico-kit\"\n[build-dependencies]\naxum = \"1\"\n";
+    let tree = Tree::with(&[("server/kit/Cargo.toml", kit)]);
+    let rows = rows_without_packages(&tree);
+    assert!(
+        rows.contains(&"portico-facade".to_owned()) && !rows.contains(&"portico-kit".to_owned()),
+        "{rows:?}"
+    );
+    assert_eq!(axum(&tree), ["server/kit/Cargo.toml"]);
 }

@@ -31,6 +31,11 @@ pub fn top_level(tree: &Tree) -> Vec<String> {
     tree.top.iter().filter(|name| !name.starts_with('.') && !TOP.contains(&name.as_str())).cloned().collect()
 }
 
+/// Names of the list that are not there.
+pub fn missing_at_the_top(tree: &Tree) -> Vec<String> {
+    TOP.iter().filter(|name| !tree.top.iter().any(|top| top == *name)).map(ToString::to_string).collect()
+}
+
 pub fn nesting(tree: &Tree) -> Vec<String> {
     tree.manifests()
         .filter(|(folder, _)| folder.split('/').count() > 2)
@@ -76,6 +81,7 @@ fn what_stands_in_the_wrong_place_is_found() {
         ("migrations/postgres/2_c.sql", ""),
     ]);
     assert_eq!(top_level(&tree), ["tools"]);
+    assert!(missing_at_the_top(&tree).contains(&"LICENSE".to_owned()));
     assert_eq!(nesting(&tree), ["server/store/sqlite"]);
     let broken = migrations(&tree);
     assert_eq!(

@@ -1,7 +1,9 @@
-//! The tree as text: paths from the top of the repository, and what the files say.
+//! The repository as text: paths from its top, what the files say, and which of them belong to the program.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use crate::source;
 
 /// Folders that are built or downloaded, not written.
 const NOT_OURS: &[&str] = &["target", "portico-data", ".git"];
@@ -15,7 +17,7 @@ pub struct Tree {
 
 impl Tree {
     /// The repository that this test was built from.
-    pub fn of_the_house() -> Self {
+    pub fn of_the_repository() -> Self {
         let root =
             Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a folder of the repository");
         let mut tree = Self::default();
@@ -59,15 +61,50 @@ impl Tree {
         self.files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(p, t)| (p.as_str(), t.as_str()))
     }
 
-    /// Numbered lines of the program itself: no tests, benches, examples or build scripts, no comments.
-    pub fn code(&self) -> impl Iterator<Item = (&str, usize, &str)> {
-        self.rust().filter(|(path, _)| is_program(path)).flat_map(|(path, text)| {
-            let end = text
-                .find("\n#[cfg(test)]\nmod ")
-                .filter(|at| text[*at..].contains('{'))
-                .unwrap_or(text.len());
-            text[..end].lines().enumerate().map(move |(n, line)| (path, n + 1, without_comment(line)))
-        })
+    /// Rust files of the program itself: no tests, benches, examples or build scripts.
+    pub fn program(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tests = self.test_files();
+        self.rust().filter(move |(path, _)| !tests.contains(*path))
+    }
+
+    /// Rust files outside the program, by what cargo and the sources say of them, not by their names: what stands beside
+    /// `src`, and modules that are declared for tests only.
+    pub fn test_files(&self) -> BTreeSet<String> {
+        let mut tests = BTreeSet::new();
+        for (folder, _) in self.manifests() {
+            let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+            let beside =
+                ["tests/", "benches/", "examples/", "build.rs"].map(|name| format!("{prefix}{name}"));
+            let inside = |path: &str| {
+                beside.iter().any(|start| path.starts_with(start))
+                    || (["tests", "benches"].contains(&folder) && path.starts_with(&prefix))
+            };
+            tests.extend(self.rust().filter(|(path, _)| inside(path)).map(|(path, _)| path.to_owned()));
+        }
+        let mut found: Vec<String> =
+            self.rust().flat_map(|(path, text)| self.declared(path, text, false)).collect();
+        while let Some(path) = found.pop() {
+            let text = &self.files[&path];
+            if tests.insert(path.clone()) {
+                found.extend(self.declared(&path, text, true));
+            }
+        }
+        tests
+    }
+
+    /// Files of the modules that a file declares: those for tests, or all.
+    fn declared(&self, path: &str, text: &str, all: bool) -> Vec<String> {
+        let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+        let inner = match file {
+            "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
+            _ => path.trim_end_matches(".rs").to_owned(),
+        };
+        let modules = source::modules(text).into_iter().filter(|module| all || module.test);
+        let candidates = modules.flat_map(|module| match module.path {
+            Some(path) => vec![format!("{folder}/{path}")],
+            None => vec![format!("{inner}/{}.rs", module.name), format!("{inner}/{}/mod.rs", module.name)],
+        });
+        candidates.filter(|path| self.files.contains_key(path)).collect()
     }
 
     /// The manifests, by folder; the root's folder is empty.
@@ -78,49 +115,23 @@ impl Tree {
     }
 }
 
-fn is_program(path: &str) -> bool {
-    let outside = ["tests/", "benches/", "examples/"].iter().any(|f| path.starts_with(f));
-    let file = path.rsplit('/').next().unwrap_or(path);
-    let test = path.contains("/tests/") || file.ends_with("tests.rs") || file == "fixture.rs";
-    !outside && !test && file != "build.rs"
-}
-
-/// The line up to `//`, unless that stands in a string (as in an URL).
-fn without_comment(line: &str) -> &str {
-    let mut from = 0;
-    while let Some(at) = line[from..].find("//").map(|at| at + from) {
-        if line[..at].matches('"').count().is_multiple_of(2) {
-            return &line[..at];
-        }
-        from = at + 2;
-    }
-    line
-}
-
-/// Whether the word stands there as a whole.
-pub fn has_word(line: &str, word: &str) -> bool {
-    let part = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        !line[..at].chars().next_back().is_some_and(part)
-            && !line[at + word.len()..].chars().next().is_some_and(part)
-    })
-}
-
 #[test]
-fn comments_and_tests_are_no_code() {
-    let text =
-        "//! axum\nuse a; // axum\nlet u = \"https://x\"; // y\n#[cfg(test)]\nmod tests {\n use axum;\n}\n";
+fn what_is_no_program_is_known_by_its_declaration_not_by_its_name() {
     let tree = Tree::with(&[
-        ("server/src/lib.rs", text),
-        ("server/tests/a.rs", "use axum;"),
-        ("server/src/x_tests.rs", "axum"),
+        ("server/Cargo.toml", ""),
+        ("server/build.rs", ""),
+        ("server/tests/a.rs", ""),
+        ("server/src/lib.rs", "mod x;\nmod y_tests;\n#[cfg(test)]\nmod fixture;\n"),
+        ("server/src/fixture.rs", "mod inner;"),
+        ("server/src/fixture/inner.rs", ""),
+        ("server/src/x.rs", "#[cfg(test)]\n#[path = \"odd.rs\"]\nmod tests;\nmod build;\n"),
+        ("server/src/x/build.rs", ""),
+        ("server/src/odd.rs", ""),
+        ("server/src/y_tests.rs", ""),
     ]);
-    let code: Vec<&str> = tree.code().map(|(_, _, line)| line.trim_end()).collect();
-    assert_eq!(code, ["", "use a;", "let u = \"https://x\";"]);
-}
-
-#[test]
-fn words_are_whole() {
-    assert!(has_word("use axum::Router;", "axum"));
-    assert!(!has_word("use axumite;", "axum") && !has_word("my_axum", "axum"));
+    let program: Vec<&str> = tree.program().map(|(path, _)| path).collect();
+    assert_eq!(
+        program,
+        ["server/src/lib.rs", "server/src/x.rs", "server/src/x/build.rs", "server/src/y_tests.rs"]
+    );
 }

@@ -1,0 +1,239 @@
+//! Names that may not stand in some files: one row for each rule, with an example that it finds.
+//!
+//! A rule whose files are gone guards nothing, so each place and each exception must match a file of the program.
+
+use crate::source::{self, has_word};
+use crate::tree::Tree;
+
+/// A rule about lines of the program.
+pub struct Rule {
+    /// The invariant, as docs/ARCHITECTURE.md has it.
+    pub invariant: &'static str,
+    /// Where it applies: beginnings of paths, `**` for anything between a beginning and an end, `""` for all.
+    pub places: &'static [&'static str],
+    /// Where it does not.
+    pub except: &'static [&'static str],
+    /// Whether a line breaks it. Imports come one by one, with their whole path.
+    pub forbids: fn(&str) -> bool,
+    /// A file and a line that break it, and a file where the line is right.
+    pub example: (&'static str, &'static str, &'static str),
+}
+
+impl Rule {
+    /// Lines that break the rule, as `path:line: text`.
+    pub fn broken(&self, tree: &Tree) -> Vec<String> {
+        let files = tree.program().filter(|(path, _)| self.applies(path));
+        let lines =
+            files.flat_map(|(path, text)| source::program(text).into_iter().map(move |line| (path, line)));
+        lines
+            .filter(|(_, (_, line))| (self.forbids)(line))
+            .map(|(path, (number, line))| format!("{path}:{number}: {}", line.trim()))
+            .collect()
+    }
+
+    fn applies(&self, path: &str) -> bool {
+        self.places.iter().any(|place| matches(place, path))
+            && !self.except.iter().any(|place| matches(place, path))
+    }
+}
+
+fn matches(place: &str, path: &str) -> bool {
+    match place.split_once("**") {
+        Some((start, end)) => path.starts_with(start) && path.ends_with(end),
+        None => path.starts_with(place),
+    }
+}
+
+/// Places and exceptions of the rules that match no file of the program.
+pub fn without_files(tree: &Tree) -> Vec<String> {
+    let program: Vec<&str> = tree.program().map(|(path, _)| path).collect();
+    let mut broken = Vec::new();
+    for rule in ALL {
+        for place in rule.places.iter().chain(rule.except) {
+            if !program.iter().any(|path| matches(place, path)) {
+                broken.push(format!("{place} matches no file: {}", rule.invariant));
+            }
+        }
+    }
+    broken
+}
+
+fn any(line: &str, texts: &[&str]) -> bool {
+    texts.iter().any(|text| line.contains(text))
+}
+
+/// Defines the rules, and a test of each.
+macro_rules! rules {
+    ($($name:ident: $rule:expr;)*) => {
+        /// Every rule.
+        pub const ALL: &[Rule] = &[$($rule),*];
+
+        mod each {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                let rule: Rule = $rule;
+                crate::hold(rule.invariant, |tree| rule.broken(tree));
+            })*
+        }
+    };
+}
+
+rules! {
+    only_facades_speak_axum: Rule {
+        invariant: "No server crate imports axum",
+        places: &["server/"],
+        except: &[],
+        forbids: |line| has_word(line, "axum"),
+        example: ("server/src/a.rs", "use axum::Router;", "facade/src/a.rs"),
+    };
+    only_the_store_knows_sql: Rule {
+        invariant: "Only server/store knows SQL",
+        places: &[""],
+        except: &["server/store/"],
+        forbids: |line| {
+            ["sqlx", "libsqlite3_sys", "rusqlite"].iter().any(|name| names_crate(line, name))
+                || any(line, &["SELECT ", "INSERT INTO ", "DELETE FROM ", "CREATE TABLE "])
+        },
+        example: ("facade/src/a.rs", "let q = \"SELECT 1\";", "server/store/src/sqlite/a.rs"),
+    };
+    facades_hold_no_kinds: Rule {
+        invariant: "No facade crate names a server crate, kinds, or schema",
+        places: &["facade/"],
+        except: &[],
+        forbids: |line| {
+            let strangers = [
+                "portico_server", "portico_controllers", "portico_registry", "portico_routes",
+                "portico_server_catalog", "portico_store", "portico_kinds", "portico_schema",
+            ];
+            strangers.iter().any(|name| has_word(line, name))
+        },
+        example: ("facade/proxy/src/a.rs", "use portico_kinds::Kinds;", "server/src/a.rs"),
+    };
+    generated_types_stay_at_the_edges: Rule {
+        invariant: "Generated types appear only in proto, server/src/grpc and facade/src/{control,local}",
+        places: &[""],
+        except: &["proto/", "server/src/grpc", "facade/src/control", "facade/src/local"],
+        forbids: names_a_message,
+        example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),
+    };
+    json_values_stay_in_machinery: Rule {
+        invariant: "serde_json::Value is named only in machinery::object, schema and cel",
+        places: &[""],
+        except: &["machinery/src/object", "machinery/schema/", "machinery/cel/"],
+        forbids: |line| any(line, &["serde_json::Value", "serde_json::json", "serde_json::value::Value", "serde_json as "]),
+        example: ("facade/src/a.rs", "use serde_json::{Map, Value};", "machinery/schema/src/a.rs"),
+    };
+    only_the_task_set_spawns: Rule {
+        invariant: "Nothing spawns but kit: its task set, its per-core runtimes, its log writer",
+        places: &[""],
+        except: &["machinery/kit/src/tasks.rs", "machinery/kit/src/lanes.rs", "machinery/kit/src/telemetry/writer.rs"],
+        forbids: |line| {
+            any(line, &["tokio::spawn", "task::spawn", "thread::spawn", "thread::Builder", "Handle::current().spawn"])
+                || ["spawn_local", "spawn_blocking", "JoinSet", "LocalSet"].iter().any(|name| has_word(line, name))
+        },
+        example: ("server/src/a.rs", "use tokio::{select, spawn};", "machinery/kit/src/tasks.rs"),
+    };
+    nothing_waits_by_sleeping_in_threads: Rule {
+        invariant: "No thread sleeps",
+        places: &[""],
+        except: &[],
+        forbids: |line| line.contains("thread::sleep"),
+        example: ("server/src/a.rs", "std::thread::sleep(d);", "tests/suite/a.rs"),
+    };
+    decisions_have_no_clock_and_no_io: Rule {
+        invariant: "The compiler, the resolver and every decision of a controller are pure",
+        places: &["server/routes/src/compiler.rs", "machinery/src/resolve", "server/controllers/**/decide.rs"],
+        except: &[],
+        forbids: |line| {
+            any(line, &["Instant::now", "SystemTime::now", "Timestamp::now", "std::fs", "std::net::Tcp", "tokio::", ".await"])
+                || line.contains("Client")
+        },
+        example: ("server/controllers/src/x/decide.rs", "let t = Instant::now();", "server/controllers/src/x/act.rs"),
+    };
+    a_kind_is_data: Rule {
+        invariant: "Stores, generic verbs, forms and facades name no kind",
+        places: &[
+            "server/store/", "facade/", "server/registry/src/forms", "server/registry/src/apply.rs",
+            "server/registry/src/create.rs", "server/registry/src/delete.rs", "server/registry/src/delete/",
+            "server/registry/src/delete_collection.rs", "server/registry/src/get.rs", "server/registry/src/list.rs",
+            "server/registry/src/modify.rs", "server/registry/src/patch.rs", "server/registry/src/update.rs",
+            "server/registry/src/watch.rs",
+        ],
+        except: &[],
+        // The facade knows APIServices: routing them is what it is for.
+        forbids: |line| {
+            any(line, &["\"ConfigMap\"", "\"Namespace\"", "\"EndpointSlice\"", "\"Lease\"", "\"Pod\"", "\"Secret\""])
+        },
+        example: ("server/store/src/a.rs", "if kind == \"Lease\" {}", "server/controllers/src/a.rs"),
+    };
+}
+
+/// Whether a line uses a crate: as the start of a path, or imported as a whole.
+fn names_crate(line: &str, name: &str) -> bool {
+    any(line, &[&format!("{name}::"), &format!("use {name};"), &format!("use {name} as ")])
+}
+
+/// Whether a line names a generated message. Assembly mounts the generated servers; it names no message.
+fn names_a_message(line: &str) -> bool {
+    let packages = ["admin", "apiregistration", "catalog", "config", "objects", "routes", "identity_v1"];
+    packages.iter().any(|package| {
+        let path = format!("portico_proto::{package}");
+        line.match_indices(&path).any(|(at, _)| {
+            let rest = &line[at + path.len()..];
+            let whole = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            whole && !rest.contains("_server::")
+        })
+    })
+}
+
+#[test]
+fn every_rule_finds_its_example_where_it_is_forbidden_and_only_there() {
+    for rule in ALL {
+        let (forbidden, line, allowed) = rule.example;
+        let tree = Tree::with(&[("tests/Cargo.toml", ""), (forbidden, line), (allowed, line)]);
+        let broken = rule.broken(&tree);
+        assert_eq!(broken.len(), 1, "{line}: {broken:?}");
+        assert!(broken[0].starts_with(&format!("{forbidden}:1: ")), "{broken:?}");
+    }
+}
+
+#[test]
+fn what_spawns_is_found_however_it_is_imported() {
+    let rule = ALL.iter().find(|rule| rule.invariant.starts_with("Nothing spawns")).expect("the rule");
+    for line in [
+        "tokio::spawn(x);",
+        "use tokio::spawn;",
+        "use tokio::{\n    select,\n    task::{self, spawn},\n};",
+        "std::thread::Builder::new().spawn(x);",
+        "use std::thread::{Builder, sleep};",
+        "let set = JoinSet::new();",
+        "task::spawn_blocking(x);",
+    ] {
+        assert_eq!(rule.broken(&Tree::with(&[("server/src/a.rs", line)])).len(), 1, "{line}");
+    }
+}
+
+#[test]
+fn code_after_the_declaration_of_a_test_module_is_read() {
+    let text = "#[cfg(test)]\nmod tests;\n\nfn a() {\n    std::thread::sleep(d);\n}\n";
+    let tree = Tree::with(&[("server/src/a.rs", text), ("server/src/a/tests.rs", "std::thread::sleep(d);")]);
+    let found: Vec<String> = ALL.iter().flat_map(|rule| rule.broken(&tree)).collect();
+    assert_eq!(found, ["server/src/a.rs:5: std::thread::sleep(d);"]);
+}
+
+#[test]
+fn a_rule_without_files_is_found() {
+    let broken = without_files(&Tree::with(&[("server/store/src/a.rs", "")]));
+    assert!(broken.iter().any(|line| line.starts_with("facade/ matches no file")), "{broken:?}");
+    assert!(!broken.iter().any(|line| line.starts_with("server/store/ ")), "{broken:?}");
+}
+
+#[test]
+fn assembly_may_mount_generated_servers() {
+    assert!(!names_a_message("use portico_proto::objects::objects_server::ObjectsServer;"));
+    assert!(!names_a_message("use portico_proto::client;"));
+    assert!(names_a_message("use portico_proto::objects;"));
+    assert!(names_a_message("fn a(r: portico_proto::objects::DoRequest) {}"));
+}

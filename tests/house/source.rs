@@ -1,0 +1,181 @@
+//! Reads Rust source: which lines belong to the program, which modules a file declares, what a `use` imports.
+//!
+//! Works on lines as rustfmt leaves them. Where it cannot tell it keeps the line, so that a rule finds too much rather than
+//! too little. It must not know any rule.
+
+/// A module that a file declares and that stands in another file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Module {
+    pub name: String,
+    /// What `#[path = "..."]` says.
+    pub path: Option<String>,
+    /// Compiled for tests only.
+    pub test: bool,
+}
+
+/// The modules that stand in files of their own.
+pub fn modules(text: &str) -> Vec<Module> {
+    let mut modules = Vec::new();
+    let (mut test, mut path) = (false, None);
+    for line in text.lines().map(str::trim) {
+        if is_test_attribute(line) {
+            test = true;
+        } else if let Some(quoted) = line.strip_prefix("#[path = \"") {
+            path = quoted.strip_suffix("\"]").map(str::to_owned);
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            if let Some(name) = declared_module(line) {
+                modules.push(Module { name: name.to_owned(), path: path.take(), test });
+            }
+            (test, path) = (false, None);
+        }
+    }
+    modules
+}
+
+fn declared_module(line: &str) -> Option<&str> {
+    without_visibility(line).strip_prefix("mod ")?.strip_suffix(';')
+}
+
+fn without_visibility(line: &str) -> &str {
+    match line.strip_prefix("pub(").and_then(|rest| rest.split_once(") ")) {
+        Some((_, rest)) => rest,
+        None => line.strip_prefix("pub ").unwrap_or(line),
+    }
+}
+
+fn is_test_attribute(line: &str) -> bool {
+    line == "#[cfg(test)]" || line.starts_with("#[cfg(all(test,")
+}
+
+/// Numbered lines of the program: no comments, no items for tests, each `use` as one line for each name that it imports.
+pub fn program(text: &str) -> Vec<(usize, String)> {
+    let mut program = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((index, line)) = lines.next() {
+        if is_test_attribute(line.trim()) {
+            let margin = indentation(line);
+            // The item ends on a line that begins where its attribute does.
+            lines.by_ref().find(|(_, line)| ends_item(line, margin));
+            continue;
+        }
+        let mut code = without_comment(line).to_owned();
+        if !without_visibility(code.trim()).starts_with("use ") {
+            program.push((index + 1, code));
+            continue;
+        }
+        while !code.contains(';') {
+            let Some((_, more)) = lines.next() else { break };
+            code.push_str(without_comment(more).trim());
+        }
+        let tree =
+            without_visibility(code.trim()).trim_start_matches("use ").trim_end_matches(';').to_owned();
+        let mut names = Vec::new();
+        imported("", &tree, &mut names);
+        program.extend(names.into_iter().map(|name| (index + 1, format!("use {name};"))));
+    }
+    program
+}
+
+fn ends_item(line: &str, margin: usize) -> bool {
+    let text = line.trim();
+    indentation(line) == margin && !text.starts_with("#[") && text.ends_with(['}', ';', ','])
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The full paths of a tree of imports.
+fn imported(prefix: &str, tree: &str, names: &mut Vec<String>) {
+    for part in split_outside_braces(tree) {
+        match part.split_once('{') {
+            Some((head, rest)) => {
+                imported(&format!("{prefix}{head}"), rest.strip_suffix('}').unwrap_or(rest), names);
+            }
+            None if part == "self" => names.push(prefix.trim_end_matches(':').to_owned()),
+            None => names.push(format!("{prefix}{part}")),
+        }
+    }
+}
+
+fn split_outside_braces(tree: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut parts) = (0_usize, 0, Vec::new());
+    for (at, byte) in tree.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.push(&tree[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&tree[start..]);
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+/// The line up to `//`, unless that stands in a string (as in an URL).
+fn without_comment(line: &str) -> &str {
+    let mut from = 0;
+    while let Some(at) = line[from..].find("//").map(|at| at + from) {
+        if line[..at].matches('"').count().is_multiple_of(2) {
+            return &line[..at];
+        }
+        from = at + 2;
+    }
+    line
+}
+
+/// Whether the word stands there as a whole.
+pub fn has_word(line: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        !line[..at].chars().next_back().is_some_and(part)
+            && !line[at + word.len()..].chars().next().is_some_and(part)
+    })
+}
+
+#[test]
+fn comments_are_no_code() {
+    let lines = program("//! axum\nuse a; // axum\nlet u = \"https://x\"; // y\n");
+    let lines: Vec<&str> = lines.iter().map(|(_, line)| line.trim_end()).collect();
+    assert_eq!(lines, ["", "use a;", "let u = \"https://x\";"]);
+}
+
+#[test]
+fn items_for_tests_are_no_code_and_what_follows_them_is() {
+    let text = "#[cfg(test)]\nmod tests;\nfn a() {}\nimpl B {\n    #[cfg(test)]\n    #[expect(\n        dead_code,\n        reason = \"x\"\n    )]\n    fn c(\n        &self,\n    ) -> u8 {\n        1;\n    }\n    fn d() {}\n}\n#[cfg(test)]\nmod more {\n    use axum;\n}\nfn e() {}\n";
+    let lines: Vec<(usize, String)> = program(text);
+    let lines: Vec<(usize, &str)> = lines.iter().map(|(n, line)| (*n, line.trim())).collect();
+    assert_eq!(lines, [(3, "fn a() {}"), (4, "impl B {"), (15, "fn d() {}"), (16, "}"), (21, "fn e() {}")]);
+}
+
+#[test]
+fn imports_are_shown_one_by_one_with_their_whole_path() {
+    let text = "pub(crate) use a::{\n    B, // why\n    c::{self, D as E},\n    f,\n};\nuse g;\n";
+    let lines = program(text);
+    let lines: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
+    assert_eq!(lines, ["use a::B;", "use a::c;", "use a::c::D as E;", "use a::f;", "use g;"]);
+}
+
+#[test]
+fn modules_in_files_of_their_own_are_found_with_what_is_said_of_them() {
+    let text =
+        "pub mod a;\nmod b {\n}\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\npub(crate) mod c;\n";
+    let named = |name: &str, path: Option<&str>, test| Module {
+        name: name.to_owned(),
+        path: path.map(str::to_owned),
+        test,
+    };
+    assert_eq!(
+        modules(text),
+        [named("a", None, false), named("tests", Some("x_tests.rs"), true), named("c", None, false)]
+    );
+}
+
+#[test]
+fn words_are_whole() {
+    assert!(has_word("use axum::Router;", "axum"));
+    assert!(!has_word("use axumite;", "axum") && !has_word("my_axum", "axum"));
+}
