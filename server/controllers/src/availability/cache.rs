@@ -97,9 +97,12 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Looks a plan up. A probe of an older plan is called off.
+    /// Looks a plan up. A probe of an older plan is called off. What facades reached with other trust does not count.
     pub fn next(&mut self, plan: ProbePlan, now: Instant) -> Next {
         let name = plan.name.clone();
+        if self.outcomes.get(&name).is_some_and(|outcome| !outcome.plan.trusts_like(&plan)) {
+            self.hints.remove(&name);
+        }
         if let Some(outcome) = self.outcomes.get(&name)
             && *outcome.plan == plan
             && now < outcome.valid_until

@@ -95,6 +95,13 @@ impl ProbePlan {
     pub fn url(&self) -> String {
         format!("https://{}{}", self.shown, self.path)
     }
+
+    /// Whether both accept the same certificates.
+    #[must_use]
+    pub fn trusts_like(&self, other: &Self) -> bool {
+        (&self.server_name, &self.bundle, self.insecure)
+            == (&other.server_name, &other.bundle, other.insecure)
+    }
 }
 
 /// What to do about an APIService.

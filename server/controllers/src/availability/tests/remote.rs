@@ -268,6 +268,22 @@ async fn what_a_facade_reaches_is_available_as_long_as_it_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_facade_reached_with_other_trust_counts_no_more() {
+    with(|s| async move {
+        s.backends.set("v1.g", None);
+        let insecure = format!("{SERVICE},\"insecureSkipTLSVerify\":true");
+        s.world.put(Watched::ApiServices, api_service("g", &insecure));
+        s.until(|s| s.world.available("v1.g").1 == "FailedDiscoveryCheck").await;
+        s.controller.hint("edge", "v1.g", true, "");
+        s.until(|s| s.world.available("v1.g").0).await;
+        s.world.put(Watched::ApiServices, api_service("g", SERVICE));
+        let took = s.until(|s| !s.world.available("v1.g").0).await;
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_facade_that_fails_makes_us_look_at_once() {
     with(|s| async move {
         s.register("g");
