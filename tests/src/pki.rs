@@ -42,11 +42,14 @@ impl Authority {
 
     /// For a client: its user name and groups.
     pub fn client(&self, user: &str, groups: &[&str]) -> Pair {
-        let mut params = CertificateParams::default();
-        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
-        }
+        self.sign(client(groups), user)
+    }
+
+    /// The same, no longer valid.
+    pub fn expired_client(&self, user: &str, groups: &[&str]) -> Pair {
+        let mut params = client(groups);
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
         self.sign(params, user)
     }
 
@@ -66,6 +69,18 @@ pub fn self_signed(names: &[&str]) -> Pair {
     let key = KeyPair::generate().unwrap();
     let cert = params.self_signed(&key).unwrap();
     Pair { cert: cert.pem(), key: key.serialize_pem() }
+}
+
+fn client(groups: &[&str]) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+    // A name holds one value of each type, so the second organisation is of the type with the same number.
+    let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+    assert!(groups.len() <= kinds.len(), "at most {} groups: {groups:?}", kinds.len());
+    for (kind, group) in kinds.into_iter().zip(groups) {
+        params.distinguished_name.push(kind, *group);
+    }
+    params
 }
 
 impl Pair {

@@ -1,0 +1,193 @@
+//! Exactness: requests of about forty topics, each with what a real kube-apiserver 1.36.3 answered, played against a fresh
+//! server and compared.
+//!
+//! The answers were recorded off a bare kube-apiserver with etcd and RBAC, without controllers beside it. CONTRIBUTING.md
+//! says how to record more. Steps that differ for a reason stand in `differences.rs`, by name.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod backend;
+mod differences;
+mod documents;
+mod fixture;
+mod normalise;
+mod paths;
+mod play;
+mod step;
+
+use std::path::PathBuf;
+
+use fixture::Fixture;
+use play::Player;
+use portico_tests::Launch;
+use step::Recording;
+use tokio::sync::Semaphore;
+
+/// How many servers run at the same time: most of a topic is waiting, but some of its steps have deadlines.
+static SERVERS: Semaphore = Semaphore::const_new(4);
+
+/// A server to record instead: its address, its CA, and the folder of the fixture that it was started with.
+struct Reference {
+    address: std::net::SocketAddr,
+    ca: Vec<u8>,
+    fixture: PathBuf,
+}
+
+impl Reference {
+    fn asked_for() -> Option<Self> {
+        let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+        let address = std::env::var("PORTICO_RECORD").ok()?.parse().expect("PORTICO_RECORD is ADDRESS:PORT");
+        let ca = std::fs::read(variable("PORTICO_RECORD_CA")).unwrap();
+        Some(Self { address, ca, fixture: variable("PORTICO_RECORD_FIXTURE").into() })
+    }
+}
+
+/// Plays a topic, or records it.
+async fn topic(name: &str) {
+    let recording = Recording::read(name);
+    match Reference::asked_for() {
+        Some(reference) => record(name, recording, &reference).await,
+        None => play(name, &recording).await,
+    }
+}
+
+async fn record(name: &str, mut recording: Recording, reference: &Reference) {
+    let fixture = Fixture::at(&reference.fixture);
+    let mut player = Player::new(&fixture, reference.address, &reference.ca, recording.needs_backend()).await;
+    for step in &mut recording.steps {
+        let answer = player.play(step).await;
+        step.answer = if normalise::counts(step) { answer } else { serde_json::Value::Null };
+    }
+    recording.write(name);
+}
+
+async fn play(name: &str, recording: &Recording) {
+    let _running = SERVERS.acquire().await.unwrap();
+    let (launch, folder) = Launch::new().prepared();
+    let fixture = Fixture::at(&folder.join("fixture"));
+    let flags = fixture.flags();
+    let portico = launch
+        .args(&flags.iter().map(String::as_str).collect::<Vec<_>>())
+        .arg("--controllers=")
+        .start()
+        .await;
+    let mut player = Player::new(&fixture, portico.https(), portico.ca(), recording.needs_backend()).await;
+    let known = differences::of(name);
+    let mut wrong = Vec::new();
+    for step in &recording.steps {
+        let answer = player.play(step).await;
+        if !normalise::counts(step) {
+            continue;
+        }
+        match (answer == step.answer, known.contains(&step.name.as_str())) {
+            (true, true) => wrong.push(format!("{}: listed in differences.rs, and the same\n", step.name)),
+            (false, false) => {
+                let difference = normalise::difference(&step.answer, &answer);
+                wrong.push(format!("{}: {} {}\n{difference}\n", step.name, step.method, step.target));
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{name}: {} of {} steps:\n{}",
+        wrong.len(),
+        recording.steps.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Makes a test of each topic.
+macro_rules! topics {
+    ($($test:ident: $name:literal;)*) => {
+        const TOPICS: &[&str] = &[$($name),*];
+
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            topic($name).await;
+        })*
+    };
+}
+
+topics! {
+    access_reviews: "access-reviews";
+    admission_builtin: "admission-builtin";
+    aggregation_availability: "aggregation-availability";
+    aggregation_discovery: "aggregation-discovery";
+    aggregation_proxy: "aggregation-proxy";
+    apiservice: "apiservice";
+    apply: "apply";
+    authentication: "authentication";
+    builtin_access: "builtin-access";
+    builtin_apps: "builtin-apps";
+    builtin_batch: "builtin-batch";
+    builtin_core: "builtin-core";
+    builtin_networking: "builtin-networking";
+    builtin_pods: "builtin-pods";
+    builtin_policy: "builtin-policy";
+    builtin_put: "builtin-put";
+    builtin_services: "builtin-services";
+    builtin_storage: "builtin-storage";
+    certificate_requests: "certificate-requests";
+    cr_cel: "cr-cel";
+    cr_lists: "cr-lists";
+    cr_subresources: "cr-subresources";
+    cr_values: "cr-values";
+    crd: "crd";
+    crd_cel: "crd-cel";
+    crd_names: "crd-names";
+    crd_schema: "crd-schema";
+    crd_validation: "crd-validation";
+    crd_versions: "crd-versions";
+    create_update: "create-update";
+    delete: "delete";
+    discovery: "discovery";
+    endpoints: "endpoints";
+    impersonation: "impersonation";
+    list: "list";
+    openapi: "openapi";
+    patch: "patch";
+    rbac_authorization: "rbac-authorization";
+    rbac_bootstrap: "rbac-bootstrap";
+    rbac_objects: "rbac-objects";
+    serviceaccount_tokens: "serviceaccount-tokens";
+    watch: "watch";
+    wrong_requests: "wrong-requests";
+}
+
+#[test]
+fn every_recording_is_played() {
+    let files = std::fs::read_dir(step::folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut files: Vec<String> = files.map(|file| file.to_string_lossy().replace(".jsonl", "")).collect();
+    files.sort();
+    let mut topics = TOPICS.to_vec();
+    topics.sort_unstable();
+    assert_eq!(files, topics);
+}
+
+#[test]
+fn every_step_has_a_name_of_its_own_and_an_answer() {
+    let mut compared = 0;
+    for topic in TOPICS {
+        let recording = Recording::read(topic);
+        let mut names: Vec<&str> = recording.steps.iter().map(|step| step.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), recording.steps.len(), "{topic}: a name stands twice");
+        for step in recording.steps.iter().filter(|step| normalise::counts(step)) {
+            assert!(step.answer.is_object(), "{topic}: {}: no answer", step.name);
+            compared += 1;
+        }
+        for known in differences::of(topic) {
+            assert!(names.contains(&known), "{topic}: differences.rs names {known:?}");
+        }
+    }
+    assert!(compared > 2_000, "{compared} steps are compared");
+}
+
+#[test]
+#[ignore = "writes the files that a server to be recorded is started with; CONTRIBUTING.md says how"]
+fn fixture() {
+    let folder = PathBuf::from(std::env::var("PORTICO_RECORD_FIXTURE").unwrap());
+    let flags = Fixture::at(&folder).flags();
+    std::fs::write(folder.join("flags"), format!("{}\n", flags.join("\n"))).unwrap();
+}

@@ -1,0 +1,124 @@
+//! Dotted paths into JSON: what they name, and taking it away.
+
+use serde_json::Value;
+
+/// A step from a value to one inside it.
+#[derive(Clone, Debug)]
+pub enum Key {
+    Field(String),
+    Item(usize),
+}
+
+/// Every place that a path names, in the order of the document.
+pub fn places(value: &Value, path: &str) -> Vec<Vec<Key>> {
+    let mut found: Vec<Vec<Key>> = vec![Vec::new()];
+    for part in parts(path) {
+        let next = found.iter().flat_map(|place| {
+            let keys = get(value, place).map_or_else(Vec::new, |here| named(here, &part));
+            keys.into_iter().map(|key| place.iter().cloned().chain([key]).collect())
+        });
+        found = next.collect();
+    }
+    found
+}
+
+/// What stands at the first place that a path names.
+pub fn pick<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    get(value, places(value, path).first()?)
+}
+
+/// What stands at a place.
+pub fn get<'a>(value: &'a Value, place: &[Key]) -> Option<&'a Value> {
+    place.iter().try_fold(value, |here, key| match key {
+        Key::Field(name) => here.get(name),
+        Key::Item(index) => here.get(index),
+    })
+}
+
+/// What stands at a place, to be changed.
+pub fn get_mut<'a>(value: &'a mut Value, place: &[Key]) -> Option<&'a mut Value> {
+    place.iter().try_fold(value, |here, key| match key {
+        Key::Field(name) => here.get_mut(name),
+        Key::Item(index) => here.get_mut(index),
+    })
+}
+
+/// Takes everything away that a path names.
+pub fn remove(value: &mut Value, path: &str) {
+    // From the end, so that the indexes of what is left stay right.
+    for place in places(value, path).into_iter().rev() {
+        let Some((last, parent)) = place.split_last() else { continue };
+        match (get_mut(value, parent), last) {
+            (Some(Value::Object(fields)), Key::Field(name)) => drop(fields.shift_remove(name)),
+            (Some(Value::Array(items)), Key::Item(index)) => drop(items.remove(*index)),
+            _ => {}
+        }
+    }
+}
+
+fn named(here: &Value, part: &str) -> Vec<Key> {
+    let inner = part.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match (here, inner.and_then(|inner| inner.split_once('='))) {
+        (Value::Array(items), Some((field, wanted))) => {
+            let has = |item: &Value| item.get(field).is_some_and(|value| text(value) == wanted);
+            (0..items.len()).filter(|index| has(&items[*index])).map(Key::Item).collect()
+        }
+        (Value::Array(items), None) if part == "*" => (0..items.len()).map(Key::Item).collect(),
+        (Value::Object(fields), None) if part == "*" => fields.keys().cloned().map(Key::Field).collect(),
+        (Value::Array(items), None) => {
+            let index: Option<usize> = inner.unwrap_or(part).parse().ok();
+            index.filter(|index| *index < items.len()).map(Key::Item).into_iter().collect()
+        }
+        (Value::Object(fields), None) => {
+            fields.contains_key(part).then(|| Key::Field(part.to_owned())).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A text as it is, anything else as JSON.
+pub fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn parts(path: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut letters = path.chars();
+    let mut bracket = false;
+    while let Some(letter) = letters.next() {
+        let last = parts.len() - 1;
+        match letter {
+            '\\' => parts[last].extend(letters.next()),
+            '.' if !bracket => parts.push(String::new()),
+            '[' => {
+                bracket = true;
+                parts.push("[".to_owned());
+            }
+            ']' => {
+                bracket = false;
+                parts[last].push(']');
+            }
+            other => parts[last].push(other),
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+#[test]
+fn paths_name_fields_items_and_choices() {
+    let value: Value =
+        serde_json::json!({"a.b": {"c": [{"n": "x", "v": 1}, {"n": "y", "v": 2}]}, "d": [[1], [2, 3]]});
+    let at = |path: &str| -> Vec<String> {
+        places(&value, path).iter().map(|place| get(&value, place).unwrap().to_string()).collect()
+    };
+    assert_eq!(at(r"a\.b.c.*.v"), ["1", "2"]);
+    assert_eq!(at(r"a\.b.c[n=y].v"), ["2"]);
+    assert_eq!(at("d.1.0"), ["2"]);
+    assert_eq!(at("d[1]"), ["[2,3]"]);
+    assert!(at("d.7").is_empty() && at("x.y").is_empty());
+    let mut left = value;
+    remove(&mut left, "d.1.*");
+    remove(&mut left, r"a\.b.c[n=x]");
+    assert_eq!(left.to_string(), r#"{"a.b":{"c":[{"n":"y","v":2}]},"d":[[1],[]]}"#);
+}

@@ -1,0 +1,270 @@
+//! Plays steps against a server: sends, waits for what a step waits for, keeps what later steps need.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use portico_tests::http::{Broken, Http, collect};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::backend::Backend;
+use crate::fixture::Fixture;
+use crate::step::{Compare, Step, Stream, Upgrade, default_seconds};
+use crate::{normalise, paths};
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a request is repeated until its answer is what the step waits for.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The name of the client: managed fields carry it.
+const AGENT: &str = "replay/1";
+
+/// Where steps are played.
+pub struct Player<'a> {
+    fixture: &'a Fixture,
+    address: SocketAddr,
+    ca: Vec<u8>,
+    backend: Option<Backend>,
+    variables: BTreeMap<String, Value>,
+    names: Vec<(String, String)>,
+}
+
+/// What came back.
+struct Reply {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl<'a> Player<'a> {
+    /// Against the server at this address with this CA (PEM).
+    pub async fn new(fixture: &'a Fixture, address: SocketAddr, ca: &[u8], with_backend: bool) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let mut variables = BTreeMap::from([("run".to_owned(), (now % 100_000).to_string().into())]);
+        let backend = if with_backend { Some(Backend::start(fixture).await) } else { None };
+        if let Some(backend) = &backend {
+            let ca = base64::engine::general_purpose::STANDARD.encode(fixture.authority("backend-ca"));
+            variables.insert("backend_port".to_owned(), backend.address.port().into());
+            variables.insert("backend_url".to_owned(), format!("https://{}", backend.address).into());
+            variables.insert("backend_ca".to_owned(), ca.clone().into());
+        }
+        Self { fixture, address, ca: ca.to_vec(), backend, variables, names: fixture.names() }
+    }
+
+    /// The answer to a step, as it is compared and recorded.
+    pub async fn play(&mut self, step: &Step) -> Value {
+        let reply = match self.until_done(step).await {
+            Ok(reply) => reply,
+            // A connection that breaks is an answer, too; how is each library's own.
+            Err(_) => return json!({"error": "the connection broke"}),
+        };
+        for (variable, path) in &step.save {
+            let value = match path.strip_prefix("header:") {
+                Some(name) => reply.headers.get(name).and_then(|value| value.to_str().ok()).map(Value::from),
+                None => paths::pick(&reply.body, path).cloned(),
+            };
+            self.variables.insert(variable.clone(), value.unwrap_or_default());
+        }
+        let mut answer = json!({"status": reply.status.as_u16()});
+        for name in &step.show {
+            let value = reply.headers.get(name).and_then(|value| value.to_str().ok());
+            answer["headers"][name] = normalise::header(value);
+        }
+        if step.compare == Compare::Body {
+            answer["body"] = normalise::body(reply.body, step, &self.names);
+        }
+        answer
+    }
+
+    /// Repeats a step until what it waits for holds; gives the last answer when that takes too long.
+    async fn until_done(&self, step: &Step) -> Result<Reply, Broken> {
+        let seconds = step.until.as_ref().map_or_else(default_seconds, |until| until.seconds);
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        let mut ticks = tokio::time::interval(PERIOD);
+        loop {
+            ticks.tick().await;
+            let reply = self.send(step).await?;
+            let holds = step.until.as_ref().is_none_or(|until| {
+                paths::pick(&reply.body, &until.path).is_some_and(|found| {
+                    *found == until.equals || paths::text(found) == paths::text(&until.equals)
+                })
+            });
+            let wanted = step.status_in.is_empty() || step.status_in.contains(&reply.status.as_u16());
+            if (holds && wanted) || Instant::now() > deadline {
+                return Ok(reply);
+            }
+        }
+    }
+
+    fn client(&self, step: &Step) -> Http {
+        let pair = step.cert.as_deref().map(|name| self.fixture.pair(name));
+        let client = match (&self.backend, step.on.as_deref()) {
+            (Some(backend), Some("backend")) => {
+                let ca = self.fixture.authority("backend-ca");
+                Http::with_certificate(backend.address, ca.as_bytes(), pair.as_ref())
+            }
+            _ => Http::with_certificate(self.address, &self.ca, pair.as_ref()),
+        };
+        let user = step
+            .user
+            .clone()
+            .unwrap_or_else(|| if pair.is_some() { "anonymous" } else { "admin" }.to_owned());
+        if user == "anonymous" {
+            return client;
+        }
+        let user = self.filled(&user);
+        client.with_token(Fixture::tokens().get(user.as_str()).copied().unwrap_or(&user))
+    }
+
+    async fn send(&self, step: &Step) -> Result<Reply, Broken> {
+        let client = self.client(step);
+        let request = self.request(step)?;
+        if let Some(upgrade) = &step.upgrade {
+            return tokio::time::timeout(PATIENCE, upgraded(&client, request, upgrade)).await?;
+        }
+        if let Some(stream) = &step.stream {
+            return streamed(&client, request, stream).await;
+        }
+        let answer = client.fetch(request).await?;
+        let body = match answer.header("content-encoding") {
+            "gzip" => gunzip(&answer.body),
+            _ => answer.body.to_vec(),
+        };
+        Ok(Reply { status: answer.status, headers: answer.headers, body: json_or_text(&body) })
+    }
+
+    fn request(&self, step: &Step) -> Result<Request<Full<Bytes>>, Broken> {
+        let mut request = Request::builder().method(step.method.as_str()).uri(self.filled(&step.target));
+        let accept = step.accept.as_deref().unwrap_or("application/json");
+        let mut fields =
+            vec![("accept".to_owned(), accept.to_owned()), ("user-agent".to_owned(), AGENT.to_owned())];
+        let body = match (&step.raw, &step.body) {
+            (Some(raw), _) => Some(self.filled(raw)),
+            (None, Some(body)) => Some(self.filled_in(body).to_string()),
+            (None, None) => None,
+        };
+        if body.is_some() {
+            let media_type = step.content_type.as_deref().unwrap_or("application/json");
+            fields.push(("content-type".to_owned(), media_type.to_owned()));
+        }
+        if let Some(upgrade) = &step.upgrade {
+            for (name, value) in [
+                ("connection", "Upgrade"),
+                ("upgrade", upgrade.protocol.as_str()),
+                ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+                ("sec-websocket-version", "13"),
+            ] {
+                fields.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        // What a step says replaces what stands there, exactly once: it may name a field twice, in another spelling.
+        fields.retain(|(name, _)| !step.headers.keys().any(|own| own.eq_ignore_ascii_case(name)));
+        fields.extend(
+            step.headers.iter().map(|(name, value)| (name.clone(), self.filled(&paths::text(value)))),
+        );
+        if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")) {
+            fields.push(("accept-encoding".to_owned(), "identity".to_owned()));
+        }
+        for (name, value) in fields {
+            request = request.header(name, value);
+        }
+        Ok(request.body(Full::from(body.unwrap_or_default()))?)
+    }
+
+    /// The text with its variables replaced; `${fill:N}` is a text of so many letters.
+    fn filled(&self, text: &str) -> String {
+        let mut pieces = text.split("${");
+        let mut filled = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let Some((name, rest)) = piece.split_once('}') else {
+                filled.push_str("${");
+                filled.push_str(piece);
+                continue;
+            };
+            match (name.strip_prefix("fill:"), self.variables.get(name)) {
+                (Some(length), _) => filled.push_str(&"x".repeat(length.parse().unwrap())),
+                (None, Some(value)) => filled.push_str(&paths::text(value)),
+                (None, None) => panic!("no step has kept {name}"),
+            }
+            filled.push_str(rest);
+        }
+        filled
+    }
+
+    /// The same in all texts of a value; a text that is a variable alone becomes its value.
+    fn filled_in(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => {
+                let alone = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+                alone
+                    .and_then(|name| self.variables.get(name))
+                    .cloned()
+                    .unwrap_or_else(|| self.filled(text).into())
+            }
+            Value::Array(items) => items.iter().map(|item| self.filled_in(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (self.filled(name), self.filled_in(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+fn json_or_text(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into())
+}
+
+fn gunzip(body: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(body), &mut plain).unwrap();
+    plain
+}
+
+/// Reads lines until there are enough of them or the time is over.
+async fn streamed(client: &Http, request: Request<Full<Bytes>>, stream: &Stream) -> Result<Reply, Broken> {
+    let (parts, mut body) = tokio::time::timeout(PATIENCE, client.send(request)).await??.into_parts();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(stream.seconds);
+    let (mut rest, mut events) = (Vec::new(), Vec::new());
+    while events.len() < stream.events {
+        if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = rest.drain(..=end).collect();
+            events.push(serde_json::from_slice(&line)?);
+            continue;
+        }
+        match tokio::time::timeout_at(deadline, body.frame()).await {
+            Ok(Some(frame)) => rest.extend_from_slice(&frame?.into_data().unwrap_or_default()),
+            Ok(None) if rest.is_empty() => break,
+            Ok(None) => rest.push(b'\n'),
+            Err(_) => break,
+        }
+    }
+    Ok(Reply { status: parts.status, headers: parts.headers, body: Value::Array(events) })
+}
+
+/// Sends a text over the upgraded connection and reads as much back.
+async fn upgraded(client: &Http, request: Request<Full<Bytes>>, upgrade: &Upgrade) -> Result<Reply, Broken> {
+    let mut response = client.send(request).await?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let answer = collect(response).await?;
+        return Ok(Reply {
+            status: answer.status,
+            headers: answer.headers,
+            body: json_or_text(&answer.body),
+        });
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut io = TokioIo::new(hyper::upgrade::on(&mut response).await?);
+    io.write_all(upgrade.send.as_bytes()).await?;
+    let mut echoed = vec![0; upgrade.send.len()];
+    io.read_exact(&mut echoed).await?;
+    let echoed = String::from_utf8_lossy(&echoed).into_owned();
+    Ok(Reply { status, headers, body: json!({ "echoed": echoed }) })
+}
