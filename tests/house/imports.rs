@@ -1,5 +1,6 @@
 //! Who may import whom: the manifests' normal dependencies against the design's table.
 
+use crate::source;
 use crate::tree::Tree;
 
 /// What each package may depend on, of ours. `tests`, `benches` and examples may use everything.
@@ -90,16 +91,19 @@ const OUTSIDE: &[&str] = &["portico-tests", "portico-benches"];
 
 /// The names under `[dependencies]` and `[build-dependencies]`, those of one platform included.
 fn dependencies(manifest: &str) -> Vec<&str> {
+    listed(manifest, |prefix| !prefix.ends_with("dev-"))
+}
+
+/// The names in tables of dependencies whose title has this before `dependencies`.
+fn listed(manifest: &str, wanted: fn(&str) -> bool) -> Vec<&str> {
     let mut inside = false;
     let mut names = Vec::new();
     for line in manifest.lines().map(str::trim) {
-        if let Some(table) = line.strip_prefix('[') {
-            let table = table.trim_end_matches(']');
-            let (whole, named) = table.rsplit_once("dependencies").unwrap_or((table, "none"));
-            let ours =
-                table.contains("dependencies") && !whole.ends_with("dev-") && !table.starts_with("workspace");
-            inside = ours && named.is_empty();
-            names.extend(named.strip_prefix('.').filter(|_| ours));
+        if let Some(title) = line.strip_prefix('[').and_then(|title| title.strip_suffix(']')) {
+            let parts = title.split_once("dependencies");
+            let parts = parts.filter(|(prefix, _)| !prefix.starts_with("workspace") && wanted(prefix));
+            inside = parts.is_some_and(|(_, name)| name.is_empty());
+            names.extend(parts.and_then(|(_, name)| name.strip_prefix('.')));
         } else if inside && !line.is_empty() && !line.starts_with('#') {
             names.extend(line.split(['.', '=', ' ']).next());
         }
@@ -144,6 +148,65 @@ pub fn axum(tree: &Tree) -> Vec<String> {
     let servers = tree.manifests().filter(|(folder, _)| *folder == "server" || folder.starts_with("server/"));
     let named = servers.filter(|(_, manifest)| dependencies(manifest).contains(&"axum"));
     named.map(|(folder, _)| format!("{folder}/Cargo.toml")).collect()
+}
+
+/// Dependencies that no file of their package names; normal ones must be named outside of its tests.
+pub fn unused(tree: &Tree) -> Vec<String> {
+    let manifests: Vec<(&str, &str)> = tree.manifests().collect();
+    let tests = tree.test_files();
+    let mut broken = Vec::new();
+    for (folder, manifest) in &manifests {
+        let inner = manifests.iter().map(|(inner, _)| *inner).filter(|inner| inner.len() > folder.len());
+        let inner: Vec<&str> = inner.filter(|inner| within(folder, inner)).collect();
+        let own =
+            tree.rust().filter(|(path, _)| within(folder, path) && !inner.iter().any(|f| within(f, path)));
+        let own: Vec<(&str, &str)> = own.collect();
+        // What has no program is all tests.
+        let outside = package(manifest).is_some_and(|name| OUTSIDE.contains(&name));
+        let named = |name: &str, path: &str, text: &str| match outside || !tests.contains(path) {
+            true => source::program(text).iter().any(|(_, line)| names_crate(line, name)),
+            false => false,
+        };
+        for name in listed(manifest, |prefix| prefix.is_empty() || prefix.ends_with('.')) {
+            let name = name.replace('-', "_");
+            if !own.iter().any(|(path, text)| named(&name, path, text)) {
+                broken.push(format!("{folder}/Cargo.toml: the program does not name {name}"));
+            }
+        }
+        for name in listed(manifest, |prefix| prefix.ends_with("dev-")) {
+            let name = name.replace('-', "_");
+            if !own.iter().any(|(_, text)| text.lines().any(|line| names_crate(line, &name))) {
+                broken.push(format!("{folder}/Cargo.toml: no test names {name}"));
+            }
+        }
+    }
+    broken
+}
+
+/// Versions in the workspace's table that no package takes.
+pub fn untaken(tree: &Tree) -> Vec<String> {
+    let taken: Vec<&str> = tree.manifests().flat_map(|(_, manifest)| listed(manifest, |_| true)).collect();
+    let root = tree.files.get("Cargo.toml").map_or("", String::as_str);
+    let table = root.split("[workspace.dependencies]").nth(1).unwrap_or_default();
+    let table = table.lines().skip(1).take_while(|line| !line.starts_with('['));
+    let offered =
+        table.filter(|line| !line.starts_with('#')).filter_map(|line| line.split([' ', '=']).next());
+    offered.filter(|name| !name.is_empty() && !taken.contains(name)).map(str::to_owned).collect()
+}
+
+fn within(folder: &str, path: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a line uses a crate: as the start of a path, or imported as a whole.
+pub fn names_crate(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        let starts =
+            !before.ends_with(|c: char| c.is_alphanumeric() || "_:.".contains(c)) || before.ends_with(" ::");
+        let whole = before.ends_with("use ") && (after.starts_with(';') || after.starts_with(" as "));
+        (starts && after.starts_with("::")) || whole
+    })
 }
 
 pub fn package_names(tree: &Tree) -> Vec<String> {
@@ -206,4 +269,19 @@ fn a_row_of_the_tables_without_a_package_is_found() {
         "{rows:?}"
     );
     assert_eq!(axum(&tree), ["server/kit/Cargo.toml"]);
+}
+
+#[test]
+fn a_dependency_that_is_unused_or_for_tests_only_is_found() {
+    let manifest = "[package]\nname = \"portico-kit\"\n[dependencies]\na-b.workspace = true\nc = \"1\"\nd = \"1\"\n[dev-dependencies]\ne = \"1\"\nf = \"1\"\n[workspace.dependencies]\nc = \"1\"\n";
+    let code = "use a_b::{X};\n// c::y\nfn x() { y.bytes() }\n#[cfg(test)]\nmod tests {\n    use d::Z;\n    e::w!();\n}\n";
+    let root = "[workspace.dependencies]\na-b = \"1\"\n# why\ng = \"1\"\n\n[profile.dev]\n";
+    let tree = Tree::with(&[("Cargo.toml", root), ("x/Cargo.toml", manifest), ("x/src/lib.rs", code)]);
+    let found = [
+        "x/Cargo.toml: the program does not name c",
+        "x/Cargo.toml: the program does not name d",
+        "x/Cargo.toml: no test names f",
+    ];
+    assert_eq!(unused(&tree), found);
+    assert_eq!(untaken(&tree), ["g"]);
 }

@@ -39,6 +39,8 @@ invariants! {
     every_row_of_the_imports_names_a_package: "Each row of the table of imports is a package", imports::rows_without_packages;
     server_manifests_name_no_axum: "No server crate depends on axum", imports::axum;
     crates_import_only_downwards: "Who may import whom (docs/ARCHITECTURE.md)", imports::directions;
+    every_dependency_is_used: "A dependency is named where its table says", imports::unused;
+    every_shared_version_is_taken: "Each of [workspace.dependencies] is some package's", imports::untaken;
     packages_are_named_after_their_folders: "Packages are named portico-<folder>", imports::package_names;
     every_crate_takes_the_shared_lints: "Every crate has [lints] workspace = true", imports::shared_lints;
     no_lint_is_silenced_without_a_reason: "Lints are expected with a reason, never just allowed", files::silenced;

@@ -2,6 +2,7 @@
 //!
 //! A rule whose files are gone guards nothing, so each place and each exception must match a file of the program.
 
+use crate::imports::names_crate;
 use crate::source::{self, has_word};
 use crate::tree::Tree;
 
@@ -168,11 +169,6 @@ rules! {
         },
         example: ("server/store/src/a.rs", "if kind == \"Lease\" {}", "server/controllers/src/a.rs"),
     };
-}
-
-/// Whether a line uses a crate: as the start of a path, or imported as a whole.
-fn names_crate(line: &str, name: &str) -> bool {
-    any(line, &[&format!("{name}::"), &format!("use {name};"), &format!("use {name} as ")])
 }
 
 /// Whether a line names a generated message. Assembly mounts the generated servers; it names no message.

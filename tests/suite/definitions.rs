@@ -2,10 +2,11 @@
 
 use http::Method;
 use portico_tests::http::Http;
+use portico_tests::tools::there_is;
 use portico_tests::{Portico, until};
 use serde_json::{Value, json};
 
-use crate::kubectl::{prints, there_is};
+use crate::kubectl::prints;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "told.example.com";

@@ -1,20 +1,11 @@
-//! kubectl and grpcurl, unmodified, where they are installed; where they are not, the tests say so and pass.
+//! kubectl and grpcurl, unmodified, where they are installed; where they are not, the tests are reported as skipped.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
+use portico_tests::tools::{line_with, output, there_is};
 use portico_tests::{Backend, Portico};
 
 use crate::proxying::routed;
-
-/// Whether the tool can be run; says so when it cannot.
-pub(crate) fn there_is(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !found {
-        portico_tests::skipped(&format!("no {tool} on the PATH"));
-    }
-    found
-}
 
 fn kubectl(portico: &Portico) -> Command {
     let mut command = Command::new("kubectl");
@@ -24,7 +15,7 @@ fn kubectl(portico: &Portico) -> Command {
 }
 
 pub(crate) fn run(portico: &Portico, args: &[&str]) -> Output {
-    kubectl(portico).args(args).output().unwrap()
+    output(kubectl(portico).args(args))
 }
 
 /// What it prints; it must succeed.
@@ -152,27 +143,22 @@ async fn kubectl_watches() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let stdout = watch.stdout.take().unwrap();
     let object = serde_json::json!({"kind": "ConfigMap", "metadata": {"name": "watched"}});
-    portico.admin().post("/api/v1/namespaces/default/configmaps", &object).await;
-    let seen = lines.by_ref().map_while(Result::ok).find(|line| line.contains("watched"));
+    let created = portico.admin().post("/api/v1/namespaces/default/configmaps", &object).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let seen = tokio::task::spawn_blocking(|| line_with(stdout, "watched")).await;
     watch.kill().unwrap();
     watch.wait().unwrap();
-    assert_eq!(seen.as_deref(), Some("configmap/watched"));
+    assert_eq!(seen.unwrap(), "configmap/watched");
 }
 
 fn grpcurl(portico: &Portico, args: &[&str], method: &[&str]) -> (bool, String) {
     let ca = portico.folder().join("ca.crt");
     std::fs::write(&ca, portico.ca()).unwrap();
-    let output = Command::new("grpcurl")
-        .arg("-cacert")
-        .arg(&ca)
-        .args(["-H", "authorization: Bearer admin-token"])
-        .args(args)
-        .arg(portico.grpc().to_string())
-        .args(method)
-        .output()
-        .unwrap();
+    let mut command = Command::new("grpcurl");
+    command.arg("-cacert").arg(&ca).args(["-H", "authorization: Bearer admin-token"]).args(args);
+    let output = output(command.arg(portico.grpc().to_string()).args(method));
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (output.status.success(), text)

@@ -1,8 +1,9 @@
 //! kubectl with custom resources: columns, scales, status, selectable fields.
 
 use portico_tests::Portico;
+use portico_tests::tools::there_is;
 
-use crate::kubectl::{prints, there_is};
+use crate::kubectl::prints;
 
 const DEFINITION: &str = r#"
 apiVersion: apiextensions.k8s.io/v1

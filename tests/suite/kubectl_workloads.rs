@@ -1,8 +1,9 @@
 //! kubectl on workloads, as people use it: made, scaled, rolled, labelled, explained, deleted.
 
 use portico_tests::Portico;
+use portico_tests::tools::there_is;
 
-use crate::kubectl::{prints, there_is};
+use crate::kubectl::prints;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_makes_scales_rolls_and_orphans_a_deployment() {

@@ -5,10 +5,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use portico_tests::tools::there_is;
 use portico_tests::{Portico, until};
 use serde_json::Value;
 
-use crate::kubectl::{prints, run, there_is};
+use crate::kubectl::{prints, run};
 
 /// The files of a folder, in order; none when it is not there.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -69,7 +70,9 @@ async fn definitions_of_real_projects_are_served_and_explained() {
         return;
     }
     let portico = Portico::start().await;
-    for project in files(Path::new(&folder)) {
+    let projects = files(Path::new(&folder));
+    assert!(!projects.is_empty(), "{} holds no projects", folder.display());
+    for project in projects {
         let served = installed(&portico, &project).await;
         for (gv, plural) in &served {
             let told = prints(&portico, &["explain", plural, "--api-version", gv, "--recursive"]);

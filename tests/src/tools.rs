@@ -1,0 +1,57 @@
+//! Programs of others that tests run: named as missing where they are not installed, ended where they take too long.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a program, or what is awaited of its output, may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Whether the program can be run. Where it cannot, the test that asks is skipped.
+pub fn there_is(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !found {
+        crate::skipped(&format!("no {tool} on the PATH"));
+    }
+    found
+}
+
+/// Runs a program to its end. Panics, and ends it, when that does not come.
+pub fn output(command: &mut Command) -> Output {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let pid = Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(output) => output.unwrap(),
+        Err(_) => {
+            kill_process(pid, Signal::KILL).unwrap();
+            panic!("{command:?} has not ended within {PATIENCE:?}");
+        }
+    }
+}
+
+/// The first line of a running program's output that holds this text. Panics when none comes in time.
+pub fn line_with(output: impl Read + Send + 'static, text: &str) -> String {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let deadline = Instant::now() + PATIENCE;
+    let mut seen = Vec::new();
+    loop {
+        match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.contains(text) => return line,
+            Ok(line) => seen.push(line),
+            Err(error) => panic!("no line with {text:?}: {error}; the lines: {seen:#?}"),
+        }
+    }
+}
