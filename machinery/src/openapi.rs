@@ -82,7 +82,7 @@ impl SpecV2 {
     /// # Errors
     /// When it is no JSON object of this shape.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
+        portico_gostd::json::from_slice(json)
     }
 
     /// Reads a foreign document and brings its text into canonical form.
@@ -91,7 +91,7 @@ impl SpecV2 {
     /// When it is no JSON object of this shape.
     pub fn canonical(json: &[u8]) -> Result<Self, NotAnObject> {
         let object = Object::from_json(json)?;
-        Ok(serde_json::from_slice(&object.to_json())?)
+        Ok(portico_gostd::json::from_slice(&object.to_json())?)
     }
 
     /// Compact JSON.
@@ -137,6 +137,14 @@ impl SpecV2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn null_sections_of_a_document_are_empty_ones() {
+        let json = br#"{"swagger":"2.0","paths":{"/a":{},"/b":null},"definitions":null,"parameters":null}"#;
+        for spec in [SpecV2::parse(json).unwrap(), SpecV2::canonical(json).unwrap()] {
+            assert_eq!((spec.paths.len(), spec.definitions.len(), spec.parameters.len()), (1, 0, 0));
+        }
+    }
 
     fn spec() -> SpecV2 {
         SpecV2::canonical(

@@ -34,7 +34,7 @@ trait Review: Serialize {
     const GROUP: &'static str;
     const KIND: &'static str;
     const RESOURCE: &'static str;
-    type Answered: DeserializeOwned;
+    type Answered: Default + DeserializeOwned;
 }
 
 #[derive(Serialize)]
@@ -45,9 +45,10 @@ struct Asked<'a, S> {
     spec: &'a S,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
 struct Answer<S> {
-    status: S,
+    status: Option<S>,
 }
 
 impl Asker {
@@ -67,7 +68,7 @@ impl Asker {
             tracing::debug!(code = answer.code, kind = S::KIND, "no review");
             return None;
         }
-        Some(serde_json::from_slice::<Answer<S::Answered>>(&answer.body).ok()?.status)
+        read::<S::Answered>(&answer.body)
     }
 
     fn request<S: Review>(&self, spec: &S) -> Option<tonic::Request<DoRequest>> {
@@ -95,5 +96,33 @@ impl Asker {
         forwarded.insert_into(request.metadata_mut());
         request.set_timeout(self.timeout);
         Some(request)
+    }
+}
+
+/// The status of a review, as Go programs write it.
+fn read<S: Default + DeserializeOwned>(body: &[u8]) -> Option<S> {
+    let answer = portico_gostd::json::from_slice::<Answer<S>>(body);
+    answer.inspect_err(|error| tracing::debug!(%error, "a review cannot be read")).ok()?.status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, serde::Deserialize)]
+    #[serde(default)]
+    struct Status {
+        authenticated: bool,
+        groups: Vec<String>,
+        extra: std::collections::BTreeMap<String, Vec<String>>,
+    }
+
+    #[test]
+    fn null_fields_of_a_review_are_empty_and_a_review_without_a_status_is_none() {
+        let body = br#"{"kind":"TokenReview","metadata":null,"status":{"authenticated":true,"groups":null,"extra":{"k":null},"odd":1}}"#;
+        assert_eq!(read::<Status>(body), Some(Status { authenticated: true, ..Status::default() }));
+        for none in [&b"{}"[..], b"null", br#"{"status":null}"#, br#"{"status":[]}"#, b"no json"] {
+            assert_eq!(read::<Status>(none), None);
+        }
     }
 }

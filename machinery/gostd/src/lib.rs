@@ -4,4 +4,5 @@
 //! package whose behaviour it implements, and is the only implementation of it in the workspace. Pure: no IO, no clock,
 //! and nothing of Kubernetes.
 
+pub mod json;
 pub mod url;

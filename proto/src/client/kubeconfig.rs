@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::connection::{Connection, Credentials};
 
@@ -44,41 +44,53 @@ pub enum KubeconfigError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 struct File {
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     current_context: String,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     contexts: Vec<Named>,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     clusters: Vec<Named>,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     users: Vec<Named>,
 }
 
+/// As Go programs read and write these files: `null` where there is nothing.
+fn empty_if_null<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// One entry of any of the three lists.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Named {
+    #[serde(deserialize_with = "empty_if_null")]
     name: String,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     context: Context,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     cluster: Cluster,
-    #[serde(default)]
+    #[serde(deserialize_with = "empty_if_null")]
     user: User,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Context {
+    #[serde(deserialize_with = "empty_if_null")]
     cluster: String,
+    #[serde(deserialize_with = "empty_if_null")]
     user: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "kebab-case")]
 struct Cluster {
+    #[serde(deserialize_with = "empty_if_null")]
     server: String,
     certificate_authority: Option<PathBuf>,
     certificate_authority_data: Option<String>,
@@ -228,6 +240,17 @@ users:
         assert_eq!(connection.store_id.as_deref(), Some("abc"));
         let current = Connection::from_kubeconfig_bytes(FILE.as_bytes(), None).unwrap();
         assert_eq!(current.server, "https://127.0.0.1:6443");
+    }
+
+    #[test]
+    fn null_is_nothing_as_in_files_that_kubectl_writes() {
+        let nulls =
+            FILE.replace("users:", "preferences: null\nextensions: null\nusers:\n- {name: null, user: null}");
+        let connection = Connection::from_kubeconfig_bytes(nulls.as_bytes(), None).unwrap();
+        assert_eq!(connection.server, "https://127.0.0.1:6443");
+        let nulls = "{current-context: null, contexts: null, clusters: null, users: null}";
+        let empty = Connection::from_kubeconfig_bytes(nulls.as_bytes(), None).err().unwrap();
+        assert_eq!(empty.to_string(), "kubeconfig has no context named \"\"");
     }
 
     #[test]

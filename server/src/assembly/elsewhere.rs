@@ -11,10 +11,11 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use portico_controllers::namespace::Elsewhere;
 use portico_controllers::namespace::conditions::Remaining;
+use portico_gostd::json::{self, Readable};
 use portico_kit::fetch::{FetchRequest, Fetched};
 use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
-use portico_machinery::{GroupResource, GroupVersion};
+use portico_machinery::{GroupResource, GroupVersion, Reason, Status};
 use portico_routes::Routes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -37,20 +38,19 @@ pub(super) struct Aggregated {
 }
 
 /// `/apis/G/V`, as far as it matters here.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct ResourceList {
-    #[serde(default)]
-    resources: Vec<Resource>,
+    kind: String,
+    resources: Readable<Resource>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Resource {
     name: String,
-    #[serde(default)]
     kind: String,
-    #[serde(default)]
     namespaced: bool,
-    #[serde(default)]
     verbs: Vec<String>,
 }
 
@@ -71,28 +71,28 @@ impl Resource {
 }
 
 /// A list of objects, metadata alone.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Objects {
-    #[serde(default)]
+    kind: String,
     metadata: ListMetadata,
-    #[serde(default)]
     items: Vec<Item>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct ListMetadata {
-    #[serde(default)]
     r#continue: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Item {
     metadata: Metadata,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-#[derive(Default)]
 struct Metadata {
     name: String,
     namespace: String,
@@ -133,32 +133,79 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Reads what a Go program wrote.
+fn read<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    json::from_slice(body).map_err(|error| error.to_string())
+}
+
+/// Whether a 404 is an API server's: anything else may answer so without knowing what was asked for.
+fn says_not_found(body: &[u8]) -> bool {
+    Status::from_json(body).is_some_and(|status| status.reason() == Reason::NotFound)
+}
+
+/// What says no kind is taken for what was asked for, as clients in Go take it.
+fn check_kind(kind: &str, is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
+    if kind.is_empty() || is_wanted(kind) {
+        return Ok(());
+    }
+    Err(format!("the backend answered with a {kind}"))
+}
+
 impl Aggregated {
     async fn exchange(&self, backend: &Backend, asked: &Asked<'_>) -> Result<Fetched, String> {
         self.backends.send(backend, &asked.request()).await.map_err(|error| error.to_string())
     }
 
-    async fn ask(&self, backend: &Backend, asked: &Asked<'_>) -> Result<Bytes, String> {
-        let answer = self.exchange(backend, asked).await?;
-        match answer.status.as_u16() {
-            200..=299 | 404 => Ok(answer.body),
-            code => Err(format!("the backend answered {code}")),
-        }
-    }
-
-    async fn read<T: DeserializeOwned>(
+    /// What a GET answers; nothing when the backend, which must know what it speaks of, says that it is not there.
+    async fn get<T: Default + DeserializeOwned>(
         &self,
         backend: &Backend,
         user: &'static str,
         path: &str,
-    ) -> Result<T, String> {
-        let body = self.ask(backend, &Asked::get(user, path)).await?;
-        serde_json::from_slice(&body).map_err(|error| format!("{path}: {error}"))
+    ) -> Result<Option<T>, String> {
+        let answer = self.exchange(backend, &Asked::get(user, path)).await?;
+        match answer.status.as_u16() {
+            200..=299 => read(&answer.body).map(Some).map_err(|error| format!("{path}: {error}")),
+            404 if says_not_found(&answer.body) => Ok(None),
+            code => Err(format!("{path}: the backend answered {code}")),
+        }
+    }
+
+    /// The resources of a group version. One that is routed to a backend which does not serve it is a failure: nobody
+    /// knows what there is.
+    async fn resources(
+        &self,
+        backend: &Backend,
+        user: &'static str,
+        gv: &GroupVersion,
+    ) -> Result<Vec<Resource>, String> {
+        let path = gv.root();
+        let list: Option<ResourceList> = self.get(backend, user, &path).await?;
+        let list = list.ok_or_else(|| format!("{path}: the backend answered 404"))?;
+        check_kind(&list.kind, |kind| kind == "APIResourceList")
+            .map_err(|error| format!("{path}: {error}"))?;
+        if !list.resources.unreadable.is_empty() {
+            tracing::warn!(path, entries = ?list.resources.unreadable, "resources of a backend cannot be read");
+        }
+        Ok(list.resources.items)
+    }
+
+    /// The objects of a collection, metadata alone; none of a resource that is not there any more, as upstream has it.
+    async fn objects(&self, backend: &Backend, user: &'static str, path: &str) -> Result<Objects, String> {
+        let objects: Objects = self.get(backend, user, path).await?.unwrap_or_default();
+        let is_list = |kind: &str| kind.ends_with("List");
+        check_kind(&objects.kind, is_list).map_err(|error| format!("{path}: {error}"))?;
+        Ok(objects)
     }
 
     async fn delete(&self, backend: &Backend, path: &str) -> Result<(), String> {
         let asked = Asked { method: Method::DELETE, ..Asked::get(USER, path) };
-        self.ask(backend, &asked).await.map(drop)
+        let answer = self.exchange(backend, &asked).await?;
+        match answer.status.as_u16() {
+            200..=299 => Ok(()),
+            404 if says_not_found(&answer.body) => Ok(()),
+            code => Err(format!("{path}: the backend answered {code}")),
+        }
     }
 
     /// Deletes what is there, and what is left then, of one resource.
@@ -172,11 +219,11 @@ impl Aggregated {
             let path = format!("{collection}?propagationPolicy=Background");
             self.delete(backend, &path).await?;
         } else {
-            for item in self.read::<Objects>(backend, USER, collection).await?.items {
+            for item in self.objects(backend, USER, collection).await?.items {
                 self.delete(backend, &format!("{collection}/{}", item.metadata.name)).await?;
             }
         }
-        self.read(backend, USER, collection).await
+        self.objects(backend, USER, collection).await
     }
 
     /// One group version. Resources that another version of the group has shown already are left alone.
@@ -189,11 +236,11 @@ impl Aggregated {
         remaining: &mut Remaining,
     ) {
         let gv: &GroupVersion = &route.group_version;
-        let served = match self.read::<ResourceList>(backend, USER, &format!("/apis/{gv}")).await {
+        let served = match self.resources(backend, USER, gv).await {
             Ok(served) => served,
             Err(reason) => return remaining.unreachable.push(format!("{gv}: {reason}")),
         };
-        for resource in served.resources.iter().filter(|resource| resource.is_content()) {
+        for resource in served.iter().filter(|resource| resource.is_content()) {
             let id = GroupResource::new(&gv.group, &resource.name);
             if !seen.insert(id.clone()) {
                 continue;
@@ -223,5 +270,57 @@ impl Elsewhere for Aggregated {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_go_reads_them() {
+        let nulls = [
+            &br#"{"kind":"PartialObjectMetadataList","metadata":{"continue":null},"items":null}"#[..],
+            br#"{"kind":"PartialObjectMetadataList","metadata":null}"#,
+            b"null",
+        ];
+        for json in nulls {
+            let objects: Objects = read(json).unwrap();
+            assert!(objects.items.is_empty() && objects.metadata.r#continue.is_empty());
+        }
+        let json =
+            br#"{"items":[{"metadata":{"name":"a","finalizers":null,"ownerReferences":null,"labels":null}},
+            {"metadata":{"name":"b","ownerReferences":[{"uid":"u","controller":null}]},"spec":{}}]}"#;
+        let objects: Objects = read(json).unwrap();
+        let names: Vec<&str> = objects.items.iter().map(|item| item.metadata.name.as_str()).collect();
+        assert_eq!(
+            (names, objects.items[1].metadata.owner_references[0].uid.as_str()),
+            (vec!["a", "b"], "u")
+        );
+        let unreadable = read::<Objects>(br#"{"items":[{"metadata":7}]}"#);
+        assert!(unreadable.is_err(), "nobody knows what there is");
+        for (json, found) in [
+            (r#"{"resources":null}"#, 0),
+            (
+                r#"{"resources":[{"name":"a","verbs":null},{"name":7},{"name":"b","verbs":["list","delete"]}]}"#,
+                2,
+            ),
+        ] {
+            let list: ResourceList = read(json.as_bytes()).unwrap();
+            assert_eq!(list.resources.items.len(), found, "{json}");
+        }
+    }
+
+    #[test]
+    fn only_an_api_server_can_say_that_something_is_not_there() {
+        let status = Status::not_found(&GroupResource::new("g", "things"), "a");
+        assert!(says_not_found(&serde_json::to_vec(&status).unwrap()));
+        let foreign = [
+            &b"{}"[..],
+            b"404 page not found",
+            br#"{"error":"not found"}"#,
+            br#"{"kind":"Status","code":404}"#,
+        ];
+        assert!(foreign.iter().all(|body| !says_not_found(body)));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_gostd::json::{self, Readable};
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::MediaType;
 use portico_machinery::discovery::{ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery};
@@ -63,14 +64,14 @@ fn is_aggregated(content_type: &str) -> bool {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct List {
-    items: Vec<Item>,
+    items: Readable<Item>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Item {
     metadata: Metadata,
-    versions: Vec<Version>,
+    versions: Readable<Version>,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,7 +85,7 @@ struct Metadata {
 #[serde(default)]
 struct Version {
     version: String,
-    resources: Vec<Resource>,
+    resources: Readable<Resource>,
 }
 
 #[derive(Default, Deserialize)]
@@ -97,7 +98,7 @@ struct Resource {
     verbs: Vec<String>,
     short_names: Vec<String>,
     categories: Vec<String>,
-    subresources: Vec<Subresource>,
+    subresources: Readable<Subresource>,
 }
 
 #[derive(Default, Deserialize)]
@@ -109,15 +110,23 @@ struct Subresource {
 }
 
 fn parse(answer: &Answer) -> Result<Found, String> {
-    let list: List = serde_json::from_slice(&answer.body).map_err(|e| format!("GET /apis: {e}"))?;
+    let list: List = json::from_slice(&answer.body).map_err(|e| format!("GET /apis: {e}"))?;
     let mut versions = HashMap::new();
-    for item in list.items {
-        for version in item.versions {
+    for item in passed_over("/apis", list.items) {
+        for version in passed_over(&item.metadata.name, item.versions) {
             let gv = GroupVersion::new(&item.metadata.name, &version.version);
             versions.insert(gv, version.into());
         }
     }
     Ok(Found { etag: answer.etag.clone(), versions })
+}
+
+/// The entries of a list that could be read; the others are named in the log.
+pub(super) fn passed_over<T>(within: &str, list: Readable<T>) -> Vec<T> {
+    if !list.unreadable.is_empty() {
+        tracing::warn!(within, entries = ?list.unreadable, "entries of a discovery document cannot be read");
+    }
+    list.items
 }
 
 impl From<Version> for VersionDiscovery {
@@ -128,6 +137,7 @@ impl From<Version> for VersionDiscovery {
             verbs: s.verbs,
         };
         let resource = |r: Resource| ResourceDiscovery {
+            subresources: passed_over(&r.resource, r.subresources).into_iter().map(subresource).collect(),
             resource: r.resource,
             response_kind: r.response_kind.unwrap_or_default(),
             scope: r.scope,
@@ -135,11 +145,10 @@ impl From<Version> for VersionDiscovery {
             verbs: r.verbs,
             short_names: r.short_names,
             categories: r.categories,
-            subresources: r.subresources.into_iter().map(subresource).collect(),
         };
         Self {
+            resources: passed_over(&version.version, version.resources).into_iter().map(resource).collect(),
             version: version.version,
-            resources: version.resources.into_iter().map(resource).collect(),
             freshness: "Current".to_owned(),
         }
     }
@@ -168,4 +177,40 @@ async fn legacy_lists(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String
         found.versions.insert(gv.clone(), version);
     }
     Ok(Arc::new(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_empty_and_an_entry_that_cannot_be_read_costs_itself() {
+        let rows = [
+            (r#"{"items":null}"#, ""),
+            (r#"{"items":[{"metadata":{"name":"g"},"versions":null}]}"#, ""),
+            (
+                r#"{"items":[{"metadata":{"name":"g"},"versions":[{"version":"v1","resources":null}]}]}"#,
+                "g/v1:",
+            ),
+            (
+                r#"{"items":[7,{"metadata":{"name":"g","labels":null},"versions":[{"version":"v1","freshness":null,"resources":[
+                {"resource":"a","verbs":null,"shortNames":null,"categories":null,"responseKind":null,"subresources":null},
+                {"resource":"b","verbs":"get"},{"resource":"c","subresources":[{"subresource":"status","verbs":null},8]}]}]}]}"#,
+                "g/v1: a c",
+            ),
+        ];
+        for (body, want) in rows {
+            let answer = Answer {
+                status: 200,
+                content_type: String::new(),
+                etag: String::new(),
+                body: body.as_bytes().to_vec().into(),
+            };
+            let found = parse(&answer).unwrap();
+            let mut read = found.versions.iter().map(|(gv, version)| {
+                version.resources.iter().fold(format!("{gv}:"), |text, r| format!("{text} {}", r.resource))
+            });
+            assert_eq!(read.next().unwrap_or_default(), want, "{body}");
+        }
+    }
 }

@@ -1,10 +1,21 @@
 //! From an `APIResourceList` to the aggregated form. Upstream rule: the last paragraph of aggregator 6.5.
 
 use indexmap::IndexMap;
+use portico_gostd::json::{self, Readable};
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{
-    ApiResource, ApiResourceList, ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery,
+    ApiResource, ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery,
 };
+use serde::Deserialize;
+
+use super::discovery::passed_over;
+
+/// `APIResourceList`, as far as it matters here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List {
+    resources: Readable<ApiResource>,
+}
 
 /// A list that cannot be converted.
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +30,13 @@ pub(super) enum LegacyError {
 
 /// Converts a list; parents come first, missing ones are made.
 pub(super) fn convert(gv: &GroupVersion, json: &[u8]) -> Result<VersionDiscovery, LegacyError> {
-    let list: ApiResourceList = serde_json::from_slice(json)?;
+    let list: List = json::from_slice(json)?;
+    let resources = passed_over(&gv.to_string(), list.resources);
     let mut parents: IndexMap<String, ResourceDiscovery> = IndexMap::new();
-    for resource in list.resources.iter().filter(|r| !r.name.contains('/')) {
+    for resource in resources.iter().filter(|r| !r.name.contains('/')) {
         parents.insert(resource.name.clone(), parent(resource));
     }
-    for resource in &list.resources {
+    for resource in &resources {
         let Some((name, subresource)) = resource.name.split_once('/') else { continue };
         let scope = scope(resource);
         let made = || ResourceDiscovery {
@@ -103,6 +115,17 @@ mod tests {
             r#""responseKind":{"group":"","version":"","kind":""},"verbs":["get"]}]}]"#
         );
         assert_eq!(got.as_deref(), Ok(want));
+    }
+
+    #[test]
+    fn null_is_empty_and_a_resource_that_cannot_be_read_costs_itself() {
+        assert_eq!(converted(r#"{"kind":"APIResourceList","resources":null}"#).as_deref(), Ok("[]"));
+        let got = converted(
+            r#"{"resources":[{"name":"a","verbs":null,"shortNames":null,"categories":null,"kind":null},
+                {"name":"b","verbs":"get"},null,{"name":"c","verbs":["get"],"odd":{}}]}"#,
+        );
+        let names: Vec<_> = got.as_deref().unwrap().match_indices(r#""resource":""#).collect();
+        assert_eq!(names.len(), 2, "{got:?}");
     }
 
     #[test]

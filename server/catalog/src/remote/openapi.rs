@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_gostd::json;
 use portico_machinery::GroupVersion;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::openapi::SpecV2;
@@ -119,7 +120,7 @@ async fn v3(
     documents: &Documents,
     described: &mut Described,
 ) -> Result<(), String> {
-    let index: Index = serde_json::from_slice(&answer.body).map_err(|e| format!("GET /openapi/v3: {e}"))?;
+    let index: Index = json::from_slice(&answer.body).map_err(|e| format!("GET /openapi/v3: {e}"))?;
     let mut result = Ok(());
     let mut kept = HashMap::new();
     for gv in &job.members {

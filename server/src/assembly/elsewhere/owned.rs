@@ -7,12 +7,12 @@ use futures::future::BoxFuture;
 use http::Method;
 use portico_controllers::garbage::decide::{FOREGROUND, Owner};
 use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
+use portico_machinery::GroupResource;
 use portico_machinery::object::OwnerReference;
 use portico_machinery::route::{Backend, Route};
-use portico_machinery::{GroupResource, Reason, Status};
 use serde::{Deserialize, Serialize};
 
-use super::{Aggregated, Asked, Item, Objects, Resource, ResourceList};
+use super::{Aggregated, Asked, Item, Resource, read, says_not_found};
 
 /// Objects on a page.
 const PAGE: usize = 500;
@@ -50,7 +50,8 @@ struct PatchedMetadata<'a> {
 }
 
 /// One object, metadata alone.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Found {
     metadata: super::Metadata,
 }
@@ -63,9 +64,9 @@ impl Aggregated {
         let Some(backend) = route.and_then(|route| route.backend.as_deref()) else {
             return Ok(Owner::Unknown);
         };
-        let served: ResourceList = self.read(backend, USER, &format!("/apis/{gv}")).await?;
+        let served = self.resources(backend, USER, &gv).await?;
         let is_kind = |r: &&Resource| r.kind == owner.kind.kind && !r.name.contains('/') && r.can("get");
-        let Some(resource) = served.resources.iter().find(is_kind) else { return Ok(Owner::Unknown) };
+        let Some(resource) = served.iter().find(is_kind) else { return Ok(Owner::Unknown) };
         if resource.namespaced && owner.namespace.is_empty() {
             return Ok(Owner::Unknown);
         }
@@ -75,9 +76,7 @@ impl Aggregated {
         match answer.status.as_u16() {
             200..=299 => judged(&answer.body, &owner.uid),
             // Only a server that knows what it speaks of may say that something is not there.
-            404 if Status::from_json(&answer.body).is_some_and(|s| s.reason() == Reason::NotFound) => {
-                Ok(Owner::Absent)
-            }
+            404 if says_not_found(&answer.body) => Ok(Owner::Absent),
             code => Err(format!("{path}: the backend answered {code}")),
         }
     }
@@ -106,8 +105,8 @@ impl Aggregated {
         found: &mut Vec<ForeignObject>,
     ) -> Result<(), String> {
         let gv = &route.group_version;
-        let served: ResourceList = self.read(backend, USER, &format!("/apis/{gv}")).await?;
-        for resource in served.resources.iter().filter(|resource| resource.is_deletable()) {
+        let served = self.resources(backend, USER, gv).await?;
+        for resource in served.iter().filter(|resource| resource.is_deletable()) {
             if seen.insert(GroupResource::new(&gv.group, &resource.name)) {
                 self.search_resource(route, backend, &resource.name, fates, found).await?;
             }
@@ -126,7 +125,7 @@ impl Aggregated {
         let (gv, mut go_on) = (route.group_version.to_string(), String::new());
         loop {
             let page = format!("/apis/{gv}/{resource}?{}", page(&go_on));
-            let page: Objects = self.read(backend, USER, &page).await?;
+            let page = self.objects(backend, USER, &page).await?;
             let concerned = |item: &Item| {
                 item.metadata.owner_references.iter().any(|owner| fates.contains_key(&owner.uid))
             };
@@ -161,7 +160,8 @@ impl Aggregated {
         let asked = Asked { method, body, content_type, ..Asked::get(USER, &object.path) };
         let answer = self.exchange(backend, &asked).await?;
         match answer.status.as_u16() {
-            200..=299 | 404 => Ok(()),
+            200..=299 => Ok(()),
+            404 if says_not_found(&answer.body) => Ok(()),
             code => Err(format!("the backend answered {code}")),
         }
     }
@@ -179,7 +179,7 @@ fn page(go_on: &str) -> String {
 
 /// Whether what was found is the owner.
 fn judged(body: &[u8], uid: &str) -> Result<Owner, String> {
-    let found: Found = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let found: Found = read(body)?;
     let metadata = found.metadata;
     if metadata.uid.is_empty() {
         return Err("the backend answered with no object".to_owned());

@@ -1,0 +1,266 @@
+//! `encoding/json`, reading: documents that Go programs write, as Go programs read them.
+//!
+//! `null` leaves a field as it is, so it reads as empty (as an element of an array it is passed over); fields that are not known are passed over. Types that are read
+//! this way have `#[serde(default)]`, so that what is absent is empty, too. [`Readable`] holds the elements of an array
+//! that can be read and names the others, so that one bad element costs only itself.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::{Deserializer, Error as _, IntoDeserializer, MapAccess, Unexpected, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::Error;
+use serde_json::value::RawValue;
+
+/// How many unreadable elements of an array are named; further ones are only left out.
+const MAX_NAMED: usize = 8;
+
+/// Reads a document; one that is `null` is empty.
+///
+/// # Errors
+/// What is not JSON, or has another type.
+pub fn from_slice<'de, T: Default + Deserialize<'de>>(json: &'de [u8]) -> Result<T, Error> {
+    let raw: &'de RawValue = serde_json::from_slice(json)?;
+    Value { raw }.or_default()
+}
+
+/// The elements of an array that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readable<T> {
+    /// Them, in order.
+    pub items: Vec<T>,
+    /// What is wrong with the others, each with its index; at most the first few.
+    pub unreadable: Vec<String>,
+}
+
+impl<T> Default for Readable<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), unreadable: Vec::new() }
+    }
+}
+
+impl<'de, T: Default + for<'a> Deserialize<'a>> Deserialize<'de> for Readable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let elements: Vec<Box<RawValue>> = Vec::deserialize(deserializer)?;
+        let mut read = Self::default();
+        for (at, raw) in elements.iter().enumerate() {
+            match (Value { raw }).or_default() {
+                Ok(item) => read.items.push(item),
+                Err(error) if read.unreadable.len() < MAX_NAMED => {
+                    read.unreadable.push(format!("[{at}]: {error}"));
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// A value, read as Go reads it.
+#[derive(Clone, Copy)]
+struct Value<'de> {
+    raw: &'de RawValue,
+}
+
+impl<'de> Value<'de> {
+    fn is_null(self) -> bool {
+        self.raw.get() == "null"
+    }
+
+    fn or_default<T: Default + Deserialize<'de>>(self) -> Result<T, Error> {
+        if self.is_null() { Ok(T::default()) } else { T::deserialize(self) }
+    }
+
+    /// The members of an object that are not null.
+    fn members(self) -> Result<Vec<(String, Self)>, Error> {
+        let members: Members<'de> = serde_json::from_str(self.raw.get())?;
+        let present = members.0.into_iter().filter(|(_, value)| !value.is_null());
+        Ok(present.collect())
+    }
+
+    fn elements(self) -> Result<Vec<Self>, Error> {
+        let elements: Vec<&'de RawValue> = serde_json::from_str(self.raw.get())?;
+        Ok(elements.into_iter().map(|raw| Self { raw }).filter(|value| !value.is_null()).collect())
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for Value<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Value<'de> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.raw.get().as_bytes().first() {
+            Some(b'{') => visitor.visit_map(MapDeserializer::new(self.members()?.into_iter())),
+            Some(b'[') => visitor.visit_seq(SeqDeserializer::new(self.elements()?.into_iter())),
+            _ => serde_json::Deserializer::from_str(self.raw.get()).deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    /// Raw values and other newtypes take what is there.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        serde_json::Deserializer::from_str(self.raw.get()).deserialize_newtype_struct(name, visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        serde_json::Deserializer::from_str(self.raw.get()).deserialize_enum(name, variants, visitor)
+    }
+
+    /// Only of an object: derived code would take an array, too.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        match self.raw.get().as_bytes().first() {
+            Some(b'{') => self.deserialize_any(visitor),
+            _ => Err(Error::invalid_type(Unexpected::Other("no object"), &visitor)),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map identifier
+    }
+}
+
+/// The members of an object, in order.
+struct Members<'de>(Vec<(String, Value<'de>)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
+    }
+}
+
+struct MembersVisitor<'de>(PhantomData<&'de ()>);
+
+impl<'de> Visitor<'de> for MembersVisitor<'de> {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members: Vec<(String, Value<'de>)> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
+            // Of a member that stands there twice the last one counts.
+            match known.entry(name) {
+                Entry::Occupied(at) => members[*at.get()].1 = Value { raw },
+                Entry::Vacant(at) => {
+                    members.push((at.key().clone(), Value { raw }));
+                    at.insert(members.len() - 1);
+                }
+            }
+        }
+        Ok(Members(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Document {
+        name: String,
+        count: i64,
+        is: bool,
+        list: Vec<String>,
+        inner: Inner,
+        map: BTreeMap<String, Vec<String>>,
+        option: Option<Inner>,
+        raw: Option<Box<RawValueEq>>,
+    }
+
+    /// A raw value that can be compared.
+    #[derive(Debug, Deserialize)]
+    struct RawValueEq(Box<RawValue>);
+
+    impl PartialEq for RawValueEq {
+        fn eq(&self, other: &Self) -> bool {
+            self.0.get() == other.0.get()
+        }
+    }
+
+    #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        name: String,
+        list: Vec<i64>,
+    }
+
+    #[test]
+    fn null_reads_as_empty_wherever_it_stands() {
+        let nulls = br#"{"name":null,"count":null,"is":null,"list":null,"inner":null,"map":null,"option":null,"raw":null,"more":null}"#;
+        for json in [&nulls[..], b"null", b"{}", br#" {"inner":{"name":null,"list":null}, "list":[null]} "#] {
+            assert_eq!(from_slice::<Document>(json).unwrap(), Document::default());
+        }
+        assert_eq!(
+            from_slice::<Document>(br#"{"option":{"name":null,"list":[1,null]}}"#).unwrap().option,
+            Some(Inner { list: vec![1], ..Inner::default() })
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_read_and_what_is_unknown_is_passed_over() {
+        let json = br#"{"odd":{"deep":[1,{"a":null}]},"name":"a\u0062","count":-3,"is":true,"list":["x"],
+            "inner":{"name":"i"},"map":{"k":["v"],"n":null},"name":"last"}"#;
+        let read: Document = from_slice(json).unwrap();
+        assert_eq!((read.name.as_str(), read.count, read.is), ("last", -3, true));
+        assert_eq!((read.list, read.inner.name.as_str()), (vec!["x".to_owned()], "i"));
+        assert_eq!(read.map, [("k".to_owned(), vec!["v".to_owned()])].into());
+        for wrong in [&br#"{"name":5}"#[..], br#"{"inner":[]}"#, b"[]", b"", b"{", br#"{"count":1.5}"#] {
+            assert!(from_slice::<Document>(wrong).is_err(), "{}", String::from_utf8_lossy(wrong));
+        }
+    }
+
+    #[test]
+    fn one_bad_element_costs_itself() {
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(default)]
+        struct List {
+            items: Readable<Inner>,
+        }
+        let read: List =
+            from_slice(br#"{"items":[{"name":"a"},{"name":1},null,7,{"name":"b","list":null}]}"#).unwrap();
+        let names: Vec<&str> = read.items.items.iter().map(|item| item.name.as_str()).collect();
+        assert_eq!((names, read.items.unreadable.len()), (vec!["a", "b"], 2));
+        assert!(read.items.unreadable[0].starts_with("[1]: "), "{:?}", read.items.unreadable);
+        assert!(from_slice::<List>(br#"{"items":null}"#).unwrap().items.items.is_empty());
+        assert!(from_slice::<List>(br#"{"items":{}}"#).is_err());
+    }
+}
