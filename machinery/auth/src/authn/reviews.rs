@@ -24,8 +24,11 @@ const BAD_KEPT: Duration = Duration::from_secs(1);
 const STALE_KEPT: Duration = Duration::from_secs(600);
 /// How long nobody is asked again after an answer that did not come.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Tokens kept; beyond that those whose time is over leave, and if none is, all.
-const KEPT: usize = 4096;
+/// Good tokens kept; beyond that the one that was asked about the longest ago leaves.
+const MAX_GOOD: usize = 4096;
+/// Bad tokens kept; beyond that those whose time is over leave, and if none is, all. They never push out good ones: anybody
+/// can send bad tokens.
+const MAX_BAD: usize = 4096;
 
 /// What a review came to: the user, or why the token does not count. Nothing when no review was possible.
 pub type Reviewing<'a> = Pin<Box<dyn Future<Output = Option<Result<UserInfo, String>>> + Send + 'a>>;
@@ -54,14 +57,70 @@ pub struct Reviews {
     keys: ArcSwap<TokenKeys>,
     bootstrap: std::sync::atomic::AtomicBool,
     secret: hmac::Key,
-    seen: Mutex<HashMap<[u8; 32], Seen>>,
+    answers: Mutex<Answers>,
 }
 
-struct Seen {
-    verdict: Result<Arc<UserInfo>, AuthnError>,
+/// A token under its keyed hash.
+type Hashed = [u8; 32];
+
+/// What was answered lately.
+#[derive(Default)]
+struct Answers {
+    good: HashMap<Hashed, Good>,
+    bad: HashMap<Hashed, Bad>,
+    /// How often trust has changed: an answer that was asked for before counts no more.
+    trusted: u64,
+}
+
+struct Good {
+    user: Arc<UserInfo>,
     until: Instant,
-    /// When the keeper said so.
-    said: Instant,
+    /// When it was answered.
+    answered: Instant,
+}
+
+struct Bad {
+    error: AuthnError,
+    until: Instant,
+}
+
+impl Answers {
+    fn known(&self, key: &Hashed, at: Instant) -> Option<Known> {
+        if let Some(good) = self.good.get(key).filter(|good| good.until > at) {
+            return Some(Known::User(Arc::clone(&good.user)));
+        }
+        let bad = self.bad.get(key).filter(|bad| bad.until > at)?;
+        Some(Known::Bad(bad.error.clone()))
+    }
+
+    fn keep_good(&mut self, key: Hashed, user: UserInfo, at: Instant) {
+        if self.good.len() >= MAX_GOOD && !self.good.contains_key(&key) {
+            let oldest = self.good.iter().min_by_key(|(_, good)| good.answered).map(|(key, _)| *key);
+            oldest.and_then(|oldest| self.good.remove(&oldest));
+        }
+        self.bad.remove(&key);
+        let user = Arc::new(user);
+        self.good.insert(key, Good { user, until: at + GOOD_KEPT, answered: at });
+    }
+
+    fn keep_bad(&mut self, key: Hashed, why: String, at: Instant) {
+        if self.bad.len() >= MAX_BAD {
+            self.bad.retain(|_, bad| bad.until > at);
+            if self.bad.len() >= MAX_BAD {
+                self.bad.clear();
+            }
+        }
+        self.good.remove(&key);
+        self.bad.insert(key, Bad { error: AuthnError::Token(why.into()), until: at + BAD_KEPT });
+    }
+
+    /// Nobody could be asked: a token that was good counts a little longer.
+    fn keep_on(&mut self, key: &Hashed, at: Instant) {
+        let good = self.good.get_mut(key);
+        if let Some(good) = good.filter(|good| at.duration_since(good.answered) < STALE_KEPT) {
+            good.until = at + PAUSE;
+        }
+    }
 }
 
 impl Default for Reviews {
@@ -74,7 +133,7 @@ impl Default for Reviews {
             keys: ArcSwap::default(),
             bootstrap: false.into(),
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
-            seen: Mutex::default(),
+            answers: Mutex::default(),
         }
     }
 }
@@ -84,7 +143,8 @@ impl Reviews {
     pub fn trust(&self, keys: TokenKeys, bootstrap: bool) {
         self.keys.store(Arc::new(keys));
         self.bootstrap.store(bootstrap, std::sync::atomic::Ordering::Relaxed);
-        self.seen.lock().clear();
+        let mut answers = self.answers.lock();
+        *answers = Answers { trusted: answers.trusted + 1, ..Answers::default() };
     }
 
     /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
@@ -93,12 +153,8 @@ impl Reviews {
         if !bootstrap && !token.contains('.') {
             return Known::Nothing;
         }
-        let (key, at) = (self.key(token), Instant::now());
-        if let Some(seen) = self.seen.lock().get(&key).filter(|seen| seen.until > at) {
-            return match &seen.verdict {
-                Ok(user) => Known::User(Arc::clone(user)),
-                Err(error) => Known::Bad(error.clone()),
-            };
+        if let Some(known) = self.answers.lock().known(&self.key(token), Instant::now()) {
+            return known;
         }
         if bootstrap {
             return Known::Ask;
@@ -112,31 +168,21 @@ impl Reviews {
 
     /// Asks the keeper, so that the next look knows.
     pub async fn ask(&self, token: &str, reviewer: &dyn Reviewer) {
+        let trusted = self.answers.lock().trusted;
         let answer = reviewer.review(token).await;
         let (key, at) = (self.key(token), Instant::now());
-        let mut seen = self.seen.lock();
-        let (verdict, kept) = match answer {
-            Some(Ok(user)) => (Ok(Arc::new(user)), GOOD_KEPT),
-            Some(Err(why)) => (Err(AuthnError::Token(why.into())), BAD_KEPT),
-            None => {
-                let still =
-                    |seen: &&mut Seen| seen.verdict.is_ok() && at.duration_since(seen.said) < STALE_KEPT;
-                if let Some(old) = seen.get_mut(&key).filter(still) {
-                    old.until = at + PAUSE;
-                }
-                return;
-            }
-        };
-        if seen.len() >= KEPT {
-            seen.retain(|_, seen| seen.until > at);
-            if seen.len() >= KEPT {
-                seen.clear();
-            }
+        let mut answers = self.answers.lock();
+        if answers.trusted != trusted {
+            return;
         }
-        seen.insert(key, Seen { verdict, until: at + kept, said: at });
+        match answer {
+            Some(Ok(user)) => answers.keep_good(key, user, at),
+            Some(Err(why)) => answers.keep_bad(key, why, at),
+            None => answers.keep_on(&key, at),
+        }
     }
 
-    fn key(&self, token: &str) -> [u8; 32] {
+    fn key(&self, token: &str) -> Hashed {
         let tag = hmac::sign(&self.secret, token.as_bytes());
         let mut key = [0; 32];
         key.copy_from_slice(tag.as_ref());
@@ -228,11 +274,40 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_answers_is_bounded() {
-        let (reviews, _) = trusting();
-        for n in 0..=KEPT {
+    fn bad_tokens_push_out_no_good_one_and_both_tables_are_bounded() {
+        let (reviews, key) = trusting();
+        let token =
+            key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
+        now(reviews.ask(&token, &Keeper::default()));
+        for n in 0..=MAX_BAD {
             now(reviews.ask(&format!("bad.{n}"), &Keeper::default()));
         }
-        assert!(reviews.seen.lock().len() <= KEPT);
+        assert!(matches!(reviews.look(&token, 0), Known::User(_)));
+        assert!(reviews.answers.lock().bad.len() <= MAX_BAD);
+        for n in 0..MAX_GOOD {
+            now(reviews.ask(&format!("good.{n}"), &Keeper::default()));
+        }
+        assert_eq!(reviews.answers.lock().good.len(), MAX_GOOD);
+        assert_eq!(reviews.look(&token, 0), Known::Ask, "the oldest one left");
+    }
+
+    /// Trusts other keys while it is asked.
+    struct Racing<'a>(&'a Reviews);
+
+    impl Reviewer for Racing<'_> {
+        fn review<'a>(&'a self, _token: &'a str) -> Reviewing<'a> {
+            self.0.trust(TokenKeys::default(), true);
+            Box::pin(std::future::ready(Some(Ok(UserInfo::new("u", [""; 0])))))
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_asked_for_before_trust_changed_counts_no_more() {
+        let (reviews, _) = trusting();
+        let token = "abcdef.0123456789abcdef";
+        now(reviews.ask(token, &Racing(&reviews)));
+        assert_eq!(reviews.look(token, 0), Known::Ask);
+        now(reviews.ask(token, &Keeper::default()));
+        assert!(matches!(reviews.look(token, 0), Known::User(_)));
     }
 }
