@@ -203,8 +203,9 @@ impl Server {
         let (chain, routes) = services.join(&rooms, &believed, &tasks)?;
         let local = (chain.layer(routes.clone()), trust);
         rpc::serve(&settings, listener, chain, routes, &tasks, drained);
+        let trust = pki.facade_trust(&settings.cert_dir)?;
         let told = controllers::Told {
-            ca: pki.authority.cert_pem(),
+            ca: &trust,
             elsewhere: rooms.elsewhere(),
             listeners: believed.node_listener().into_iter().chain(rooms.instances()).collect(),
         };
@@ -252,6 +253,14 @@ impl Server {
             }
             Some(_) => {}
         }
+    }
+
+    /// What clients check the facade's certificate with, PEM.
+    ///
+    /// # Errors
+    /// When the certificate folder cannot be read.
+    pub fn facade_trust(&self) -> Result<String, StartError> {
+        Ok(self.pki.current().facade_trust(&self.settings.cert_dir)?)
     }
 
     /// The internal CA's certificate, PEM.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_auth::authn::FACADES;
-use portico_kit::pki::{Authority, PemPair, PkiError, Profile};
+use portico_kit::pki::{Authority, INTERNAL_CA, PemPair, PkiError, Profile};
 use portico_machinery::user::MASTERS;
 
 /// How long servers' and administrators' certificates are valid; renewed at start and while running.
@@ -19,6 +19,9 @@ const FACADE_LIFE: Duration = Duration::from_secs(30 * 86_400);
 const ADMIN: &str = "portico:admin";
 /// The name of facades in `facade.kubeconfig`.
 const FACADE: &str = "system:portico:facade";
+
+/// The facade's serving certificate in its folder, as upstream names it.
+const SERVING: &str = "apiserver";
 
 /// What the internal CA has signed.
 pub struct Pki {
@@ -38,7 +41,7 @@ impl Pki {
     /// # Errors
     /// [`PkiError`] names the file.
     pub fn load_or_create(dir: &Path, names: &[String]) -> Result<Self, PkiError> {
-        let authority = Authority::load_or_create(dir, "internal-ca", "portico-internal-ca")?;
+        let authority = Authority::load_or_create(dir, "internal-ca", INTERNAL_CA)?;
         let control = Profile::server("portico-control", &with_local(names), CERTIFICATE_LIFE);
         let admin = Profile::client(ADMIN, &[MASTERS], CERTIFICATE_LIFE);
         let facade = Profile::client(FACADE, &[FACADES], FACADE_LIFE);
@@ -50,13 +53,26 @@ impl Pki {
         })
     }
 
-    /// A serving certificate for the facade of the same process.
+    /// A serving certificate for the facade of the same process: the one that somebody has put into the folder, or one of
+    /// ours.
     ///
     /// # Errors
     /// [`PkiError`] names the file.
     pub fn facade_serving(&self, dir: &Path, names: &[String]) -> Result<PemPair, PkiError> {
+        if let Some(foreign) = self.authority.foreign_pair(dir, SERVING)? {
+            return Ok(foreign);
+        }
         let profile = Profile::server("portico-facade", &with_local(names), CERTIFICATE_LIFE);
-        Ok(self.authority.load_or_issue(dir, "apiserver", &profile)?.0)
+        Ok(self.authority.load_or_issue(dir, SERVING, &profile)?.0)
+    }
+
+    /// What clients check that certificate with, PEM: a foreign certificate stands for itself, as its CA is not known.
+    ///
+    /// # Errors
+    /// [`PkiError`] names the file.
+    pub fn facade_trust(&self, dir: &Path) -> Result<String, PkiError> {
+        let foreign = self.authority.foreign_pair(dir, SERVING)?;
+        Ok(foreign.map_or_else(|| self.authority.cert_pem().to_owned(), |pair| pair.cert_pem))
     }
 }
 

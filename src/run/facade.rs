@@ -65,7 +65,7 @@ pub(super) async fn alone(
 /// The CA, PEM, with which clients check the facade of an all-in-one.
 pub(super) fn served_ca(settings: &Settings, server: &Server) -> Result<String, Failure> {
     match &settings.serving.tls_cert_file {
-        None => Ok(server.internal_ca()),
+        None => Ok(server.facade_trust()?),
         // Whoever brings a certificate knows its CA; kubeconfigs name the certificate itself, which pins it.
         Some(file) => std::fs::read_to_string(file)
             .map_err(|e| SettingError::new("--tls-cert-file", format!("{}: {e}", file.display())).into()),

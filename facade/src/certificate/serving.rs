@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, Profile};
+use portico_kit::pki::{Authority, INTERNAL_CA, Profile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use tokio::sync::watch;
@@ -51,10 +51,10 @@ pub async fn signed_certificate(
 }
 
 impl Keeper {
-    /// The one on disk while it is good, else a signed one, else one of our own making.
+    /// The one on disk while it is good or if somebody else put it there, else a signed one, else one of our own making.
     async fn first(&self) -> Result<CertPair, CertificateError> {
         let stored = self.files.read().map(|(_, pair)| pair);
-        if let Some(pair) = stored.as_ref().filter(|p| !is_due(p)) {
+        if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p) || !is_due(p)) {
             return Ok(pair.clone());
         }
         match tokio::time::timeout(FIRST_ANSWER, self.signed()).await {
@@ -76,7 +76,8 @@ impl Keeper {
             // Clients that trust the control service's CA refuse a self-made one: it must not stay a moment longer.
             let self_made = certificate.borrow().info().issuer == SELF_MADE_CA;
             tokio::time::sleep(if self_made { SELF_MADE_PERIOD } else { PERIOD }).await;
-            if !self_made && !is_due(&certificate.borrow()) {
+            let stays = is_foreign(&certificate.borrow()) || !self_made && !is_due(&certificate.borrow());
+            if stays {
                 continue;
             }
             match self.signed().await {
@@ -92,4 +93,9 @@ impl Keeper {
         let signed = self.files.sign(&self.control, &self.profile, Purpose::Serving).await?;
         Ok(signed.1)
     }
+}
+
+/// Whether neither a control service nor a facade has made it: such a pair is served as it is and never overwritten.
+fn is_foreign(pair: &CertPair) -> bool {
+    ![INTERNAL_CA, SELF_MADE_CA].contains(&pair.info().issuer.as_str())
 }

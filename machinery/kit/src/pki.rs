@@ -55,7 +55,20 @@ pub enum PkiError {
         /// What was not.
         missing: PathBuf,
     },
+    /// A certificate of somebody else lies where ours belongs.
+    #[error(
+        "{}: not issued by the CA of this folder, and so not overwritten: move it away, or name another folder \
+         (--cert-dir)",
+        path.display()
+    )]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+    },
 }
+
+/// The common name of the CA that a control service makes for itself.
+pub const INTERNAL_CA: &str = "portico-internal-ca";
 
 /// All certificates of a PEM text, at least one; `what` names it in errors.
 pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {

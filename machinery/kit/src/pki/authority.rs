@@ -6,6 +6,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
@@ -22,6 +26,9 @@ use crate::tls::CertPair;
 const AUTHORITY_LIFE: Duration = Duration::from_secs(3650 * 86_400);
 /// How far before now validity begins, for clocks that differ.
 const BACKDATE: Duration = Duration::from_secs(300);
+
+/// How many characters a line of PEM has.
+const PEM_LINE: usize = 64;
 
 /// What a certificate is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +97,7 @@ impl Profile {
 pub struct PemPair {
     /// The certificate, then intermediates.
     pub cert_pem: String,
-    /// PKCS#8.
+    /// SEC1 (`EC PRIVATE KEY`) where it is handed out: some clients read no PKCS#8.
     pub key_pem: String,
 }
 
@@ -171,7 +178,7 @@ impl Authority {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
         let params = leaf_params(profile, SystemTime::now())?;
         let cert_pem = params.signed_by(&key, &self.issuer).map_err(failed)?.pem();
-        Ok(PemPair { cert_pem, key_pem: key.serialize_pem() })
+        Ok(PemPair { cert_pem, key_pem: sec1_pem(&key).map_err(failed)? })
     }
 
     /// Certifies the key of a PKCS#10 request (PEM). Subject and usage are the profile's, whatever the request
@@ -200,7 +207,8 @@ impl Authority {
     }
 
     /// The pair in `<dir>/<name>.crt` and `.key` if it is ours, fits the profile and has a third of its
-    /// life left; otherwise a new one, stored there. True = it is new.
+    /// life left; otherwise a new one, stored there. True = it is new. A certificate that somebody else made is never
+    /// overwritten: [`PkiError::Foreign`].
     pub fn load_or_issue(
         &self,
         dir: &Path,
@@ -208,6 +216,9 @@ impl Authority {
         profile: &Profile,
     ) -> Result<(PemPair, bool), PkiError> {
         let files = Files::new(dir, name);
+        if self.is_foreign(&files)? {
+            return Err(PkiError::Foreign { path: files.cert });
+        }
         let stored = files.read().ok().flatten();
         if let Some(pair) = stored.filter(|pair| self.is_current(pair, profile)) {
             return Ok((pair, false));
@@ -215,6 +226,20 @@ impl Authority {
         let pair = self.issue(profile)?;
         files.write(&pair)?;
         Ok((pair, true))
+    }
+
+    /// The pair in `<dir>/<name>.crt` and `.key`, if somebody else made it.
+    pub fn foreign_pair(&self, dir: &Path, name: &str) -> Result<Option<PemPair>, PkiError> {
+        let files = Files::new(dir, name);
+        if self.is_foreign(&files)? { files.read() } else { Ok(None) }
+    }
+
+    /// Whether there is a certificate that no authority of this name has issued: neither this one nor an earlier one.
+    fn is_foreign(&self, files: &Files) -> Result<bool, PkiError> {
+        let Some(cert_pem) = read_text(&files.cert)? else { return Ok(false) };
+        let (own, what) =
+            (CertInfo::of_pem("authority", &self.pair.cert_pem)?, files.cert.display().to_string());
+        Ok(CertInfo::of_pem(&what, &cert_pem).map_or(true, |info| info.issuer != own.common_name))
     }
 
     fn is_current(&self, pair: &PemPair, profile: &Profile) -> bool {
@@ -234,6 +259,21 @@ impl Authority {
         rustls::client::verify_server_cert_signed_by_trust_anchor(&cert, &roots, &[], now, algorithms).is_ok()
             || is_client_of(&self.pair.cert_pem, pair.chain(), now)
     }
+}
+
+/// A P-256 key as SEC1.
+fn sec1_pem(key: &KeyPair) -> Result<String, rcgen::Error> {
+    let unreadable = |_| rcgen::Error::CouldNotParseKeyPair;
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, key.serialized_der())
+        .map_err(|_| rcgen::Error::CouldNotParseKeyPair)?;
+    let der: EcPrivateKeyRfc5915Der<'_> = pair.private_key().as_der().map_err(unreadable)?;
+    let text = STANDARD.encode(der.as_ref());
+    let mut pem = String::from("-----BEGIN EC PRIVATE KEY-----\n");
+    for line in text.as_bytes().chunks(PEM_LINE) {
+        pem.extend(line.iter().copied().map(char::from));
+        pem.push('\n');
+    }
+    Ok(pem + "-----END EC PRIVATE KEY-----\n")
 }
 
 fn leaf_params(profile: &Profile, start: SystemTime) -> Result<CertificateParams, PkiError> {

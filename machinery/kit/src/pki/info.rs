@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate, X509Version};
 
-use super::{PkiError, fingerprint};
+use super::{PkiError, fingerprint, parse_certs};
 
 /// The parts of a certificate that Portico looks at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +41,12 @@ pub struct CertInfo {
 }
 
 impl CertInfo {
+    /// Parses the first certificate of a PEM text; `what` names it in errors.
+    pub fn of_pem(what: &str, pem: &str) -> Result<Self, PkiError> {
+        let certs = parse_certs(what, pem.as_bytes())?;
+        certs.first().map_or_else(|| Err(PkiError::Parse(what.to_owned())), Self::parse)
+    }
+
     /// Parses DER.
     pub fn parse(der: &CertificateDer<'_>) -> Result<Self, PkiError> {
         let (_, cert) = X509Certificate::from_der(der)

@@ -126,6 +126,35 @@ fn a_stored_pair_is_used_until_it_no_longer_fits() {
 }
 
 #[test]
+fn a_pair_that_somebody_else_made_is_never_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
+    let profile = Profile::server("portico", &["localhost".to_owned()], 24 * HOUR);
+    let (foreign, _) = theirs.load_or_issue(dir.path(), "apiserver", &profile).unwrap();
+    let refused = ours.load_or_issue(dir.path(), "apiserver", &profile).unwrap_err();
+    assert!(matches!(refused, PkiError::Foreign { .. }), "{refused}");
+    let kept = ours.foreign_pair(dir.path(), "apiserver").unwrap().unwrap();
+    assert_eq!((kept.cert_pem, kept.key_pem), (foreign.cert_pem, foreign.key_pem));
+    assert!(theirs.foreign_pair(dir.path(), "apiserver").unwrap().is_none());
+    assert!(ours.foreign_pair(dir.path(), "other").unwrap().is_none());
+    std::fs::write(dir.path().join("apiserver.crt"), "nobody's").unwrap();
+    assert!(ours.load_or_issue(dir.path(), "apiserver", &profile).is_err());
+    assert_eq!(std::fs::read_to_string(dir.path().join("apiserver.crt")).unwrap(), "nobody's");
+}
+
+#[test]
+fn keys_that_are_handed_out_are_sec1_and_read_as_such() {
+    let authority = Authority::create("ours").unwrap();
+    let pair = authority.issue(&Profile::client("alice", &[], HOUR)).unwrap();
+    assert!(pair.key_pem.starts_with("-----BEGIN EC PRIVATE KEY-----\n"), "{}", pair.key_pem.len());
+    assert!(pair.key_pem.lines().all(|line| line.len() <= 64));
+    let key = rustls_pki_types::PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).unwrap();
+    assert!(matches!(key, rustls_pki_types::PrivateKeyDer::Sec1(_)));
+    // The key fits its certificate.
+    pair.cert_pair("alice").unwrap();
+}
+
+#[test]
 fn a_chain_is_good_only_for_clients_of_the_authority_within_their_time() {
     let (ours, theirs) = (Authority::create("ours").unwrap(), Authority::create("theirs").unwrap());
     let alice = client_pair(&ours, "alice", &[]);
