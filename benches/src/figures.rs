@@ -12,6 +12,7 @@ pub(crate) mod list;
 pub(crate) mod memory;
 pub(crate) mod objects;
 pub(crate) mod proxy;
+pub(crate) mod quota;
 pub(crate) mod split;
 pub(crate) mod startup;
 pub(crate) mod watch;

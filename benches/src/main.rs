@@ -76,6 +76,8 @@ enum Bench {
     CaMemory,
     /// GET, POST and PUT of ConfigMaps of 1 KiB.
     Objects,
+    /// Creations that a quota counts, beside those that none does.
+    Quota,
     /// LIST of many ConfigMaps.
     List,
     /// Many watches of few changes.
@@ -92,7 +94,7 @@ enum Bench {
     All,
 }
 
-const EACH: [Bench; 15] = [
+const EACH: [Bench; 16] = [
     Bench::Startup,
     Bench::Memory,
     Bench::FirstRequest,
@@ -102,6 +104,7 @@ const EACH: [Bench; 15] = [
     Bench::Split,
     Bench::CaMemory,
     Bench::Objects,
+    Bench::Quota,
     Bench::List,
     Bench::Watch,
     Bench::Cold,
@@ -172,6 +175,7 @@ async fn run(bench: Bench, setting: &Setting, report: &mut Report) -> Result<(),
         Bench::Split => figures::split::measure(setting, report).await,
         Bench::CaMemory => figures::ca_memory::measure(setting, report).await,
         Bench::Objects => figures::objects::measure(setting, report).await,
+        Bench::Quota => figures::quota::measure(setting, report).await,
         Bench::List => figures::list::measure(setting, report).await,
         Bench::Watch => figures::watch::measure(setting, report).await,
         Bench::Cold => figures::cold::measure(setting, report).await,

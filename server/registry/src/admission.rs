@@ -4,15 +4,19 @@
 
 mod plugins;
 
+use std::sync::Arc;
+
 use portico_machinery::status::Cause;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_schema::structural::CustomResource;
+use portico_store::Record;
 
 use crate::Result;
 use crate::registry::{Context, Inner, Part};
 use crate::served::Served;
 use crate::stored;
 use crate::strategies::Write;
+pub(crate) use plugins::SharedTransactions;
 
 impl Inner {
     /// A write of a new object by whoever asks.
@@ -60,22 +64,26 @@ impl Inner {
         Err(Box::new(Status::internal(why)))
     }
 
-    /// 404 when the object's namespace does not exist, 403 when it is terminating.
-    pub(crate) async fn admit_into_namespace(&self, served: &Served, object: &Object) -> Result<()> {
+    /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
+    pub(crate) async fn admit_into_namespace(
+        &self,
+        served: &Served,
+        object: &Object,
+    ) -> Result<Option<Arc<Record>>> {
         if !served.info.namespaced {
-            return Ok(());
+            return Ok(None);
         }
         let namespaces = GroupResource::new("", "namespaces");
-        let Ok(kind) = self.served(&namespaces) else { return Ok(()) };
+        let Ok(kind) = self.served(&namespaces) else { return Ok(None) };
         let namespace = object.namespace();
         let Some(record) = self.read(&kind, "", namespace).await? else {
             return Err(Box::new(Status::not_found(&namespaces, namespace)));
         };
         if record.value.field("status.phase") != Some("Terminating") {
-            return Ok(());
+            return Ok(Some(record));
         }
         if stored::decode(&record).deletion_timestamp().is_none() {
-            return Ok(());
+            return Ok(Some(record));
         }
         let why =
             format!("unable to create new content in namespace {namespace} because it is being terminated");

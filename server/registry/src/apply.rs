@@ -7,6 +7,7 @@ use portico_machinery::{Attributes, Object, Status};
 use portico_schema::decode::warnings;
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
@@ -31,15 +32,16 @@ impl Inner {
     ) -> Result<Written> {
         let config = read(served, body)?;
         let manager = managed_fields::manager_name(&options.write.field_manager, &context.user_agent);
-        loop {
-            let current = self.read(served, place.namespace, place.name).await?;
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = self.current(served, place, newer).await?;
             let current = current.map(|record| self.recent.stored(record));
             let live = match &current {
                 Some(current) => Cow::Borrowed(current.object()),
                 None if place.part == Part::Main => Cow::Owned(nothing(served)),
                 None => return Err(Box::new(Status::not_found(&served.resource, place.name))),
             };
-            let (new, mut warnings) =
+            let (new, warnings) =
                 self.merge_applied(served, place.part, &live, &config, &manager, options).await?;
             if current.is_none() && !new.uid().is_empty() {
                 let why = format!(
@@ -65,12 +67,12 @@ impl Inner {
                 Ok(attempt) => attempt,
                 Err(status) => return Err(status.with_warnings(warnings)),
             };
-            if let Attempt::Done(mut written) = attempt {
-                warnings.append(&mut written.warnings);
-                written.warnings = warnings;
-                return Ok(*written);
-            }
+            newer = match attempt {
+                Attempt::Done(written) => return Ok(written.with_first(warnings)),
+                Attempt::Again(newer) => newer,
+            };
         }
+        Err(too_many_changes(&served.resource, place.name))
     }
 
     /// The state after the apply, typed, and warnings about the configuration.
@@ -125,7 +127,7 @@ impl Inner {
             .await;
         match created {
             Ok(written) => Ok(Attempt::Done(Box::new(written))),
-            Err(status) if status.reason() == Reason::AlreadyExists => Ok(Attempt::Again),
+            Err(status) if status.reason() == Reason::AlreadyExists => Ok(Attempt::Again(None)),
             Err(status) => Err(status),
         }
     }

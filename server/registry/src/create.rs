@@ -5,6 +5,7 @@ use portico_machinery::{GroupVersion, Object, Status};
 use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use crate::custom::Judging;
 use crate::involved::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
@@ -103,7 +104,8 @@ impl Inner {
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Written> {
-        loop {
+        let name = object.name().to_owned();
+        for _ in 0..MAX_WRITE_ATTEMPTS {
             // Who takes along what others may take first, too, may have to begin again.
             let once = served.strategy.involved().is_none();
             let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
@@ -111,6 +113,7 @@ impl Inner {
                 return Ok(written);
             }
         }
+        Err(too_busy(&served.resource, &name))
     }
 
     /// Nothing when something that had to be taken along was lost to somebody else.
@@ -158,7 +161,7 @@ impl Inner {
         let revision = system::take_revision(&mut object);
         let value = self.outgoing(served, &mut object).await?;
         if options.dry_run {
-            self.charge(served, &self.written_by(context, &object)).await?;
+            self.check_quotas(served, &self.written_by(context, &object)).await?;
             return self.pretend_create(served, key, value, revision).await.map(Some);
         }
         system::refuse_revision(revision)?;
@@ -175,7 +178,7 @@ impl Inner {
         txn: Txn,
         object: Object,
     ) -> Result<Option<Stored>> {
-        match self.commit_charged(served, &self.written_by(context, &object), txn).await? {
+        match self.commit_write(served, &self.written_by(context, &object), txn).await? {
             Ok(record) => self.committed(served, record, object).await.map(Some),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),

@@ -9,6 +9,8 @@ use portico_machinery::{GroupResource, Object, Status, time};
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
+use crate::involved::lost_another;
 use crate::options::{DeleteOptions, Preconditions, Propagation};
 use crate::registry::{Deleted, Inner};
 use crate::served::Served;
@@ -28,6 +30,14 @@ enum Outcome {
     Keep,
 }
 
+/// What came of carrying that out.
+enum Carried {
+    /// It is done.
+    Out(Deleted),
+    /// Somebody else was faster: the preconditions are checked again on the newer state.
+    Lost(Newer),
+}
+
 impl Inner {
     pub(crate) async fn delete(
         &self,
@@ -40,29 +50,34 @@ impl Inner {
         if let Some(status) = served.strategy.check_delete(&served.resource, name) {
             return Err(Box::new(status));
         }
-        loop {
-            let current = self.get(served, namespace, name).await?;
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = match newer {
+                Some(record) => self.incoming(served, record).await?,
+                None => self.get(served, namespace, name).await?,
+            };
             let found = (current.value.uid(), &*current.revision.to_string());
             check_preconditions(served, name, found, &options.preconditions)?;
             let outcome = decide(served, &current, options, self.moment());
-            if let Some(deleted) = self.carry_out(served, &current, outcome, options.dry_run).await? {
-                return Ok(deleted);
-            }
+            newer = match self.carry_out(served, &current, outcome, options.dry_run).await? {
+                Carried::Out(deleted) => return Ok(deleted),
+                Carried::Lost(newer) => newer,
+            };
         }
+        Err(too_many_changes(&served.resource, name))
     }
 
-    /// Nothing when somebody else was faster: the preconditions are judged again on the newer state.
     async fn carry_out(
         &self,
         served: &Served,
         current: &Arc<Record>,
         outcome: Outcome,
         dry_run: bool,
-    ) -> Result<Option<Deleted>> {
+    ) -> Result<Carried> {
         let key = current.key.clone();
         let (txn, removed, pretended) = match outcome {
             Outcome::Keep => {
-                return Ok(Some(Deleted { stored: Stored::new(current.clone()), removed: false }));
+                return Ok(Carried::Out(Deleted { stored: Stored::new(current.clone()), removed: false }));
             }
             Outcome::Remove(None) => {
                 (self.removal(served, current, current.value.clone()).await?, true, current.clone())
@@ -82,14 +97,19 @@ impl Inner {
         };
         if dry_run {
             let stored = Stored::new(self.incoming(served, pretended).await?);
-            return Ok(Some(Deleted { stored, removed }));
+            return Ok(Carried::Out(Deleted { stored, removed }));
         }
-        match self.commit(txn).await {
+        // What goes is written along no schema any more.
+        let committed =
+            if removed { self.commit(txn).await } else { self.commit_checked(served, txn).await? };
+        match committed {
             Ok(record) => {
                 let stored = Stored::new(self.incoming(served, record).await?);
-                Ok(Some(Deleted { stored, removed }))
+                Ok(Carried::Out(Deleted { stored, removed }))
             }
-            Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) => Ok(None),
+            Err(error) if lost_another(&error, &current.key) => Ok(Carried::Lost(None)),
+            Err(TxnError::Conflict { current, .. }) => Ok(Carried::Lost(Some(current))),
+            Err(TxnError::NotFound { .. }) => Ok(Carried::Lost(None)),
             Err(error) => Err(failure::of_txn(error, &served.resource, current.key.name())),
         }
     }

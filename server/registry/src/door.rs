@@ -17,6 +17,7 @@ use portico_schema::{Format, Schema};
 use crate::Result;
 use crate::actions::{self, Action as Acts, Asked, Outcome};
 use crate::answer::{Answer, Body};
+use crate::attempts::{MAX_DEFINITION_ATTEMPTS, is_definition_changed};
 use crate::call::{BODY_LIMIT, Call};
 use crate::connections::{self, Asked as AskedToConnect, Connected, Connection, Registered};
 use crate::custom;
@@ -29,27 +30,35 @@ use crate::views;
 use negotiate::Wanted;
 pub(crate) use route::{Action, Route};
 
-/// Answers a call; a failure is an answer, too.
+/// Answers a call; a failure is an answer, too. A call begins anew when the definition that it was validated along has
+/// changed by the time of its write.
 pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
-    let served = route::served(inner, &call.target);
-    let unrouted = match &served {
-        Some(served) => served.custom.is_some() && !custom::leads(served, call),
-        None => !inner.catalogue.has_group(&call.target.group),
-    };
-    if unrouted {
-        return Answer::unrouted();
-    }
-    let mut answer = match try_serve(inner, call, served.clone()).await {
-        Ok(answer) => answer,
-        Err(status) => negotiate::failure(*status, &call.accept),
-    };
-    if let Some(served) = served {
-        let deprecation = &served.info.deprecation;
-        if !deprecation.is_empty() {
-            answer.warnings.insert(0, deprecation.clone());
+    let mut attempts = 1;
+    loop {
+        let served = route::served(inner, &call.target);
+        let unrouted = match &served {
+            Some(served) => served.custom.is_some() && !custom::leads(served, call),
+            None => !inner.catalogue.has_group(&call.target.group),
+        };
+        if unrouted {
+            return Answer::unrouted();
         }
+        let mut answer = match try_serve(inner, call, served.clone()).await {
+            Ok(answer) => answer,
+            Err(status) if is_definition_changed(&status) && attempts < MAX_DEFINITION_ATTEMPTS => {
+                attempts += 1;
+                continue;
+            }
+            Err(status) => negotiate::failure(*status, &call.accept),
+        };
+        if let Some(served) = served {
+            let deprecation = &served.info.deprecation;
+            if !deprecation.is_empty() {
+                answer.warnings.insert(0, deprecation.clone());
+            }
+        }
+        return answer;
     }
-    answer
 }
 
 /// A call whose route is known.

@@ -10,6 +10,7 @@ use portico_store::{Event, EventType, Key, Resource, StoreError, Subscription, W
 use crate::Result;
 use crate::failure;
 use crate::registry::Registry;
+use crate::served::Served;
 use crate::stored::Stored;
 
 /// The group of records that nobody serves.
@@ -131,6 +132,8 @@ pub struct Resolved {
     pub resource: GroupResource,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
+    /// Whether the kind has the version that was named, served or not.
+    pub is_named: bool,
 }
 
 impl Registry {
@@ -211,11 +214,22 @@ impl Registry {
         Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
-    /// What a kind is stored as; nothing when it is not served here.
+    /// What a kind is stored as; nothing when it is not served here. Custom resources are found in whatever version they
+    /// are named: also in one that is not served any more.
     #[must_use]
     pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {
-        let served = self.by_kind(kind)?;
-        Some(Resolved { resource: GroupResource::clone(&served.storage), namespaced: served.info.namespaced })
+        let resolved = |served: &Served, is_named| Resolved {
+            resource: GroupResource::clone(&served.storage),
+            namespaced: served.info.namespaced,
+            is_named,
+        };
+        if let Some(served) = self.by_kind(kind) {
+            return Some(resolved(&served, true));
+        }
+        let definition = self.definitions().of_kind(&**self.store(), &kind.group_kind())?;
+        let is_named = definition.facts.versions().iter().any(|version| version.name == kind.version);
+        let stored = definition.serving.storage().filter(|_| definition.facts.is_reachable())?;
+        Some(resolved(stored, is_named))
     }
 }
 

@@ -4,6 +4,7 @@ use portico_machinery::{Object, Status};
 use portico_store::{Txn, TxnError};
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::registry::Inner;
 use crate::served::Served;
 use crate::{failure, stored};
@@ -19,8 +20,13 @@ impl Inner {
         dry_run: bool,
         change: impl Fn(&mut Object) -> Result<()> + Send,
     ) -> Result<Object> {
-        loop {
-            let current = self.recent.stored(self.get(served, namespace, name).await?);
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = match newer {
+                Some(record) => self.incoming(served, record).await?,
+                None => self.get(served, namespace, name).await?,
+            };
+            let current = self.recent.stored(current);
             let mut object = current.object().clone();
             change(&mut object)?;
             served.stored_info().schema.normalise(&mut object);
@@ -29,14 +35,15 @@ impl Inner {
             }
             let value = self.outgoing(served, &mut object).await?;
             let (key, revision) = (current.record().key.clone(), current.record().revision);
-            match self.commit(Txn::update(key, revision, value)).await {
+            match self.commit_checked(served, Txn::update(key, revision, value)).await? {
                 Ok(record) => return Ok(stored::decode(&record)),
-                Err(TxnError::Conflict { .. }) => {}
+                Err(TxnError::Conflict { current, .. }) => newer = Some(current),
                 Err(TxnError::NotFound { .. }) => {
                     return Err(Box::new(Status::not_found(&served.resource, name)));
                 }
                 Err(error) => return Err(failure::of_txn(error, &served.resource, name)),
             }
         }
+        Err(too_many_changes(&served.resource, name))
     }
 }

@@ -4,6 +4,7 @@ use portico_machinery::{Object, Status};
 use portico_schema::{merge, patch_status};
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::registry::{Context, Inner, Patch, Place, Written};
@@ -20,11 +21,14 @@ impl Inner {
         options: &PatchOptions,
     ) -> Result<Written> {
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
-        loop {
-            let current = self.recent.stored(self.get(served, place.namespace, place.name).await?);
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = self.current(served, place, newer).await?;
+            let current = current.ok_or_else(|| Box::new(Status::not_found(&served.resource, place.name)))?;
+            let current = self.recent.stored(current);
             let mut object = current.object().clone();
             served.to_version(&mut object);
-            let (mut new, mut warnings) = apply(served, &object, patch, options)?;
+            let (mut new, warnings) = apply(served, &object, patch, options)?;
             if !served.info.namespaced {
                 new.remove(&["metadata", "namespace"]);
             }
@@ -46,12 +50,12 @@ impl Inner {
                 Ok(attempt) => attempt,
                 Err(status) => return Err(status.with_warnings(warnings)),
             };
-            if let Attempt::Done(mut written) = attempt {
-                warnings.append(&mut written.warnings);
-                written.warnings = warnings;
-                return Ok(*written);
-            }
+            newer = match attempt {
+                Attempt::Done(written) => return Ok(written.with_first(warnings)),
+                Attempt::Again(newer) => newer,
+            };
         }
+        Err(too_many_changes(&served.resource, place.name))
     }
 }
 

@@ -19,6 +19,7 @@ use portico_schema::Schema;
 use portico_store::Store;
 
 use crate::Result;
+use crate::admission::SharedTransactions;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connections::{Connected, Registered};
@@ -51,6 +52,8 @@ pub(crate) struct Inner {
     pub(crate) forms: FormCache,
     pub(crate) recent: Recent,
     pub(crate) converted: Converted,
+    /// What counts writes in quotas.
+    pub(crate) shared_transactions: SharedTransactions,
     /// Given once there is a way to webhooks.
     pub(crate) conversions: OnceLock<Conversions>,
     /// The types of delete options, for bodies in YAML.
@@ -109,6 +112,7 @@ impl Registry {
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
             converted: Converted::new(),
+            shared_transactions: SharedTransactions::default(),
             conversions: OnceLock::new(),
             delete_options: kinds.meta("DeleteOptions"),
             settings,

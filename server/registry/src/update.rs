@@ -1,5 +1,7 @@
 //! Update of an object or a subresource (rules 6.5 and the update order of the built-in kinds), for PUT and PATCH.
 
+use std::sync::Arc;
+
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{Attributes, Object, Status, field};
 use portico_schema::same_content;
@@ -7,6 +9,7 @@ use portico_schema::structural::rules::Judged;
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::custom::Judging;
 use crate::failure::{self, MODIFIED};
 use crate::involved::{Beginning, lost_another};
@@ -57,8 +60,8 @@ impl Terms<'_> {
 pub(crate) enum Attempt {
     /// It is done.
     Done(Box<Written>),
-    /// Somebody else was faster and the caller did not insist on a revision.
-    Again,
+    /// Somebody else was faster and the caller did not insist on a revision: the next attempt goes on from that state.
+    Again(Newer),
 }
 
 impl Inner {
@@ -76,8 +79,9 @@ impl Inner {
         served.check_readable(&new)?;
         served.complete(&mut new, self.moment());
         forget_zero_version(&mut new);
-        loop {
-            let Some(current) = self.read(served, place.namespace, place.name).await? else {
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let Some(current) = self.current(served, place, newer).await? else {
                 return self.create_on_update(context, served, place, new, options).await;
             };
             // Who names a revision gets one attempt; who does not may have to try again with the same object.
@@ -91,11 +95,24 @@ impl Inner {
                 tracked: Tracked::By(&manager),
             };
             let current = self.recent.stored(current);
-            if let Attempt::Done(written) =
-                self.replace(context, served, place, &current, attempt, terms).await?
-            {
-                return Ok(*written);
-            }
+            newer = match self.replace(context, served, place, &current, attempt, terms).await? {
+                Attempt::Done(written) => return Ok(*written),
+                Attempt::Again(newer) => newer,
+            };
+        }
+        Err(too_many_changes(&served.resource, place.name))
+    }
+
+    /// The state that an attempt begins with: what the last one lost against, or what is there.
+    pub(crate) async fn current(
+        &self,
+        served: &Served,
+        place: Place<'_>,
+        newer: Newer,
+    ) -> Result<Option<Arc<Record>>> {
+        match newer {
+            Some(record) => self.incoming(served, record).await.map(Some),
+            None => self.read(served, place.namespace, place.name).await,
         }
     }
 
@@ -197,7 +214,7 @@ impl Inner {
         let write =
             Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
         if terms.dry_run {
-            self.charge(served, &write).await?;
+            self.check_quotas(served, &write).await?;
             return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {
@@ -206,17 +223,16 @@ impl Inner {
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);
-            (self.commit_charged(served, &write, txn).await?, None)
+            (self.commit_write(served, &write, txn).await?, None)
         };
         match committed {
             Ok(record) => Ok(done(match removed {
                 Some(value) => submitted(value).await?,
                 None => self.committed(served, record, new).await?,
             })),
-            Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again),
-            Err(TxnError::Conflict { .. } | TxnError::NotFound { .. }) if !terms.insists => {
-                Ok(Attempt::Again)
-            }
+            Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again(None)),
+            Err(TxnError::Conflict { current, .. }) if !terms.insists => Ok(Attempt::Again(Some(current))),
+            Err(TxnError::NotFound { .. }) if !terms.insists => Ok(Attempt::Again(None)),
             Err(error) => Err(failure::of_txn(error, &served.resource, place.name)),
         }
     }

@@ -24,6 +24,7 @@ use crate::Result;
 use crate::registry::{Inner, Part};
 use crate::served::Served;
 use crate::strategies::Write;
+pub(crate) use resource_quota::SharedTransactions;
 
 /// A write on its way, which plugins may change.
 pub(crate) struct Change<'a> {

@@ -126,7 +126,8 @@ fn free<'a>(
     });
     ours.map(|record| Operation {
         key: record.key.clone(),
-        expect: Expect::Any,
+        // One that was freed by hand and given to somebody else meanwhile is another record.
+        expect: Expect::Revision(record.revision),
         change: Change::Delete(record.value.clone()),
     })
 }

@@ -102,7 +102,7 @@ struct Response<'a> {
     uid: Option<String>,
     #[serde(borrow)]
     converted_objects: Option<Vec<&'a RawValue>>,
-    result: Outcome,
+    result: Option<Outcome>,
 }
 
 #[derive(Default, Deserialize)]
@@ -190,9 +190,10 @@ impl Review<'_> {
         if close && uid != self.uid {
             return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
         }
-        let status = response.result.status.unwrap_or_default();
+        let result = response.result.unwrap_or_default();
+        let status = result.status.unwrap_or_default();
         if status != "Success" {
-            let message = response.result.message.filter(|message| !message.is_empty());
+            let message = result.message.filter(|message| !message.is_empty());
             return Err(
                 message.unwrap_or_else(|| format!("response.result.status was '{status}', not 'Success'"))
             );

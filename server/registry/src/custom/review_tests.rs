@@ -42,6 +42,22 @@ fn a_question_is_a_review_of_the_objects_as_they_are() {
 }
 
 #[test]
+fn null_parts_of_an_answer_are_empty_ones() {
+    let objects = a();
+    let message = |body: &str| review(&objects, true).read(body.as_bytes()).unwrap_err().message;
+    let with = |response: &str| {
+        format!(
+            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":null,"response":{response}}}"#
+        )
+    };
+    assert_eq!(message(&with("null")), "failed: no response provided");
+    let unsaid = "failed: response.result.status was '', not 'Success'";
+    assert_eq!(message(&with(r#"{"uid":"q","result":null,"convertedObjects":null}"#)), unsaid);
+    let none = with(r#"{"uid":"q","result":{"status":"Success","metadata":null},"convertedObjects":null}"#);
+    assert_eq!(message(&none), "returned 0 objects, expected 1");
+}
+
+#[test]
 fn the_first_version_that_we_speak_is_spoken() {
     let first = |names: &[&str]| {
         ReviewVersion::first_of(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())

@@ -64,6 +64,11 @@ impl Inner {
 }
 
 impl<'a> KindVersions<'a> {
+    /// A built-in kind in all its versions.
+    pub(crate) fn of_builtin(served: &'a Served, subresource: &'a str, catalogue: &'a Catalogue) -> Self {
+        Self { served, subresource, catalogue, serving: None, asked: Mutex::default() }
+    }
+
     /// The kind in the version of the request.
     pub(super) fn served(&self) -> &'a Served {
         self.served

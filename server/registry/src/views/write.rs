@@ -5,6 +5,7 @@ use portico_machinery::{GroupResource, Object, Status};
 
 use super::{Gap, Viewed};
 use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::managed_fields::{self, Shared, Tracked, manager_name};
 use crate::options::{PatchOptions, UpdateOptions};
 use crate::registry::{Context, Inner, Part, Patch, Place, Written};
@@ -49,12 +50,15 @@ impl Inner {
             uid: UidRule::Precondition,
             tracked: Tracked::By(&manager),
         };
-        loop {
-            let current = self.parent(of).await?;
-            if let Some(written) = self.write_view(context, of, &current, view.clone(), terms).await? {
-                return Ok(written);
-            }
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = self.parent_from(of, newer).await?;
+            newer = match self.write_view(context, of, &current, view.clone(), terms).await? {
+                Attempt::Done(written) => return Ok(*written),
+                Attempt::Again(newer) => newer,
+            };
         }
+        Err(too_many_changes(&of.parent.resource, of.place.name))
     }
 
     pub(crate) async fn patch_view(
@@ -66,15 +70,18 @@ impl Inner {
     ) -> Result<Written> {
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
         let terms = patch_terms(options, Tracked::By(&manager));
-        loop {
-            let current = self.parent(of).await?;
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = self.parent_from(of, newer).await?;
             let shown = shown_to_writer(of, current.object())?;
             let (view, warnings) = patch::apply(&of.viewed.served, &shown, patch, options)?;
             let view = identified(of, without_wish(of, view, &shown), &shown)?;
-            if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
-                return Ok(written.with_first(warnings));
-            }
+            newer = match self.write_view(context, of, &current, view, terms).await? {
+                Attempt::Done(written) => return Ok(written.with_first(warnings)),
+                Attempt::Again(newer) => newer,
+            };
         }
+        Err(too_many_changes(&of.parent.resource, of.place.name))
     }
 
     /// Applies to the view; a parent that is not there is never made.
@@ -89,18 +96,21 @@ impl Inner {
         let config = apply::read(served, body)?;
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
         let terms = patch_terms(options, Tracked::Already);
-        loop {
-            let current = self.parent(of).await?;
+        let mut newer = None;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let current = self.parent_from(of, newer).await?;
             let mut shown = shown_to_writer(of, current.object())?;
             Shared::of(of).show(current.object(), &mut shown);
             let (mut view, warnings) =
                 self.merge_applied(served, of.place.part, &shown, &config, &manager, options).await?;
             system::settle_namespace(&mut view, of.parent.info.namespaced, of.place.namespace)?;
             let view = identified(of, view, &shown)?;
-            if let Some(written) = self.write_view(context, of, &current, view, terms).await? {
-                return Ok(written.with_first(warnings));
-            }
+            newer = match self.write_view(context, of, &current, view, terms).await? {
+                Attempt::Done(written) => return Ok(written.with_first(warnings)),
+                Attempt::Again(newer) => newer,
+            };
         }
+        Err(too_many_changes(&of.parent.resource, of.place.name))
     }
 
     async fn parent(&self, of: Of<'_>) -> Result<Stored> {
@@ -108,7 +118,15 @@ impl Inner {
         Ok(self.recent.stored(record))
     }
 
-    /// One attempt; nothing when somebody else was faster and the caller does not insist on a revision.
+    /// The parent that an attempt begins with.
+    async fn parent_from(&self, of: Of<'_>, newer: Newer) -> Result<Stored> {
+        match newer {
+            Some(record) => Ok(self.recent.stored(self.incoming(of.parent, record).await?)),
+            None => self.parent(of).await,
+        }
+    }
+
+    /// One attempt.
     async fn write_view(
         &self,
         context: &Context,
@@ -116,7 +134,7 @@ impl Inner {
         current: &Stored,
         mut view: Object,
         terms: Terms<'_>,
-    ) -> Result<Option<Written>> {
+    ) -> Result<Attempt> {
         validate(of, &view)?;
         let mut shown = shown_to_writer(of, current.object())?;
         if let Some(text) = of.viewed.view.still_open(&view) {
@@ -147,10 +165,10 @@ impl Inner {
         let place = Place { part: Part::Main, ..of.place };
         let terms = Terms { tracked: Tracked::Already, ..terms };
         match self.replace(context, of.parent, place, current, parent, terms).await? {
-            Attempt::Again => Ok(None),
+            Attempt::Again(newer) => Ok(Attempt::Again(newer)),
             Attempt::Done(written) => {
                 let stored = of.viewed.of_stored(&written.stored)?;
-                Ok(Some(Written { stored, ..*written }))
+                Ok(Attempt::Done(Box::new(Written { stored, ..*written })))
             }
         }
     }

@@ -9,7 +9,7 @@ pub const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 pub const TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs";
 
 /// A definition of CronTabs with these versions.
-fn definition(versions: &str) -> String {
+pub fn definition(versions: &str) -> String {
     format!(
         r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"crontabs.stable.example.com"}},
         "spec":{{"group":"stable.example.com","scope":"Namespaced",
@@ -40,7 +40,7 @@ pub async fn defined(versions: &str) -> Door {
 }
 
 /// What the controllers of definitions write.
-async fn accept(door: &Door) {
+pub async fn accept(door: &Door) {
     let status = r#"{"status":{"acceptedNames":{"plural":"crontabs","singular":"crontab","kind":"CronTab","listKind":"CronTabList"},
         "conditions":[{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2026-01-01T00:00:00Z"},
         {"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;

@@ -14,6 +14,8 @@ use portico_registry::{
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
 
+use crate::interposed::Interposed;
+
 pub const JSON: &str = "application/json";
 pub const MERGE: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
@@ -23,6 +25,7 @@ pub const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s
 /// A registry, its database and the tasks behind it.
 pub struct Door {
     pub registry: Registry,
+    pub store: Arc<Interposed>,
     tasks: TaskSet,
     _dir: TempDir,
 }
@@ -76,8 +79,9 @@ impl Door {
         let settings =
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
-        let registry = Registry::new(Arc::new(store), &kinds, authorizer, settings, clock);
-        let door = Self { registry, tasks, _dir: dir };
+        let store = Arc::new(Interposed::new(Arc::new(store)));
+        let registry = Registry::new(store.clone(), &kinds, authorizer, settings, clock);
+        let door = Self { registry, store, tasks, _dir: dir };
         door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
         door
     }

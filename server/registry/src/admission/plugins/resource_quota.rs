@@ -11,20 +11,23 @@ mod evaluator;
 mod pods;
 mod scopes;
 mod services;
+mod shared;
 
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Quantity, Status};
-use portico_store::{Change as Put, Expect, Key, Operation, Record, Txn, TxnError, Value};
+use portico_store::{Change, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
-use crate::managed_fields;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use crate::pod_spec::totals::{Amounts, add, amounts};
 use crate::registry::{Inner, Part};
 use crate::served::Served;
+use crate::stored;
 use crate::strategies::Write;
-use crate::{draft, stored};
 use evaluator::{Evaluator, evaluator};
+pub(crate) use shared::SharedTransactions;
+use shared::{Counting, Encoder, Joined};
 
 /// The plugin's name.
 const NAME: &str = "ResourceQuota";
@@ -35,18 +38,9 @@ fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }
 
-/// Whether a transaction failed over a quota that is not what it is about: somebody else was counted in between.
-fn lost_quota(error: &TxnError, own: &Key) -> bool {
-    match error {
-        TxnError::Conflict { key, .. } | TxnError::NotFound { key } => {
-            key != own && **key.resource() == quotas()
-        }
-        _ => false,
-    }
-}
-
 impl Inner {
-    /// Commits a valid write together with what counts it. Whoever was faster with a quota is counted first.
+    /// Commits a valid write, and the checks of what it relies on, together with what counts it. Writes of one namespace
+    /// that arrive together share an update of its quotas.
     ///
     /// # Errors
     /// 403 in upstream's words when it does not fit; what else goes wrong is the inner result's.
@@ -55,54 +49,82 @@ impl Inner {
         served: &Served,
         write: &Write<'_>,
         txn: Txn,
+        checks: Vec<Operation>,
     ) -> Result<std::result::Result<Arc<Record>, TxnError>> {
-        loop {
-            let charged = self.charge(served, write).await?;
-            let Some(own) = txn.operations.first().filter(|_| !charged.is_empty()) else {
-                return Ok(self.commit(txn).await);
-            };
-            let own = own.key.clone();
-            let mut all = txn.clone();
-            all.operations.extend(charged);
-            match self.commit(all).await {
-                Err(error) if lost_quota(&error, &own) => {}
-                committed => return Ok(committed),
-            }
+        if let Some(ended) = self.commit_counted(served, write, &txn, &checks).await? {
+            return Ok(ended);
         }
+        let mut all = txn;
+        all.operations.extend(checks);
+        Ok(self.commit(all).await)
     }
 
-    /// What counts a valid write.
+    /// Nothing, and nothing was done, for a write that no quota counts.
+    async fn commit_counted(
+        &self,
+        served: &Served,
+        write: &Write<'_>,
+        txn: &Txn,
+        checks: &[Operation],
+    ) -> Result<Option<std::result::Result<Arc<Record>, TxnError>>> {
+        let operations = &txn.operations;
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            if self.counting_quotas(served, write).await?.is_empty() || is_too_large(txn) {
+                return Ok(None);
+            }
+            let (store, namespace, encoder) = (&self.store, write.new.namespace(), self.quota_encoder()?);
+            let counting = Counting { store, namespace, operations, checks, encoder };
+            let taken = |quotas: &[&Object]| self.taken(served, write, quotas);
+            match self.shared_transactions.join(&counting, taken)? {
+                Joined::Uncounted => return Ok(None),
+                Joined::Lost(error) => return Ok(Some(Err(error))),
+                Joined::Later(waiting) => drop(waiting.await),
+                Joined::Member(member) => {
+                    let all = operations.iter().chain(checks);
+                    let keys: Vec<Key> = all.map(|operation| operation.key.clone()).collect();
+                    if let Some(ended) = member.outcome(&keys).await {
+                        return ended.map(Some);
+                    }
+                }
+            }
+        }
+        Err(too_busy(&served.resource, write.new.name()))
+    }
+
+    /// Whether a valid write that is not to be stored would fit.
     ///
     /// # Errors
-    /// 403 in upstream's words when it does not fit.
-    pub(crate) async fn charge(&self, served: &Served, write: &Write<'_>) -> Result<Vec<Operation>> {
-        let quotas = self.quotas_of(served, write.new.namespace()).await?;
-        if quotas.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// 403 in upstream's words when it does not.
+    pub(crate) async fn check_quotas(&self, served: &Served, write: &Write<'_>) -> Result<()> {
+        let quotas = self.counting_quotas(served, write).await?;
+        let quotas: Vec<Object> = quotas.iter().map(|record| stored::decode(record)).collect();
+        self.taken(served, write, &quotas.iter().collect::<Vec<_>>()).map(drop)
+    }
+
+    /// What a write takes of each of these quotas; nothing of one that is not about it.
+    fn taken(&self, served: &Served, write: &Write<'_>, quotas: &[&Object]) -> Result<Vec<Amounts>> {
         let evaluator = evaluator(&served.resource);
-        if !evaluator.handles(write) {
-            return Ok(Vec::new());
-        }
         let asked = Asked { evaluator: &*evaluator, write, now: self.moment().now };
         let refuse = |why: String| Box::new(Status::forbidden(&served.resource, write.new.name(), &why));
-        let mut concerned = Vec::new();
-        for record in quotas {
-            let quota = stored::decode(&record);
-            if asked.concerns(&quota).map_err(refuse)? {
-                concerned.push((record, quota));
-            }
-        }
-        let mut operations = Vec::new();
-        for (record, quota) in concerned {
-            let taken = asked.takes(&quota).map_err(refuse)?;
-            if !taken.is_empty() {
-                let change = Put::Put(self.counted(&quota, &taken)?);
-                let expect = Expect::Revision(record.revision);
-                operations.push(Operation { key: record.key.clone(), expect, change });
-            }
-        }
-        Ok(operations)
+        let concerned: Vec<bool> =
+            quotas.iter().map(|quota| asked.concerns(quota)).collect::<Result<_, _>>().map_err(refuse)?;
+        let takes = |(quota, concerned): (&&Object, bool)| match concerned {
+            true => asked.takes(quota).map_err(refuse),
+            false => Ok(Amounts::default()),
+        };
+        quotas.iter().zip(concerned).map(takes).collect()
+    }
+
+    /// The quotas of the write's namespace, when writes of its kind are counted at all.
+    async fn counting_quotas(&self, served: &Served, write: &Write<'_>) -> Result<Vec<Arc<Record>>> {
+        let quotas = self.quotas_of(served, write.new.namespace()).await?;
+        let counted = !quotas.is_empty() && evaluator(&served.resource).handles(write);
+        Ok(if counted { quotas } else { Vec::new() })
+    }
+
+    fn quota_encoder(&self) -> Result<Encoder> {
+        let (kind, catalogue) = (self.served(&quotas())?, Arc::clone(&self.catalogue));
+        Ok(Encoder { kind, catalogue, clock: Arc::clone(&self.clock) })
     }
 
     async fn quotas_of(&self, served: &Served, namespace: &str) -> Result<Vec<Arc<Record>>> {
@@ -114,21 +136,22 @@ impl Inner {
         let snapshot = self.snapshot(&kind).await?;
         Ok(snapshot.range(Some(namespace), None).cloned().collect())
     }
+}
 
-    /// A quota with so much more used.
-    fn counted(&self, quota: &Object, taken: &Amounts) -> Result<Value> {
-        let kind = self.served(&quotas())?;
-        let used = quota.at(&["status", "used"]);
-        let mut counted = quota.clone();
-        for (name, amount) in taken {
-            let sum = used.key(name).quantity().unwrap_or_default() + *amount;
-            counted.set(&["status", "used", name], sum.to_string());
-        }
-        let versions = self.versions(&kind, Part::Subresource("status"));
-        managed_fields::track(&versions, quota, &mut counted, MANAGER, self.moment().now);
-        kind.stored_info().schema.normalise(&mut counted);
-        draft::encode(&kind, &mut counted)
+/// Counts so much more as used.
+fn count(quota: &mut Object, taken: &Amounts) {
+    for (name, amount) in taken {
+        let used = quota.at(&["status", "used"]).key(name).quantity().unwrap_or_default();
+        quota.set(&["status", "used", name], (used + *amount).to_string());
     }
+}
+
+/// Whether the store is going to refuse an object of the write, whatever else is in its transaction.
+fn is_too_large(txn: &Txn) -> bool {
+    txn.operations.iter().any(|operation| match &operation.change {
+        Change::Put(value) => value.json().len() > Txn::MAX_VALUE_BYTES,
+        Change::Delete(_) | Change::Check => false,
+    })
 }
 
 /// A write, asked of one quota after another.

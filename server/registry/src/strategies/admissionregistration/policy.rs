@@ -36,7 +36,7 @@ impl Strategy for Policy {
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        super::name_warnings(new)
+        super::warnings(new)
     }
 
     fn cell(&self, _function: &str, object: &Object) -> Cell {

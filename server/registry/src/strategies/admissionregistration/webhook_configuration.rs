@@ -24,6 +24,6 @@ impl Strategy for WebhookConfiguration {
     }
 
     fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
-        super::name_warnings(new)
+        super::warnings(new)
     }
 }

@@ -58,7 +58,11 @@ async fn end(inner: &Inner, last: &Object) -> Result<Vec<Operation>> {
         && let Some(record) = inner.read(&endpoints, last.namespace(), last.name()).await?
     {
         let change = Change::Delete(record.value.clone());
-        operations.push(Operation { key: record.key.clone(), expect: Expect::Any, change });
+        operations.push(Operation {
+            key: record.key.clone(),
+            expect: Expect::Revision(record.revision),
+            change,
+        });
     }
     Ok(operations)
 }

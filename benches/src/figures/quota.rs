@@ -1,0 +1,71 @@
+//! Creations of ConfigMaps by 20 clients in one namespace: with a quota that counts them, and without.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::objects::config_map;
+use crate::https::Door;
+use crate::load::{Load, drive};
+use crate::portico::Portico;
+use crate::report::{Goal, Report, note};
+use crate::statistics::{median_of, median_ratio};
+use crate::{Failure, Setting};
+
+const NAME: &str = "quota";
+const CLIENTS: usize = 20;
+/// What the rate with a quota should be of the one without.
+const SHARE: f64 = 0.5;
+/// More than any round creates.
+const HARD: &str = "100000000";
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
+    let portico = Portico::start(setting).await?;
+    let door = portico.door(setting)?;
+    prepare(&door).await?;
+    let (mut free, mut counted) = (Vec::new(), Vec::new());
+    for round in 1..=setting.options.rounds {
+        free.push(create(setting, &door, "free", round).await?);
+        counted.push(create(setting, &door, "counted", round).await?);
+        let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
+        note(&format!("round {round}: {:>7.0}/s, with a quota {:>7.0}/s", last(&free), last(&counted)));
+    }
+    for (what, loads) in [("without a quota", &free), ("with a quota", &counted)] {
+        let rate = median_of(loads, |load| load.per_second);
+        report.add(NAME, format!("POST of 1 KiB, {CLIENTS} clients, {what}"), rate, "/s", Goal::None);
+        report.add(NAME, format!("{what}, p99"), median_of(loads, Load::p99), "us", Goal::None);
+    }
+    let share = median_ratio(&counted, &free, |load| load.per_second);
+    report.add(NAME, "with a quota of without", share, "x", Goal::AtLeast(SHARE));
+    Ok(())
+}
+
+/// Two namespaces, one with a quota.
+async fn prepare(door: &Door) -> Result<(), Failure> {
+    let mut client = door.client().await?;
+    for name in ["free", "counted"] {
+        let namespace = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
+        client.must(Method::POST, NAMESPACES, namespace).await?;
+    }
+    let quotas = format!("{NAMESPACES}/counted/resourcequotas");
+    let hard = format!(r#"{{"hard":{{"configmaps":"{HARD}"}}"#);
+    let quota = |status: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"ResourceQuota","metadata":{{"name":"q"}},"spec":{hard}}}{status}}}"#
+        )
+    };
+    client.must(Method::POST, &quotas, quota("")).await?;
+    let used = format!(r#","status":{hard},"used":{{"configmaps":"0"}}}}"#);
+    client.must(Method::PUT, &format!("{quotas}/q/status"), quota(&used)).await?;
+    Ok(())
+}
+
+async fn create(setting: &Setting, door: &Door, namespace: &str, round: usize) -> Result<Load, Failure> {
+    let time = Duration::from_secs(setting.options.seconds);
+    let (maker, collection) = (door.clone(), format!("{NAMESPACES}/{namespace}/configmaps"));
+    let posts = drive(door, CLIENTS, time, move |client, sent| {
+        maker.json(Method::POST, &collection, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
+    });
+    posts.await?.clean("POST")
+}

@@ -1,0 +1,174 @@
+//! What a shared transaction writes: the operations of its writes, and each quota as they leave it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use portico_machinery::{Object, Status};
+use portico_store::{Change, Expect, Key, Operation, Record, Txn, Value};
+
+use super::super::{MANAGER, count};
+use super::{Counting, Outcome};
+use crate::draft;
+use crate::managed_fields::{self, KindVersions};
+use crate::pod_spec::totals::Amounts;
+use crate::served::{Catalogue, Served};
+use crate::settings::Clock;
+use crate::stored;
+
+/// How many writes one transaction has at most.
+const MAX_WRITES: usize = 64;
+/// How many operations they have together: half of what the store takes, which leaves room for quotas.
+const MAX_OPERATIONS: usize = Txn::MAX_OPERATIONS / 2;
+/// How many bytes of objects they have together before the next transaction takes further ones.
+const MAX_BYTES: usize = 4 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    Closed,
+    Abandoned,
+}
+
+/// What a transaction writes.
+pub(super) struct Content {
+    pub(super) state: State,
+    pub(super) writes: usize,
+    pub(super) bytes: usize,
+    pub(super) operations: Vec<Operation>,
+    /// What its writes are about.
+    pub(super) keys: HashSet<Key>,
+    quotas: Vec<Counted>,
+}
+
+/// A quota as a transaction leaves it.
+struct Counted {
+    key: Key,
+    base: Base,
+    before: Object,
+    after: Object,
+    is_changed: bool,
+}
+
+/// Which revision of a quota a transaction begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    At(i64),
+    /// That of an operation of the transaction before.
+    After(usize),
+}
+
+/// What encodes quotas.
+#[derive(Clone)]
+pub(in super::super) struct Encoder {
+    pub(in super::super) kind: Arc<Served>,
+    pub(in super::super) catalogue: Arc<Catalogue>,
+    pub(in super::super) clock: Clock,
+}
+
+impl Content {
+    fn new(quotas: Vec<Counted>) -> Self {
+        let (operations, keys) = (Vec::new(), HashSet::new());
+        Self { state: State::Open, writes: 0, bytes: 0, operations, keys, quotas }
+    }
+
+    pub(super) fn of_stored(quotas: &[Arc<Record>]) -> Self {
+        let counted = quotas.iter().map(|record| {
+            let before = stored::decode(record);
+            let (key, base, after) = (record.key.clone(), Base::At(record.revision), before.clone());
+            Counted { key, base, before, after, is_changed: false }
+        });
+        Self::new(counted.collect())
+    }
+
+    /// What begins with the end of this one, which is closed.
+    pub(super) fn next(&self) -> Self {
+        let mut position = self.operations.len();
+        let counted = self.quotas.iter().map(|quota| {
+            let base = if quota.is_changed { Base::After(position) } else { quota.base };
+            position += usize::from(quota.is_changed);
+            let (before, after) = (quota.after.clone(), quota.after.clone());
+            Counted { key: quota.key.clone(), base, before, after, is_changed: false }
+        });
+        Self::new(counted.collect())
+    }
+
+    pub(super) fn is_full(&self, write: &Counting<'_>) -> bool {
+        let operations = self.operations.len() + write.operations.len() + write.checks.len();
+        self.writes >= MAX_WRITES || operations > MAX_OPERATIONS || self.bytes + write.bytes() > MAX_BYTES
+    }
+
+    /// Whether just these are the quotas that this closed transaction has begun with.
+    pub(super) fn begins_with(&self, quotas: &[Arc<Record>]) -> bool {
+        let same = |(counted, record): (&Counted, &Arc<Record>)| {
+            counted.key == record.key && counted.base == Base::At(record.revision)
+        };
+        self.quotas.len() == quotas.len() && self.quotas.iter().zip(quotas).all(same)
+    }
+
+    /// Counts a write in all quotas or in none; whether it takes anything of one.
+    pub(super) fn take<E>(
+        &mut self,
+        taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
+    ) -> Result<bool, E> {
+        let quotas: Vec<&Object> = self.quotas.iter().map(|quota| &quota.after).collect();
+        let amounts = taken(&quotas)?;
+        let mut any = false;
+        let concerned = self.quotas.iter_mut().zip(amounts).filter(|(_, amounts)| !amounts.is_empty());
+        for (quota, amounts) in concerned {
+            count(&mut quota.after, &amounts);
+            quota.is_changed = true;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    /// No more writes: the transaction, or nothing when there is none.
+    pub(super) fn close(
+        &mut self,
+        previous: Option<&Outcome>,
+        encoder: &Encoder,
+    ) -> Result<Option<Txn>, Box<Status>> {
+        if self.state != State::Open {
+            return Ok(None);
+        }
+        self.state = State::Closed;
+        for quota in &mut self.quotas {
+            let Base::After(position) = quota.base else { continue };
+            let Some(revision) = revision_of(previous, position) else {
+                self.state = State::Abandoned;
+                return Ok(None);
+            };
+            quota.base = Base::At(revision);
+        }
+        if previous.is_some_and(|previous| !matches!(previous, Outcome::Committed(_))) {
+            self.state = State::Abandoned;
+            return Ok(None);
+        }
+        let mut operations = self.operations.clone();
+        for quota in self.quotas.iter_mut().filter(|quota| quota.is_changed) {
+            let Base::At(revision) = quota.base else { continue };
+            let value = encoder.encode(&quota.before, &mut quota.after)?;
+            let (key, expect) = (quota.key.clone(), Expect::Revision(revision));
+            operations.push(Operation { key, expect, change: Change::Put(value) });
+        }
+        Ok(Some(Txn { operations }))
+    }
+}
+
+/// What an operation of a transaction has written.
+fn revision_of(outcome: Option<&Outcome>, position: usize) -> Option<i64> {
+    let Some(Outcome::Committed(committed)) = outcome else { return None };
+    committed.records.get(position)?.as_ref().map(|record| record.revision)
+}
+
+impl Encoder {
+    /// A quota with what it has counted, as it is stored.
+    fn encode(&self, before: &Object, counted: &mut Object) -> Result<Value, Box<Status>> {
+        let versions = KindVersions::of_builtin(&self.kind, "status", &self.catalogue);
+        let now: Timestamp = (self.clock)();
+        managed_fields::track(&versions, before, counted, MANAGER, now);
+        self.kind.stored_info().schema.normalise(counted);
+        draft::encode(&self.kind, counted)
+    }
+}

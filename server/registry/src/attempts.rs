@@ -1,0 +1,48 @@
+//! How often a write is tried that loses a race, and what its caller is answered then.
+
+use std::sync::Arc;
+
+use portico_machinery::status::Cause;
+use portico_machinery::{GroupResource, Status};
+use portico_store::Record;
+
+/// How often one write is tried: each lost race means that somebody else's write succeeded, so only an object that never
+/// rests comes here.
+pub(crate) const MAX_WRITE_ATTEMPTS: usize = 256;
+/// How often a request is begun anew because the definition of its kind has changed meanwhile.
+pub(crate) const MAX_DEFINITION_ATTEMPTS: usize = 8;
+
+const DEFINITION_CHANGED: &str = "DefinitionChanged";
+
+/// The state that a lost race has shown: the next attempt goes on from it. Nothing when it has to be read.
+pub(crate) type Newer = Option<Arc<Record>>;
+
+/// 409 at the bound, for a write whose object never rests.
+pub(crate) fn too_many_changes(resource: &GroupResource, name: &str) -> Box<Status> {
+    let why = format!(
+        "the object was modified {MAX_WRITE_ATTEMPTS} times while this request was processed; please try again"
+    );
+    Box::new(Status::conflict(resource, name, &why))
+}
+
+/// 503 at the bound, for a write that always lost against changes of what it depends on.
+pub(crate) fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
+    let why = format!(
+        "{resource} {name:?} could not be written: what it depends on was modified {MAX_WRITE_ATTEMPTS} times while \
+         this request was processed"
+    );
+    Box::new(Status::unavailable(why).with_retry_after(1))
+}
+
+/// 503 for a write that was validated along a definition that has changed since.
+pub(crate) fn definition_changed(resource: &GroupResource) -> Box<Status> {
+    let why = format!("the definition of {resource} has changed while this request was processed");
+    let cause = Cause { reason: DEFINITION_CHANGED.to_owned(), message: why.clone(), field: String::new() };
+    Box::new(Status::unavailable(why).with_cause(cause).with_retry_after(1))
+}
+
+/// Whether a request failed because the definition of its kind has changed: nothing was written, and it can begin anew.
+pub(crate) fn is_definition_changed(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == DEFINITION_CHANGED)
+}

@@ -1,0 +1,103 @@
+//! What a write relies on besides its own object: the namespace that it creates something in, and the definition of its
+//! kind. Both are checked once more inside the transaction that writes, so that neither can change in between.
+//!
+//! A check costs the writer one lookup in its cache. It fails when the record has changed at all; whether the change
+//! matters is decided outside, before the write is tried again.
+
+use std::sync::Arc;
+
+use portico_machinery::Object;
+use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
+
+use crate::Result;
+use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
+use crate::registry::Inner;
+use crate::served::Served;
+use crate::strategies::Write;
+
+impl Inner {
+    /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
+    /// anew from the newest state for as long as that still admits the write.
+    ///
+    /// # Errors
+    /// What the newest state says against the write; what else goes wrong is the inner result's.
+    pub(crate) async fn commit_write(
+        &self,
+        served: &Served,
+        write: &Write<'_>,
+        txn: Txn,
+    ) -> Result<Result<Arc<Record>, TxnError>> {
+        let created = write.old.is_none().then_some(write.new);
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let checks = self.preconditions(served, created).await?;
+            let checked: Vec<Key> = checks.iter().map(|check| check.key.clone()).collect();
+            match self.commit_charged(served, write, txn.clone(), checks).await? {
+                Err(error) if is_about(&error, &checked) => {}
+                committed => return Ok(committed),
+            }
+        }
+        Err(too_busy(&served.resource, write.new.name()))
+    }
+
+    /// Commits a write that no quota counts, such as a mark of deletion, together with the check of its definition.
+    ///
+    /// # Errors
+    /// As [`Inner::commit_write`].
+    pub(crate) async fn commit_checked(
+        &self,
+        served: &Served,
+        txn: Txn,
+    ) -> Result<Result<Arc<Record>, TxnError>> {
+        for _ in 0..MAX_WRITE_ATTEMPTS {
+            let checks = self.preconditions(served, None).await?;
+            let checked: Vec<Key> = checks.iter().map(|check| check.key.clone()).collect();
+            let mut all = txn.clone();
+            all.operations.extend(checks);
+            match self.commit(all).await {
+                Err(error) if is_about(&error, &checked) => {}
+                committed => return Ok(committed),
+            }
+        }
+        let name = txn.operations.first().map_or("", |own| own.key.name());
+        Err(too_busy(&served.resource, name))
+    }
+
+    /// The checks of what a write relies on, as it is now; `created` is a new object.
+    async fn preconditions(&self, served: &Served, created: Option<&Object>) -> Result<Vec<Operation>> {
+        let mut checks = Vec::new();
+        if let Some(object) = created {
+            checks.extend(self.admit_into_namespace(served, object).await?.as_deref().map(unchanged));
+        }
+        checks.extend(self.same_definition(served, created)?.as_deref().map(unchanged));
+        Ok(checks)
+    }
+
+    /// The record of a custom resource's definition, which must still serve what the request was validated along.
+    fn same_definition(&self, served: &Served, created: Option<&Object>) -> Result<Option<Arc<Record>>> {
+        let Some(custom) = &served.custom else { return Ok(None) };
+        if let Some(object) = created {
+            self.admit_of_definition(served, object)?;
+        }
+        let current = self.definition(&served.resource);
+        let same = current.filter(|definition| {
+            definition.facts.is_reachable() && definition.facts.serves_like(&custom.facts)
+        });
+        let same = same.ok_or_else(|| definition_changed(&served.resource))?;
+        Ok(Some(same.record))
+    }
+}
+
+/// Whether a transaction failed over one of these.
+pub(crate) fn is_about(error: &TxnError, keys: &[Key]) -> bool {
+    match error {
+        TxnError::Exists { key, .. } | TxnError::Conflict { key, .. } | TxnError::NotFound { key } => {
+            keys.contains(key)
+        }
+        _ => false,
+    }
+}
+
+/// Checks that a record is as it was read.
+fn unchanged(record: &Record) -> Operation {
+    Operation { key: record.key.clone(), expect: Expect::Revision(record.revision), change: Change::Check }
+}

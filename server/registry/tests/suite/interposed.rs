@@ -1,0 +1,130 @@
+//! A store in front of the real one, in which a test lets something happen between the decision over a write and its
+//! commit.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use portico_store::{
+    Committed, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope, Snapshot, Store,
+    StoreError, Subscription, Txn, TxnError, WatchError,
+};
+use tokio::sync::watch;
+
+/// Looks at what is about to be committed; what it gives back happens before.
+pub type Hook = Box<dyn FnMut(&Txn) -> Option<BoxFuture<'static, ()>> + Send>;
+
+/// See the module.
+pub struct Interposed {
+    store: Arc<dyn Store>,
+    hook: std::sync::Mutex<Option<Hook>>,
+}
+
+impl Interposed {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, hook: std::sync::Mutex::default() }
+    }
+
+    /// Asks this of every transaction from now on; what happens because of it is not asked.
+    pub fn before_commits(&self, hook: Hook) {
+        *self.hook.lock().unwrap() = Some(hook);
+    }
+}
+
+impl Store for Interposed {
+    fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>> {
+        Box::pin(async move {
+            let hook = self.hook.lock().unwrap().take();
+            if let Some(mut hook) = hook {
+                for happening in txns.iter().filter_map(&mut hook).collect::<Vec<_>>() {
+                    happening.await;
+                }
+                *self.hook.lock().unwrap() = Some(hook);
+            }
+            self.store.commit(txns).await
+        })
+    }
+
+    fn identity(&self) -> &Identity {
+        self.store.identity()
+    }
+
+    fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>> {
+        self.store.snapshot(resource)
+    }
+
+    fn cached(&self, resource: &Resource) -> Option<Snapshot> {
+        self.store.cached(resource)
+    }
+
+    fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.store.list_at(query)
+    }
+
+    fn get_at<'a>(
+        &'a self,
+        key: &'a Key,
+        revision: i64,
+    ) -> BoxFuture<'a, Result<Option<Arc<Record>>, StoreError>> {
+        self.store.get_at(key, revision)
+    }
+
+    fn watch(&self, scope: Scope, from: i64) -> Result<Subscription, WatchError> {
+        self.store.watch(scope, from)
+    }
+
+    fn follow(&self, filter: ResourceFilter, from: i64) -> Result<Subscription, WatchError> {
+        self.store.follow(filter, from)
+    }
+
+    fn revision(&self) -> i64 {
+        self.store.revision()
+    }
+
+    fn revisions(&self) -> watch::Receiver<i64> {
+        self.store.revisions()
+    }
+
+    fn latest_revision(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        self.store.latest_revision()
+    }
+
+    fn wait_for(&self, revision: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.wait_for(revision)
+    }
+
+    fn revision_at(&self, time: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        self.store.revision_at(time)
+    }
+
+    fn compacted(&self) -> i64 {
+        self.store.compacted()
+    }
+
+    fn compact(&self, revision: i64) -> BoxFuture<'_, Result<i64, StoreError>> {
+        self.store.compact(revision)
+    }
+
+    fn dependents<'a>(&'a self, owner_uid: &'a str) -> BoxFuture<'a, Result<Vec<Key>, StoreError>> {
+        self.store.dependents(owner_uid)
+    }
+
+    fn owners(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        self.store.owners()
+    }
+
+    fn deleting(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        self.store.deleting()
+    }
+
+    fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
+        self.store.resources_in(namespace)
+    }
+
+    fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
+        self.store.counts()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
+    }
+}
