@@ -140,7 +140,7 @@ fn waits(namespace: &Object) -> bool {
 
 /// Deletes what is there, pods first, and tells what is left.
 async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<Status>> {
-    let mut resources = registry.resources_in(namespace).await?;
+    let mut resources = served_in(registry, namespace).await?;
     let pods = GroupResource::new("", "pods");
     if resources.contains(&pods) {
         let mut remaining = Remaining::default();
@@ -155,10 +155,24 @@ async fn empty(registry: &Registry, namespace: &str) -> Result<Remaining, Box<St
     for resource in &resources {
         delete(registry, namespace, resource, &mut remaining).await;
     }
-    for resource in registry.resources_in(namespace).await? {
+    for resource in served_in(registry, namespace).await? {
         count(registry, namespace, &resource, &mut remaining).await?;
     }
     Ok(remaining)
+}
+
+/// The resources that have objects in a namespace. Objects of one that is not served (`--runtime-config`) cannot be asked
+/// for by anybody: they stay in the database and hold no namespace, as upstream has it.
+async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupResource>, Box<Status>> {
+    let mut resources = registry.resources_in(namespace).await?;
+    resources.retain(|resource| {
+        let is_served = registry.has_verbs(resource, &[]).is_some();
+        if !is_served {
+            tracing::warn!(namespace, %resource, "objects of a resource that is not served outlive their namespace");
+        }
+        is_served
+    });
+    Ok(resources)
 }
 
 async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {

@@ -1,10 +1,12 @@
 //! What the garbage collector reads and writes, through the registry.
 
 use portico_machinery::object::OwnerReference;
-use portico_machinery::{Object, Reason, Status};
+use portico_machinery::{GroupVersionKind, Reason, Status};
 use portico_registry::{
-    Context, DeleteOptions, ObjectRef, Part, Preconditions, Propagation, Registry, Stored, UpdateOptions,
+    Context, DeleteOptions, ObjectRef, Part, Patch, PatchOptions, Place, Preconditions, Propagation,
+    Registry, Stored,
 };
+use serde::Serialize;
 
 use super::decide::{self, Dependent, FOREGROUND, Owner, Verdict};
 use super::elsewhere::{ForeignOwner, ForeignOwners};
@@ -64,7 +66,9 @@ impl Actor {
         let finalizers = stored.object().finalizers();
         match decide::decide(&Dependent { owners, finalizers, has_dependents, waited_on }) {
             Verdict::Keep | Verdict::Later => Ok(()),
-            Verdict::Release(uids) => self.update(object, without(stored, &uids)).await.map(drop),
+            Verdict::Release(uids) => {
+                self.set_owners(object, stored, &without(stored, &uids)).await.map(drop)
+            }
             Verdict::Delete { propagation, unblock } => {
                 let current = if unblock { self.unblock(object, stored).await? } else { stored.clone() };
                 self.delete(object, &current, propagation).await
@@ -75,22 +79,30 @@ impl Actor {
     /// What is known of an owner of a dependent in this namespace.
     pub(super) async fn owner(&self, namespace: &str, reference: &OwnerReference) -> Result<Owner> {
         let Some(kind) = kind_of(reference) else { return Ok(Owner::Unknown) };
-        let (name, uid) = (reference.name.clone(), reference.uid.clone());
         let Some(ours) = self.registry.resolve(&kind) else {
-            let namespace = namespace.to_owned();
-            return Ok(self.foreign.look(ForeignOwner { kind, namespace, name, uid }));
+            return Ok(self.look_elsewhere(namespace, reference, kind));
         };
         if ours.namespaced && namespace.is_empty() {
             // Upstream's rule: such a reference can never be right, and is never acted upon.
             return Ok(Owner::Unknown);
         }
-        let namespace = if ours.namespaced { namespace.to_owned() } else { String::new() };
-        let owner = ObjectRef { resource: ours.resource, namespace, name };
+        let at = if ours.namespaced { namespace.to_owned() } else { String::new() };
+        let owner = ObjectRef { resource: ours.resource, namespace: at, name: reference.name.clone() };
         let Some(stored) = self.read(&owner).await?.filter(|s| s.uid() == reference.uid) else {
-            return Ok(Owner::Absent);
+            // A version that the definition does not name may be somebody else's.
+            return Ok(match ours.is_named {
+                true => Owner::Absent,
+                false => self.look_elsewhere(namespace, reference, kind),
+            });
         };
         let waiting = stored.is_deleting() && stored.object().finalizers().contains(&FOREGROUND);
         Ok(if waiting { Owner::Waiting } else { Owner::Solid })
+    }
+
+    /// What is known of an owner whose kind is not ours.
+    fn look_elsewhere(&self, namespace: &str, reference: &OwnerReference, kind: GroupVersionKind) -> Owner {
+        let (name, uid) = (reference.name.clone(), reference.uid.clone());
+        self.foreign.look(ForeignOwner { kind, namespace: namespace.to_owned(), name, uid })
     }
 
     /// Whether there are dependents, and whether one of them waits for its own.
@@ -108,7 +120,10 @@ impl Actor {
     /// Takes an owner off a dependent that is still there.
     pub(super) async fn release(&self, dependent: &ObjectRef, uid: &str) -> Result<()> {
         match self.read(dependent).await? {
-            Some(stored) => self.update(dependent, without(&stored, &[uid.to_owned()])).await.map(drop),
+            Some(stored) => {
+                let owners = without(&stored, &[uid.to_owned()]);
+                self.set_owners(dependent, &stored, &owners).await.map(drop)
+            }
             None => Ok(()),
         }
     }
@@ -119,30 +134,38 @@ impl Actor {
         stored: &Stored,
         finalizer: &str,
     ) -> Result<()> {
-        let mut changed = stored.object().clone();
-        let rest: Vec<String> =
-            changed.finalizers().into_iter().filter(|f| *f != finalizer).map(str::to_owned).collect();
-        changed.set(&["metadata", "finalizers"], rest);
-        self.update(object, changed).await.map(drop)
+        let mut rest = stored.object().finalizers();
+        rest.retain(|other| *other != finalizer);
+        let change = Metadata { finalizers: Some(rest), ..Metadata::of(stored) };
+        self.patch(object, change).await.map(drop)
     }
 
     async fn unblock(&self, object: &ObjectRef, stored: &Stored) -> Result<Stored> {
-        let mut changed = stored.object().clone();
-        let mut references = changed.owner_references();
+        let mut references = stored.object().owner_references();
         for reference in &mut references {
             reference.block_owner_deletion = Some(false);
         }
-        changed.set(&["metadata", "ownerReferences"], references);
-        let written = self.update(object, changed).await?;
+        let written = self.set_owners(object, stored, &references).await?;
         Ok(written.unwrap_or_else(|| stored.clone()))
     }
 
-    /// Writes what was read and changed; a newer state is an error, and judged again. What is gone is done.
-    async fn update(&self, object: &ObjectRef, changed: Object) -> Result<Option<Stored>> {
-        let options = UpdateOptions::default();
-        let written =
-            self.registry.update(&self.context, &object.resource, Part::Main, changed, &options).await;
-        match written {
+    async fn set_owners(
+        &self,
+        object: &ObjectRef,
+        stored: &Stored,
+        owners: &[OwnerReference],
+    ) -> Result<Option<Stored>> {
+        self.patch(object, Metadata { owner_references: Some(owners), ..Metadata::of(stored) }).await
+    }
+
+    /// Changes metadata of just the state that was read, whatever version it is stored in; a newer state is an error, and
+    /// is looked at again. What is gone is done.
+    async fn patch(&self, object: &ObjectRef, metadata: Metadata<'_>) -> Result<Option<Stored>> {
+        let patch = serde_json::to_vec(&Change { metadata }).map_err(Status::internal)?;
+        let place = Place { part: Part::Main, namespace: &object.namespace, name: &object.name };
+        let (patch, options) = (Patch::Merge(patch.into()), PatchOptions::default());
+        let patched = self.registry.patch(&self.context, &object.resource, place, &patch, &options).await;
+        match patched {
             Ok(written) => Ok(Some(written.stored)),
             Err(status) if status.reason() == Reason::NotFound => Ok(None),
             Err(status) => Err(status),
@@ -163,11 +186,34 @@ impl Actor {
     }
 }
 
-/// The object without the references to these owners.
-fn without(stored: &Stored, uids: &[String]) -> Object {
-    let mut changed = stored.object().clone();
-    let mut references = changed.owner_references();
+/// A merge patch of metadata.
+#[derive(Serialize)]
+struct Change<'a> {
+    metadata: Metadata<'a>,
+}
+
+/// Which state is changed, and what of it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    uid: &'a str,
+    resource_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finalizers: Option<Vec<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner_references: Option<&'a [OwnerReference]>,
+}
+
+impl<'a> Metadata<'a> {
+    fn of(stored: &'a Stored) -> Self {
+        let (uid, resource_version) = (stored.uid(), stored.revision().to_string());
+        Self { uid, resource_version, finalizers: None, owner_references: None }
+    }
+}
+
+/// The object's owners without these.
+fn without(stored: &Stored, uids: &[String]) -> Vec<OwnerReference> {
+    let mut references = stored.object().owner_references();
     references.retain(|reference| !uids.contains(&reference.uid));
-    changed.set(&["metadata", "ownerReferences"], references);
-    changed
+    references
 }

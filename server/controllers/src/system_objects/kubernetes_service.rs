@@ -199,13 +199,21 @@ fn slice(current: Option<&Object>, address: SocketAddr) -> Option<Object> {
     Some(object)
 }
 
-/// Where others reach a listener that was bound here: its own address, or, when it takes connections on all of them, the
-/// one that packets to the world leave from. Nothing is sent.
+/// Where others reach a listener that was bound here (upstream's `ResolveBindAddress`): its own address, or, when it is
+/// bound to all of them or to the loopback interface, the host's: the one that packets to the world leave from.
 #[must_use]
 pub fn reachable(bound: SocketAddr) -> Option<SocketAddr> {
-    if !bound.ip().is_unspecified() {
-        return Some(bound);
+    if bound.ip().is_unspecified() {
+        return of_host(bound);
     }
+    if bound.ip().is_loopback() {
+        return of_host(bound).or(Some(bound));
+    }
+    Some(bound)
+}
+
+/// The host's address of the same family, and the port. Nothing is sent.
+fn of_host(bound: SocketAddr) -> Option<SocketAddr> {
     let (any, elsewhere) =
         if bound.is_ipv4() { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
     let socket = std::net::UdpSocket::bind(any).ok()?;
@@ -248,8 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_bound_is_the_one_that_is_told() {
-        let bound = "127.0.0.1:6443".parse().unwrap();
+    fn the_address_of_the_host_stands_for_all_addresses_and_for_the_loopback_interface() {
+        let bound = "192.0.2.7:6443".parse().unwrap();
         assert_eq!(reachable(bound), Some(bound));
+        let (all, loopback) = ("0.0.0.0:6443".parse().unwrap(), "127.0.0.1:6443".parse().unwrap());
+        assert_eq!(reachable(loopback), reachable(all).or(Some(loopback)));
+        assert!(reachable(loopback).is_some_and(|address| address.port() == 6443));
     }
 }

@@ -1,7 +1,8 @@
 //! Custom resources: gone with their definition, their namespace, their owner.
 
+use portico_machinery::object::OwnerReference;
 use portico_machinery::{GroupResource, Object};
-use portico_registry::{Context, Part, UpdateOptions, condition};
+use portico_registry::{Context, DeleteOptions, Part, Propagation, UpdateOptions, condition};
 
 use crate::definitions::{definition, definitions, established, told};
 use crate::harness::{House, object};
@@ -114,6 +115,76 @@ async fn instances_go_with_their_namespace_and_with_their_owner() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), collected).await.unwrap();
+}
+
+/// Bolts are stored in v2 from now on.
+async fn store_in_v2(house: &House, v1_is_served: bool) {
+    let json = format!(
+        r#"{{"versions":[{{"name":"v1","served":{v1_is_served},"storage":false,"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}},
+        {{"name":"v2","served":true,"storage":true,"schema":{{"openAPIV3Schema":{{"type":"object"}}}}}}]}}"#
+    );
+    let mut object = house.get(&definitions(), "", NAME).await;
+    object.copy_from(&versions(json.as_bytes()), &["spec", "versions"]);
+    let (context, options) = (Context::system("test"), UpdateOptions::default());
+    house.registry.update(&context, &definitions(), Part::Main, object, &options).await.unwrap();
+}
+
+#[tokio::test]
+async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_are_asked_to() {
+    for (propagation, v1_is_served, stays) in [
+        (Propagation::Orphan, true, true),
+        (Propagation::Orphan, false, true),
+        (Propagation::Foreground, true, false),
+        (Propagation::Foreground, false, false),
+        (Propagation::Background, false, false),
+    ] {
+        let house = open().await;
+        house.create(&bolts(), bolt("owner", "default")).await;
+        let mut owned = bolt("owned", "default");
+        let reference = OwnerReference {
+            api_version: "g.example.com/v1".into(),
+            kind: "Bolt".into(),
+            name: "owner".into(),
+            uid: house.get(&bolts(), "default", "owner").await.uid().into(),
+            block_owner_deletion: Some(true),
+            ..Default::default()
+        };
+        owned.set(&["metadata", "ownerReferences"], [reference]);
+        house.create(&bolts(), owned).await;
+        store_in_v2(&house, v1_is_served).await;
+        let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+        house.registry.delete(&bolts(), "default", "owner", &options).await.unwrap();
+        let left = async {
+            loop {
+                let left = house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;
+                let names: Vec<&str> = left.iter().map(|bolt| bolt.name()).collect();
+                let free = left.iter().all(|bolt| bolt.object().owner_references().is_empty());
+                if names == ["owned"] && stays && free || names.is_empty() && !stays {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let left = tokio::time::timeout(std::time::Duration::from_secs(20), left).await;
+        assert!(left.is_ok(), "{propagation:?}, v1 served: {v1_is_served}");
+    }
+}
+
+#[tokio::test]
+async fn objects_of_a_resource_that_is_not_served_hold_no_namespace() {
+    let house = open().await;
+    let namespaces = GroupResource::new("", "namespaces");
+    house.create(&namespaces, object("v1", "Namespace", "doomed", "")).await;
+    house.create(&bolts(), bolt("b", "doomed")).await;
+    let resource = portico_store::Resource::new("off.example.com", "things");
+    let key = portico_store::Key::new(&resource, "doomed", "left");
+    let json = br#"{"apiVersion":"off.example.com/v1","kind":"Thing","metadata":{"name":"left","namespace":"doomed"}}"#;
+    let value = portico_store::Value::new(json.as_slice(), portico_store::Indexed::default());
+    let written = house.registry.store().commit(vec![portico_store::Txn::create(key, value)]).await;
+    assert!(written.iter().all(Result::is_ok));
+    house.delete(&namespaces, "", "doomed").await;
+    gone(&house, &namespaces, "doomed").await;
+    assert!(house.registry.list(&bolts(), "doomed", &Default::default()).await.unwrap().items.is_empty());
 }
 
 #[tokio::test]

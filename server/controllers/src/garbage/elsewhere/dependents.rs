@@ -9,6 +9,7 @@ use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
 use portico_machinery::Status;
+use tokio::time::Instant;
 
 use super::super::act::Actor;
 use super::{Fate, Fates, ForeignObject, OtherServers, decide};
@@ -20,19 +21,25 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// Owners that are remembered; while there are more, the dependents of further ones stay.
 const REMEMBERED: usize = 65_536;
 
+/// After a sweep there is none for so many times as long as it took: deletions that never end must not have other servers
+/// list everything all the time.
+const SHARE: u32 = 10;
+
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub(in super::super) struct ForeignDependents {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<()>,
     gone: Arc<Mutex<Fates>>,
+    /// Before this no sweep begins: deletions that arrive earlier wait for it.
+    not_before: Arc<Mutex<Option<Instant>>>,
 }
 
 impl ForeignDependents {
     pub(in super::super) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         let queue =
             WorkQueue::with_metrics("garbage_collector_foreign_dependents", Policy::CONTROLLER, metrics);
-        Self { others, queue, gone: Arc::default() }
+        Self { others, queue, gone: Arc::default(), not_before: Arc::default() }
     }
 
     /// An owner is about to go without its dependents.
@@ -43,7 +50,8 @@ impl ForeignDependents {
     /// An owner is gone.
     pub(in super::super) fn gone(&self, uid: &str) {
         self.remember(uid, Fate::Deleted);
-        self.queue.add_after((), GATHER);
+        let not_before = *self.not_before.lock();
+        self.queue.add_after((), until_sweep(not_before, Instant::now()));
     }
 
     /// What was said first counts.
@@ -66,6 +74,17 @@ impl ForeignDependents {
     }
 
     async fn sweep(&self, actor: &Actor) -> Result<Reconciled, Box<Status>> {
+        let began = Instant::now();
+        let swept = self.sweep_all(actor).await;
+        let rest = match &swept {
+            Ok(Reconciled::Done) => SHARE * began.elapsed(),
+            _ => AGAIN,
+        };
+        *self.not_before.lock() = Some(Instant::now() + rest);
+        swept
+    }
+
+    async fn sweep_all(&self, actor: &Actor) -> Result<Reconciled, Box<Status>> {
         let fates = self.gone.lock().clone();
         let held = self.others.dependents(&fates).await;
         let mut complete = held.unreachable.is_empty();
@@ -102,5 +121,23 @@ impl ForeignDependents {
                 Ok(false)
             }
         }
+    }
+}
+
+/// How long a deletion waits for its sweep.
+fn until_sweep(not_before: Option<Instant>, now: Instant) -> Duration {
+    not_before.map_or(GATHER, |not_before| not_before.saturating_duration_since(now).max(GATHER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletions_do_not_hasten_the_sweep_that_follows_an_incomplete_one() {
+        let now = Instant::now();
+        assert_eq!(until_sweep(None, now), GATHER);
+        assert_eq!(until_sweep(Some(now + AGAIN), now), AGAIN);
+        assert_eq!(until_sweep(Some(now), now + AGAIN), GATHER);
     }
 }

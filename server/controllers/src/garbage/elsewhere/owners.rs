@@ -69,7 +69,7 @@ impl ForeignOwners {
             self.known.lock().remove(&owner);
             return Ok(Reconciled::Done);
         }
-        if registry.resolve(&owner.kind).is_some() {
+        if registry.resolve(&owner.kind).is_some_and(|ours| ours.is_named) {
             // Served here since.
             self.known.lock().remove(&owner);
             changed(owner.uid);
