@@ -11,6 +11,7 @@ mod metadata;
 mod numbers;
 mod order;
 mod printed;
+mod read;
 
 pub use cursor::Cursor;
 pub use go::{Float, escape_html, go_type};
@@ -58,7 +59,7 @@ impl Object {
     /// # Errors
     /// [`NotAnObject`].
     pub fn from_json(bytes: &[u8]) -> Result<Self, NotAnObject> {
-        Self::from_node(Node(serde_json::from_slice(bytes)?))
+        Self::from_node(Node(serde_json::from_slice::<read::GoValue>(bytes)?.0))
     }
 
     /// An object from a value.

@@ -1,33 +1,46 @@
-//! Quantities: `100m`, `1.5Gi`, `2e3`: read, compared, added, and printed in upstream's canonical spelling.
+//! Quantities (`100m`, `1.5Gi`, `2e3`) as apimachinery's `resource.Quantity` reads, prints, rounds, adds and compares them.
 //!
-//! Kept in billionths, the finest that upstream keeps; what is finer is rounded away from zero.
+//! As there, a number of up to 18 digits is 64 bits with a power of ten, every other one a decimal. Which one it is shows in
+//! what `value` and `milli_value` answer where 64 bits do not suffice, so it is part of the behaviour. A quantity that was
+//! written in what upstream takes for its canonical form (`+1` and `0001` are) keeps its text until it is computed with.
 
-mod spelling;
+mod decimal;
+mod parse;
+mod print;
+#[cfg(test)]
+mod recorded_tests;
+mod small;
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::ops::{Add, Sub};
-use std::str::FromStr;
 
-pub use spelling::{Spelling, Suffix};
+use decimal::{Decimal, power_of_ten};
+use small::Small;
 
-use spelling::{BINARY, DECIMAL};
-
-/// One, in billionths.
-const ONE: i128 = 1_000_000_000;
-/// One thousandth, in billionths.
-const MILLI: i128 = 1_000_000;
+/// The power of ten of a thousandth.
+const MILLI: i64 = -3;
+/// The power of ten of a billionth: finer decimals are rounded away from zero.
+const NANO: i64 = -9;
 
 /// An amount of a resource. Compared by value: `1Ki` equals `1024`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Quantity {
-    nanos: i128,
-    style: Style,
+    amount: Amount,
+    format: Format,
+    /// How it was written, where that is kept.
+    text: Option<Box<str>>,
+}
+
+/// How a number is kept.
+#[derive(Clone, Debug)]
+enum Amount {
+    Small(Small),
+    Decimal(Box<Decimal>),
 }
 
 /// Which suffixes it is printed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Style {
+enum Format {
     /// `Ki`, `Mi`, ...
     Binary,
     /// `m`, `k`, `M`, ...
@@ -42,6 +55,9 @@ pub enum QuantityError {
     /// It does not look like one.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
+    /// Its number has no digits.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
     /// Its suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
@@ -49,12 +65,15 @@ pub enum QuantityError {
 
 impl Quantity {
     /// Nothing.
-    pub const ZERO: Self = Self { nanos: 0, style: Style::Decimal };
+    pub const ZERO: Self = Self::whole(0);
+
+    /// The greatest value whose thousandths 64 bits hold (`resource.MaxMilliValue`).
+    pub const MAX_MILLI: i64 = i64::MAX / 1000;
 
     /// A whole number.
     #[must_use]
-    pub fn whole(number: i64) -> Self {
-        Self { nanos: i128::from(number) * ONE, style: Style::Decimal }
+    pub const fn whole(number: i64) -> Self {
+        Self { amount: Amount::Small(Small { value: number, scale: 0 }), format: Format::Decimal, text: None }
     }
 
     /// The quantity in a text; absent or unreadable text is nothing.
@@ -63,77 +82,132 @@ impl Quantity {
         text.parse().unwrap_or(Self::ZERO)
     }
 
-    /// Rounded away from zero to thousandths, as upstream keeps resource lists.
+    /// Rounded away from zero to thousandths, as upstream keeps resource lists (`Quantity.RoundUp`).
     #[must_use]
     pub fn rounded_to_milli(self) -> Self {
-        Self { nanos: away_from_zero(self.nanos, MILLI) * MILLI, ..self }
+        let amount = match self.amount {
+            Amount::Small(small) if small.scale >= MILLI => return self,
+            Amount::Small(small) => Amount::Small(small.rounded_up(MILLI).0),
+            Amount::Decimal(decimal) => Amount::Decimal(Box::new(decimal.rounded_up(MILLI).0)),
+        };
+        Self { amount, format: self.format, text: None }
     }
 
-    /// The whole number, rounded away from zero.
+    /// The whole number, as `Quantity.Value`: rounded up; what 64 bits do not hold is 0 or wraps around, as there.
     #[must_use]
-    pub fn value(self) -> i64 {
-        clamp(away_from_zero(self.nanos, ONE))
+    pub fn value(&self) -> i64 {
+        self.scaled_value(0)
     }
 
-    /// Thousandths, rounded away from zero.
+    /// Thousandths, as `Quantity.MilliValue`; see [`Self::value`].
     #[must_use]
-    pub fn milli_value(self) -> i64 {
-        clamp(away_from_zero(self.nanos, MILLI))
+    pub fn milli_value(&self) -> i64 {
+        self.scaled_value(MILLI)
     }
 
-    /// Whether it is a whole number.
+    fn scaled_value(&self, scale: i64) -> i64 {
+        match &self.amount {
+            Amount::Small(small) => small.scaled_value(scale),
+            Amount::Decimal(decimal) => decimal.scaled_value(scale),
+        }
+    }
+
+    /// The integer that it is, where upstream finds that without decimals (`Quantity.AsInt64`).
     #[must_use]
-    pub fn is_whole(self) -> bool {
-        self.nanos % ONE == 0
+    pub fn integer(&self) -> Option<i64> {
+        match &self.amount {
+            Amount::Small(small) => small.integer(),
+            Amount::Decimal(_) => None,
+        }
+    }
+
+    /// A float about as large (`Quantity.AsApproximateFloat64`); infinite where there is none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "approximate by name")]
+    pub fn approximate(&self) -> f64 {
+        match &self.amount {
+            Amount::Small(Small { value, scale: 0 }) => *value as f64,
+            Amount::Small(Small { value, scale }) => *value as f64 * power_of_ten(*scale),
+            Amount::Decimal(decimal) => decimal.approximate(),
+        }
+    }
+
+    /// Whether it is a whole number of thousandths of thousandths, as upstream's validation asks (`MilliValue() % 1000`).
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.milli_value() % 1000 == 0
     }
 
     /// Whether it is a whole number of thousandths.
     #[must_use]
-    pub fn is_milli(self) -> bool {
-        self.nanos % MILLI == 0
+    pub fn is_milli(&self) -> bool {
+        match &self.amount {
+            Amount::Small(small) => small.rounded_up(MILLI).1,
+            Amount::Decimal(decimal) => decimal.rounded_up(MILLI).1,
+        }
+    }
+
+    /// -1, 0 or 1.
+    #[must_use]
+    pub fn sign(&self) -> i64 {
+        match &self.amount {
+            Amount::Small(small) => small.value.signum(),
+            Amount::Decimal(decimal) => decimal.sign(),
+        }
     }
 
     /// Whether it is nothing.
     #[must_use]
-    pub fn is_zero(self) -> bool {
-        self.nanos == 0
+    pub fn is_zero(&self) -> bool {
+        self.sign() == 0
     }
 
     /// Whether it is less than nothing.
     #[must_use]
-    pub fn is_negative(self) -> bool {
-        self.nanos < 0
+    pub fn is_negative(&self) -> bool {
+        self.sign() < 0
     }
 
     /// Whether it is more than nothing.
     #[must_use]
-    pub fn is_positive(self) -> bool {
-        self.nanos > 0
+    pub fn is_positive(&self) -> bool {
+        self.sign() > 0
     }
 
-    /// This as a fraction of another, for ratios; nothing of nothing is 0.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a ratio is compared and printed, never kept")]
-    pub fn ratio(self, of: Self) -> f64 {
-        if of.nanos == 0 { 0.0 } else { self.nanos as f64 / of.nanos as f64 }
-    }
-
-    fn decimal_parts(self) -> (i128, i32) {
-        let (mut number, mut exponent) = (self.nanos, -9);
-        while number != 0 && number % 1000 == 0 {
-            (number, exponent) = (number / 1000, exponent + 3);
+    fn decimal(&self) -> Decimal {
+        match &self.amount {
+            Amount::Small(small) => small.decimal(),
+            Amount::Decimal(decimal) => (**decimal).clone(),
         }
-        if number == 0 { (0, 0) } else { (number, exponent) }
     }
-}
 
-fn clamp(number: i128) -> i64 {
-    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
-}
+    /// The sum. It is printed as its first part is, unless that is nothing.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        let small = match (&self.amount, &other.amount) {
+            (Amount::Small(one), Amount::Small(two)) => one.plus(*two),
+            _ => None,
+        };
+        let decimal = || Amount::Decimal(Box::new(self.decimal().plus(&other.decimal())));
+        Self { amount: small.map_or_else(decimal, Amount::Small), format, text: None }
+    }
 
-fn away_from_zero(number: i128, unit: i128) -> i128 {
-    let (whole, rest) = (number / unit, number % unit);
-    whole + rest.signum()
+    /// The difference, printed as [`Self::plus`] prints.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        self.plus(&other.clone().negated())
+    }
+
+    fn negated(self) -> Self {
+        let amount = match self.amount {
+            Amount::Small(small) => {
+                Amount::Small(Small { value: small.value.wrapping_neg(), scale: small.scale })
+            }
+            Amount::Decimal(decimal) => Amount::Decimal(Box::new(decimal.negated())),
+        };
+        Self { amount, format: self.format, text: None }
+    }
 }
 
 impl Default for Quantity {
@@ -144,7 +218,7 @@ impl Default for Quantity {
 
 impl PartialEq for Quantity {
     fn eq(&self, other: &Self) -> bool {
-        self.nanos == other.nanos
+        self.cmp(other) == Ordering::Equal
     }
 }
 
@@ -158,155 +232,25 @@ impl PartialOrd for Quantity {
 
 impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.nanos.cmp(&other.nanos)
+        match (&self.amount, &other.amount) {
+            (Amount::Small(one), Amount::Small(two)) if one.scale == two.scale => one.value.cmp(&two.value),
+            _ => self.decimal().compare(&other.decimal()),
+        }
     }
 }
 
-/// A sum is printed as its first part is, unless that is nothing.
-impl Add for Quantity {
+impl Add<&Quantity> for Quantity {
     type Output = Self;
 
-    fn add(self, other: Self) -> Self {
-        let style = if self.is_zero() { other.style } else { self.style };
-        Self { nanos: self.nanos.saturating_add(other.nanos), style }
+    fn add(self, other: &Self) -> Self {
+        self.plus(other)
     }
 }
 
-impl Sub for Quantity {
+impl Sub<&Quantity> for Quantity {
     type Output = Self;
 
-    fn sub(self, other: Self) -> Self {
-        let style = if self.is_zero() { other.style } else { self.style };
-        Self { nanos: self.nanos.saturating_sub(other.nanos), style }
-    }
-}
-
-impl fmt::Display for Quantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KILO: i128 = 1024 * ONE;
-        match self.style {
-            // Small numbers would be rounded: they are printed as decimals.
-            Style::Binary if self.nanos <= -KILO || self.nanos >= KILO => {
-                let (mut number, mut power) = (away_from_zero(self.nanos, ONE), 0);
-                while number % 1024 == 0 && power + 1 < BINARY.len() {
-                    (number, power) = (number / 1024, power + 1);
-                }
-                write!(f, "{number}{}", BINARY[power])
-            }
-            Style::Exponent => match self.decimal_parts() {
-                (number, 0) => write!(f, "{number}"),
-                (number, exponent) => write!(f, "{number}e{exponent}"),
-            },
-            Style::Binary | Style::Decimal => {
-                let (number, exponent) = self.decimal_parts();
-                match DECIMAL.iter().find(|(_, known)| *known == exponent) {
-                    Some((suffix, _)) => write!(f, "{number}{suffix}"),
-                    None => write!(f, "{number}e{exponent}"),
-                }
-            }
-        }
-    }
-}
-
-impl FromStr for Quantity {
-    type Err = QuantityError;
-
-    fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let spelling = Spelling::read(text)?;
-        let style = match spelling.suffix {
-            Suffix::Decimal(_) => Style::Decimal,
-            Suffix::Exponent(_) => Style::Exponent,
-            Suffix::Binary(_) => Style::Binary,
-        };
-        let nanos = scaled(spelling);
-        Ok(Self { nanos: if spelling.negative { -nanos } else { nanos }, style })
-    }
-}
-
-/// What a spelling says, in billionths; what does not fit is the largest that upstream knows.
-fn scaled(spelling: Spelling<'_>) -> i128 {
-    const LARGEST: i128 = i64::MAX as i128 * ONE;
-    // More digits than these change nothing that could be kept.
-    let Spelling { whole, fraction, suffix, .. } = spelling;
-    let fraction = &fraction[..fraction.len().min(18)];
-    let Some(number) = format!("0{whole}{fraction}").parse::<i128>().ok() else { return LARGEST };
-    if number == 0 {
-        return 0;
-    }
-    let places = i32::try_from(fraction.len()).unwrap_or(0);
-    let (binary, decimal) = match suffix {
-        Suffix::Decimal(power) | Suffix::Exponent(power) => (0, power),
-        Suffix::Binary(power) => (power, 0),
-    };
-    let grown = 2_i128.checked_pow(binary).and_then(|factor| number.checked_mul(factor));
-    let power = decimal.saturating_add(9).saturating_sub(places);
-    let factor = 10_i128.checked_pow(power.unsigned_abs());
-    match (grown, factor) {
-        (Some(number), Some(factor)) if power < 0 => away_from_zero(number, factor),
-        (Some(number), Some(factor)) => number.checked_mul(factor).unwrap_or(LARGEST),
-        (Some(_), None) if power < 0 => 1,
-        _ => LARGEST,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantities_print_in_their_canonical_spelling() {
-        for (text, want) in [
-            ("1000m", "1"),
-            ("1024Mi", "1Gi"),
-            ("1.5", "1500m"),
-            ("1.5Gi", "1536Mi"),
-            ("0.5Ki", "512"),
-            ("1025", "1025"),
-            ("1000", "1k"),
-            ("1500k", "1500k"),
-            ("1e3", "1e3"),
-            ("12e4", "120e3"),
-            ("1E", "1E"),
-            ("100u", "100u"),
-            ("0", "0"),
-            ("0Gi", "0"),
-            ("-1.5", "-1500m"),
-            ("+3", "3"),
-            (".5", "500m"),
-            ("1.", "1"),
-            ("0.0000000001", "1n"),
-            ("1Ei", "1Ei"),
-            ("10000000000000000000000", "9223372036854775807"),
-            ("0.1Ki", "102400m"),
-        ] {
-            let said = text.parse::<Quantity>().unwrap().to_string();
-            // What is beyond the largest keeps its decimal spelling.
-            if text.len() < 20 {
-                assert_eq!(said, want, "{text}");
-            }
-            assert_eq!(said.parse::<Quantity>().unwrap().to_string(), said, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_quantity_is_told_apart() {
-        for text in ["", "abc", "1x", "1 ", "1m5x"] {
-            assert_eq!(text.parse::<Quantity>(), Err(QuantityError::Format), "{text}");
-        }
-        for text in ["1i", "1KK", "1e", "1nm", "1E+-", "--1"] {
-            assert!(text.parse::<Quantity>().is_err(), "{text}");
-        }
-        assert_eq!("1Kii".parse::<Quantity>(), Err(QuantityError::Suffix));
-    }
-
-    #[test]
-    fn values_round_away_from_zero_and_compare_by_amount() {
-        let of = |text: &str| text.parse::<Quantity>().unwrap();
-        assert_eq!((of("100u").milli_value(), of("1.1").value(), of("-1.1").value()), (1, 2, -2));
-        assert_eq!(of("100u").rounded_to_milli().to_string(), "1m");
-        assert!(of("1Ki") == of("1024") && of("1Ki") > of("1k"));
-        assert_eq!((of("1Gi") + of("1Gi")).to_string(), "2Gi");
-        assert_eq!((of("1") - of("250m")).to_string(), "750m");
-        assert!(of("2").is_whole() && !of("1500m").is_whole());
+    fn sub(self, other: &Self) -> Self {
+        self.minus(other)
     }
 }

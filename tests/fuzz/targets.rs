@@ -384,13 +384,14 @@ pub fn regular_expressions() -> impl Fn(&[u8]) {
 }
 
 pub fn quantities() -> impl Fn(&[u8]) {
-    use library::quantity::Amount;
+    use portico_machinery::Quantity;
     |input| {
-        let Ok(amount) = text(input).parse::<Amount>() else { return };
-        let one = Amount::whole(1);
+        let Ok(amount) = text(input).parse::<Quantity>() else { return };
+        let one = Quantity::whole(1);
         assert_eq!(amount.cmp(&one), one.cmp(&amount).reverse());
-        assert_eq!(amount.minus(amount).sign(), 0);
-        assert!(amount.integer().is_none_or(|whole| Amount::whole(whole) == amount));
-        let _ = (amount.plus(one), amount.approximate());
+        assert_eq!(amount.minus(&amount).sign(), 0);
+        assert!(amount.integer().is_none_or(|whole| Quantity::whole(whole) == amount));
+        let _ = (amount.plus(&one).to_string(), amount.approximate(), amount.value(), amount.milli_value());
+        let _ = (amount.to_string(), amount.clone().rounded_to_milli().to_string());
     }
 }

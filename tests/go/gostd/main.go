@@ -14,7 +14,10 @@ import (
 	"strings"
 )
 
-var tables = map[string]func(*json.Encoder) error{"parse_query": parseQuery}
+var tables = map[string]func(*json.Encoder) error{
+	"parse_query": parseQuery,
+	"quantities":  quantities,
+}
 
 func main() {
 	if len(os.Args) != 2 || tables[os.Args[1]] == nil {

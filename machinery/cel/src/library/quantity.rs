@@ -1,14 +1,9 @@
 //! Quantities: `quantity`, `isQuantity`, conversions, arithmetic, comparisons.
 
-mod amount;
-mod decimal;
-mod read;
-
 use std::any::Any;
 use std::cmp::Ordering;
 
-pub use amount::Amount;
-pub use decimal::Decimal;
+use portico_machinery::Quantity;
 
 use super::{Library, costs};
 use crate::value::Opaque;
@@ -17,7 +12,7 @@ use crate::{Call, EvalError, Function, Overload, Type, Value};
 /// What expressions call the type.
 pub const TYPE: &str = "kubernetes.Quantity";
 
-impl Opaque for Amount {
+impl Opaque for Quantity {
     fn type_of(&self) -> Type {
         Type::object(TYPE)
     }
@@ -37,7 +32,7 @@ impl Opaque for Amount {
 
 /// An amount that was computed. Upstream keeps these elsewhere, where `==` does not find them on its right.
 #[derive(Debug)]
-struct Computed(Amount);
+struct Computed(Quantity);
 
 impl Opaque for Computed {
     fn type_of(&self) -> Type {
@@ -126,29 +121,29 @@ fn arithmetic() -> Vec<Function> {
     ]
 }
 
-fn receiver(call: &Call<'_, '_>) -> Result<Amount, EvalError> {
+fn receiver<'c>(call: &'c Call<'_, '_>) -> Result<&'c Quantity, EvalError> {
     amount(call.argument(0)?)
 }
 
-fn amount(value: &Value<'_>) -> Result<Amount, EvalError> {
-    value.as_opaque().copied().or_else(|_| value.as_opaque().map(|Computed(amount)| *amount))
+fn amount<'c>(value: &'c Value<'_>) -> Result<&'c Quantity, EvalError> {
+    value.as_opaque().or_else(|_| value.as_opaque().map(|Computed(amount)| amount))
 }
 
 /// The other one: a quantity, or an integer.
-fn other(call: &Call<'_, '_>) -> Result<Amount, EvalError> {
+fn other(call: &Call<'_, '_>) -> Result<Quantity, EvalError> {
     match call.argument(1)? {
-        Value::Int(number) => Ok(Amount::whole(*number)),
-        other => amount(other),
+        Value::Int(number) => Ok(Quantity::whole(*number)),
+        other => amount(other).cloned(),
     }
 }
 
 fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let amount: Result<Amount, _> = call.str(0)?.parse();
+    let amount: Result<Quantity, _> = call.str(0)?.parse();
     amount.map(Value::opaque).map_err(|error| EvalError::new(error.to_string()))
 }
 
 fn is_quantity<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(call.str(0)?.parse::<Amount>().is_ok()))
+    Ok(Value::Bool(call.str(0)?.parse::<Quantity>().is_ok()))
 }
 
 fn sign<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
@@ -181,9 +176,9 @@ fn compare_to<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn add<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::opaque(Computed(receiver(call)?.plus(other(call)?))))
+    Ok(Value::opaque(Computed(receiver(call)?.plus(&other(call)?))))
 }
 
 fn sub<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::opaque(Computed(receiver(call)?.minus(other(call)?))))
+    Ok(Value::opaque(Computed(receiver(call)?.minus(&other(call)?))))
 }

@@ -302,5 +302,5 @@ pub(crate) fn total(spec: &Cursor<'_>, list: &'static str, name: &str) -> Quanti
         let amount = container.field("resources").field(list).key(name).quantity();
         amount.map(|amount| (name.to_owned(), amount)).into_iter().collect()
     };
-    together(spec, of).get(name).copied().unwrap_or_default()
+    together(spec, of).remove(name).unwrap_or_default()
 }

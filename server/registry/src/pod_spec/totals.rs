@@ -18,14 +18,16 @@ pub(crate) fn amounts(list: &Cursor<'_>) -> Amounts {
 /// Adds what is in `other`.
 pub(crate) fn add(sums: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
-        sums.entry(name.clone()).and_modify(|sum| *sum = *sum + *amount).or_insert(*amount);
+        sums.entry(name.clone()).and_modify(|sum| *sum = sum.plus(amount)).or_insert_with(|| amount.clone());
     }
 }
 
 /// Keeps the greater of each.
 fn keep_greater(most: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
-        most.entry(name.clone()).and_modify(|kept| *kept = (*kept).max(*amount)).or_insert(*amount);
+        if most.get(name).is_none_or(|kept| kept <= amount) {
+            most.insert(name.clone(), amount.clone());
+        }
     }
 }
 
@@ -67,7 +69,7 @@ pub(crate) fn counted(pod: &Object) -> (Amounts, Amounts) {
     override_by(&mut limits, &spec, "limits", counts_for_pods);
     for (name, amount) in &overhead {
         if let Some(limit) = limits.get_mut(name).filter(|limit| !limit.is_zero()) {
-            *limit = *limit + *amount;
+            *limit = limit.plus(amount);
         }
     }
     (requests, limits)

@@ -142,7 +142,7 @@ impl Inner {
 fn count(quota: &mut Object, taken: &Amounts) {
     for (name, amount) in taken {
         let used = quota.at(&["status", "used"]).key(name).quantity().unwrap_or_default();
-        quota.set(&["status", "used", name], (used + *amount).to_string());
+        quota.set(&["status", "used", name], (used + amount).to_string());
     }
 }
 
@@ -202,7 +202,7 @@ impl Asked<'_> {
         if let Some(old) = self.write.old.filter(|old| scopes::matches(quota, old, self.evaluator)) {
             let before = self.evaluator.usage(old, self.now);
             for (name, amount) in &mut usage {
-                let less = *amount - before.get(name).copied().unwrap_or_default();
+                let less = amount.minus(before.get(name).unwrap_or(&Quantity::ZERO));
                 *amount = less.max(Quantity::ZERO);
             }
         }

@@ -109,13 +109,26 @@ fn names_of(list: &Cursor<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
+/// A ratio, and the one of two quantities, as upstream's ValidateLimitRange computes them.
+#[expect(clippy::cast_precision_loss, reason = "upstream compares ratios as such numbers")]
+fn ratios(ratio: &Quantity, max: &Quantity, min: &Quantity) -> (f64, f64) {
+    if [ratio, max, min].iter().all(|quantity| quantity.value() < Quantity::MAX_MILLI) {
+        let of = |quantity: &Quantity| quantity.milli_value() as f64;
+        (of(ratio) / 1000.0, of(max) / of(min))
+    } else {
+        let of = |quantity: &Quantity| quantity.value() as f64;
+        (of(ratio), of(max) / of(min))
+    }
+}
+
 /// How the five values of one resource must stand to each other.
 fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     let [max, min, default, request, ratio] = LISTS.map(|list| item.field(list).field(resource).quantity());
-    let mut more = |first: Option<Quantity>,
-                    second: Option<Quantity>,
+    let [max, min, default, request] = [&max, &min, &default, &request].map(Option::as_ref);
+    let mut more = |first: Option<&Quantity>,
+                    second: Option<&Quantity>,
                     at: &str,
-                    said: Option<Quantity>,
+                    said: Option<&Quantity>,
                     words: [&str; 2]| {
         if let (Some(first), Some(second)) = (first, second)
             && first > second
@@ -142,8 +155,8 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
             ));
         }
         if let (Some(max), Some(min)) = (max, min) {
-            let room = max.ratio(min);
-            if ratio.ratio(Quantity::whole(1)) > room {
+            let (allowed, room) = ratios(&ratio, max, min);
+            if allowed > room {
                 let text = format!("ratio {ratio} is greater than max/min = {room:.6}");
                 errors.push(Error::invalid(&at("maxLimitRequestRatio"), &said, &text));
             }
@@ -156,6 +169,6 @@ fn relations(item: &Cursor<'_>, resource: &str, errors: &mut Errors) {
     {
         let text =
             format!("default value {default} must equal to defaultRequest value {request} in {resource}");
-        errors.push(Error::invalid(&at("default"), default.to_string(), &text));
+        errors.push(Error::invalid(&at("defaultRequest"), request.to_string(), &text));
     }
 }

@@ -4,9 +4,6 @@ use portico_machinery::{Cursor, Quantity};
 
 use crate::pod_spec::totals::{Amounts, amounts};
 
-/// Beyond this, upstream compares whole numbers and not thousandths.
-const MAX_MILLI: i64 = i64::MAX / 1000;
-
 /// What is looked at. Claims have no limits.
 pub(super) struct Constrained {
     pub(super) requests: Amounts,
@@ -18,70 +15,70 @@ pub(super) fn judge(limit: &Cursor<'_>, of: &Constrained, errors: &mut Vec<Strin
     let kind = limit.field("type").str();
     let each = |list: &str| amounts(&limit.field(list));
     for (name, bound) in each("min") {
-        errors.extend(minimum(kind, &name, bound, of));
+        errors.extend(minimum(kind, &name, &bound, of));
     }
     for (name, bound) in each("max") {
         errors.extend(match &of.limits {
-            Some(limits) => maximum(kind, &name, bound, &of.requests, limits),
-            None => maximum_request(kind, &name, bound, &of.requests),
+            Some(limits) => maximum(kind, &name, &bound, &of.requests, limits),
+            None => maximum_request(kind, &name, &bound, &of.requests),
         });
     }
     let Some(limits) = &of.limits else { return };
     for (name, bound) in each("maxLimitRequestRatio") {
-        errors.extend(ratio(kind, &name, bound, &of.requests, limits));
+        errors.extend(ratio(kind, &name, &bound, &of.requests, limits));
     }
 }
 
 /// The three in the finest unit that holds all of them.
-fn comparable(request: Quantity, limit: Quantity, bound: Quantity) -> [i64; 3] {
+fn comparable(request: &Quantity, limit: &Quantity, bound: &Quantity) -> [i64; 3] {
     let all = [request, limit, bound];
-    if all.iter().all(|quantity| quantity.value() <= MAX_MILLI) {
+    if all.iter().all(|quantity| quantity.value() <= Quantity::MAX_MILLI) {
         all.map(Quantity::milli_value)
     } else {
         all.map(Quantity::value)
     }
 }
 
-fn minimum(kind: &str, name: &str, bound: Quantity, of: &Constrained) -> Option<String> {
+fn minimum(kind: &str, name: &str, bound: &Quantity, of: &Constrained) -> Option<String> {
     let at_least = format!("minimum {name} usage per {kind} is {bound}");
-    let limit = of.limits.as_ref().and_then(|limits| limits.get(name).copied());
-    let Some(request) = of.requests.get(name).copied() else {
+    let limit = of.limits.as_ref().and_then(|limits| limits.get(name));
+    let Some(request) = of.requests.get(name) else {
         return Some(format!("{at_least}.  No request is specified"));
     };
-    let [requested, limited, least] = comparable(request, limit.unwrap_or_default(), bound);
+    let [requested, limited, least] = comparable(request, limit.unwrap_or(&Quantity::ZERO), bound);
     if requested < least {
         return Some(format!("{at_least}, but request is {request}"));
     }
     limit.filter(|_| limited < least).map(|limit| format!("{at_least}, but limit is {limit}"))
 }
 
-fn maximum(kind: &str, name: &str, bound: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn maximum(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let at_most = format!("maximum {name} usage per {kind} is {bound}");
-    let Some(limit) = limits.get(name).copied() else {
+    let Some(limit) = limits.get(name) else {
         return Some(format!("{at_most}.  No limit is specified"));
     };
-    let request = requests.get(name).copied();
-    let [requested, limited, most] = comparable(request.unwrap_or_default(), limit, bound);
+    let request = requests.get(name);
+    let [requested, limited, most] = comparable(request.unwrap_or(&Quantity::ZERO), limit, bound);
     if limited > most {
         return Some(format!("{at_most}, but limit is {limit}"));
     }
     request.filter(|_| requested > most).map(|request| format!("{at_most}, but request is {request}"))
 }
 
-fn maximum_request(kind: &str, name: &str, bound: Quantity, requests: &Amounts) -> Option<String> {
+fn maximum_request(kind: &str, name: &str, bound: &Quantity, requests: &Amounts) -> Option<String> {
     let at_most = format!("maximum {name} usage per {kind} is {bound}");
-    let Some(request) = requests.get(name).copied() else {
+    let Some(request) = requests.get(name) else {
         return Some(format!("{at_most}.  No request is specified"));
     };
-    let [requested, _, most] = comparable(request, Quantity::ZERO, bound);
+    let [requested, _, most] = comparable(request, &Quantity::ZERO, bound);
     (requested > most).then(|| format!("{at_most}, but request is {request}"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "upstream compares ratios as such numbers")]
-fn ratio(kind: &str, name: &str, bound: Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
+fn ratio(kind: &str, name: &str, bound: &Quantity, requests: &Amounts, limits: &Amounts) -> Option<String> {
     let at_most = format!("{name} max limit to request ratio per {kind} is {bound}");
-    let of = |amounts: &Amounts| amounts.get(name).copied().unwrap_or_default();
-    let [requested, limited, _] = comparable(of(requests), of(limits), bound);
+    let of = |amounts: &Amounts| amounts.get(name).cloned().unwrap_or_default();
+    let [requested, limited, _] = comparable(&of(requests), &of(limits), bound);
     if requested == 0 {
         return Some(format!("{at_most}, but no request is specified or request is 0"));
     }
@@ -89,7 +86,7 @@ fn ratio(kind: &str, name: &str, bound: Quantity, requests: &Amounts, limits: &A
         return Some(format!("{at_most}, but no limit is specified or limit is 0"));
     }
     let observed = limited as f64 / requested as f64;
-    let exceeds = if bound.value() <= MAX_MILLI {
+    let exceeds = if bound.value() <= Quantity::MAX_MILLI {
         observed * 1000.0 > bound.milli_value() as f64
     } else {
         observed > bound.value() as f64

@@ -48,10 +48,10 @@ impl Evaluator for Claims {
             let allocated = claim.at(&["status", "allocatedResources", "storage"]).quantity();
             let most = allocated.filter(|allocated| *allocated > wanted).unwrap_or(wanted);
             let most = if most.is_whole() { most } else { Quantity::whole(most.value()) };
-            usage.insert(STORAGE.to_owned(), most);
             if !class.is_empty() {
-                usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), most);
+                usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), most.clone());
             }
+            usage.insert(STORAGE.to_owned(), most);
         }
         usage
     }

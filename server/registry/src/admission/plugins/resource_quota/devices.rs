@@ -36,7 +36,7 @@ impl Evaluator for ResourceClaims {
                 let mut most = Amounts::new();
                 for (class, count) in request.field("firstAvailable").items().map(|one| devices(&one)) {
                     let kept = most.entry(class).or_default();
-                    *kept = (*kept).max(count);
+                    *kept = std::mem::take(kept).max(count);
                 }
                 add(&mut usage, &most);
             }

@@ -111,14 +111,14 @@ fn compute(requests: &Amounts, limits: &Amounts) -> Amounts {
     for (name, amount) in requests {
         let (compute, huge) = (COMPUTE.contains(&name.as_str()), name.starts_with(HUGE));
         if compute || huge {
-            usage.insert(name.clone(), *amount);
+            usage.insert(name.clone(), amount.clone());
         }
         if compute || huge || is_extended(name) || name.starts_with(DEVICES) {
-            usage.insert(format!("{REQUESTS}{name}"), *amount);
+            usage.insert(format!("{REQUESTS}{name}"), amount.clone());
         }
     }
     for (name, amount) in limits.iter().filter(|(name, _)| COMPUTE.contains(&name.as_str())) {
-        usage.insert(format!("{LIMITS}{name}"), *amount);
+        usage.insert(format!("{LIMITS}{name}"), amount.clone());
     }
     usage
 }

@@ -39,7 +39,7 @@ fn add<'a>(list: &Cursor<'a>, sums: &mut BTreeMap<&'static str, Quantity>) -> us
     for name in COUNTED {
         if let Some(quantity) = list.key(name).quantity().filter(|quantity| quantity.is_positive()) {
             let sum = sums.entry(name).or_default();
-            *sum = *sum + quantity;
+            *sum = sum.plus(&quantity);
             found += 1;
         }
     }

@@ -1,0 +1,245 @@
+//! Decimals of any number of digits, as upstream's `inf.Dec`. All work is linear in the digits.
+
+use std::cmp::Ordering;
+
+/// The most digits of a sum: finer ones are dropped. Only texts with exponents of four digits come near.
+const MAX_SUM_DIGITS: i64 = 4096;
+
+/// `digits * 10^exponent`, positive or negative.
+#[derive(Clone, Debug)]
+pub(super) struct Decimal {
+    negative: bool,
+    /// As text, without zeros at either end: none for zero.
+    digits: Vec<u8>,
+    exponent: i64,
+    /// The power of ten that upstream counts it in, at most `exponent`: it decides what overflows.
+    unit: i64,
+}
+
+impl Decimal {
+    pub(super) fn new(negative: bool, mut digits: Vec<u8>, exponent: i64, unit: i64) -> Self {
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        digits.drain(..zeros);
+        let kept = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+        let exponent = exponent + length(&digits[kept..]);
+        digits.truncate(kept);
+        Self { negative: negative && !digits.is_empty(), digits, exponent, unit }
+    }
+
+    /// The greatest whole number of 64 bits.
+    pub(super) fn largest() -> Self {
+        Self::new(false, i64::MAX.to_string().into_bytes(), 0, 0)
+    }
+
+    /// The same number, counted in `10^unit`; it must be a multiple of that.
+    pub(super) fn counted_in(self, unit: i64) -> Self {
+        Self { unit, ..self }
+    }
+
+    pub(super) fn negated(self) -> Self {
+        Self { negative: !self.negative && !self.digits.is_empty(), ..self }
+    }
+
+    pub(super) fn sign(&self) -> i64 {
+        match (self.digits.is_empty(), self.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        }
+    }
+
+    /// One more than the power of ten of its first digit.
+    fn magnitude(&self) -> i64 {
+        length(&self.digits) + self.exponent
+    }
+
+    /// The digits and the power of ten behind them.
+    pub(super) fn parts(&self) -> (&[u8], i64) {
+        (&self.digits, self.exponent)
+    }
+
+    /// In whole units of `10^unit`, rounded away from zero, and whether nothing was lost.
+    pub(super) fn rounded_up(&self, unit: i64) -> (Self, bool) {
+        if self.digits.is_empty() || self.exponent >= unit {
+            return (self.clone().counted_in(unit), true);
+        }
+        let dropped = usize::try_from(unit - self.exponent).unwrap_or(usize::MAX);
+        let kept = &self.digits[..self.digits.len().saturating_sub(dropped)];
+        (Self::new(self.negative, increased(kept), unit, unit), false)
+    }
+
+    /// Times `2^power`, of at most 64.
+    pub(super) fn shifted(&self, power: u32) -> Self {
+        let (factor, mut carry) = (1_u128 << power, 0_u128);
+        let mut product = Vec::with_capacity(self.digits.len() + 20);
+        for digit in self.digits.iter().rev() {
+            carry += u128::from(digit - b'0') * factor;
+            product.push(digit_of(carry % 10));
+            carry /= 10;
+        }
+        while carry > 0 {
+            product.push(digit_of(carry % 10));
+            carry /= 10;
+        }
+        product.reverse();
+        Self::new(self.negative, product, self.exponent, self.unit)
+    }
+
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        let unit = self.unit.min(other.unit);
+        if self.digits.is_empty() || other.digits.is_empty() {
+            let some = if self.digits.is_empty() { other } else { self };
+            return some.clone().counted_in(unit);
+        }
+        let high = self.magnitude().max(other.magnitude());
+        let low = self.exponent.min(other.exponent).max(high - MAX_SUM_DIGITS);
+        let (one, two) = (self.aligned(high, low), other.aligned(high, low));
+        let (negative, digits) = if self.negative == other.negative {
+            (self.negative, sum(&one, &two))
+        } else if one >= two {
+            (self.negative, difference(&one, &two))
+        } else {
+            (other.negative, difference(&two, &one))
+        };
+        Self::new(negative, digits, low, unit)
+    }
+
+    /// The digits from `10^high` (exclusive) down to `10^low`.
+    fn aligned(&self, high: i64, low: i64) -> Vec<u8> {
+        let count = |number: i64| usize::try_from(number).unwrap_or(0);
+        let length = count(high - low);
+        let mut digits = vec![b'0'; count(high - self.magnitude()).min(length)];
+        digits.extend(&self.digits[..self.digits.len().min(length - digits.len())]);
+        digits.resize(length, b'0');
+        digits
+    }
+
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.sign().cmp(&other.sign()).then_with(|| {
+            let order = self.magnitude().cmp(&other.magnitude()).then_with(|| self.digits.cmp(&other.digits));
+            match self.sign() {
+                0 => Ordering::Equal,
+                1 => order,
+                _ => order.reverse(),
+            }
+        })
+    }
+
+    /// A float about as large: as upstream computes it, the number of units times the size of one.
+    pub(super) fn approximate(&self) -> f64 {
+        let digits = String::from_utf8_lossy(&self.digits);
+        let units = format!("0{digits}e{}", self.exponent.saturating_sub(self.unit)).parse().unwrap_or(0.0);
+        let units: f64 = if self.negative { -units } else { units };
+        if self.unit == 0 { units } else { units * power_of_ten(self.unit) }
+    }
+
+    /// In units of `10^scale`, as upstream's `scaledValue`: rounded up, and wrapped around where 64 bits do not suffice.
+    pub(super) fn scaled_value(&self, scale: i64) -> i64 {
+        let units = low_bits(&self.digits, self.exponent - self.unit, self.negative);
+        let places = scale - self.unit;
+        if places <= 0 {
+            return if places == 0 { units } else { units.wrapping_mul(overflowing_power(-places)) };
+        }
+        let small = self.negative || self.magnitude() - self.unit < 19 || self.is_below_largest();
+        if let Some(unit) = u32::try_from(places).ok().and_then(|places| 10_i64.checked_pow(places))
+            && small
+        {
+            return units / unit + i64::from(units % unit != 0);
+        }
+        self.ceiling(scale)
+    }
+
+    /// Whether the number of units is less than the greatest of 64 bits.
+    fn is_below_largest(&self) -> bool {
+        let units = Self { exponent: self.exponent - self.unit, unit: 0, ..self.clone() };
+        units.compare(&Self::largest()) == Ordering::Less
+    }
+
+    /// The least whole number of `10^scale` that is not below this, its lower 64 bits.
+    fn ceiling(&self, scale: i64) -> i64 {
+        if self.exponent >= scale {
+            return low_bits(&self.digits, self.exponent - scale, self.negative);
+        }
+        let dropped = usize::try_from(scale - self.exponent).unwrap_or(usize::MAX);
+        let kept = &self.digits[..self.digits.len().saturating_sub(dropped)];
+        let whole = low_bits(kept, 0, self.negative);
+        if self.negative { whole } else { whole.wrapping_add(1) }
+    }
+}
+
+fn length(digits: &[u8]) -> i64 {
+    i64::try_from(digits.len()).unwrap_or(i64::MAX)
+}
+
+fn digit_of(number: u128) -> u8 {
+    b'0' + u8::try_from(number).unwrap_or(0)
+}
+
+/// One more.
+fn increased(digits: &[u8]) -> Vec<u8> {
+    let one = [vec![b'0'; digits.len()], vec![b'1']].concat();
+    sum(&[b"0", digits].concat(), &one)
+}
+
+/// The sum of two of the same length, one digit longer.
+fn sum(one: &[u8], two: &[u8]) -> Vec<u8> {
+    let mut carry = 0;
+    let mut digits: Vec<u8> = one
+        .iter()
+        .zip(two)
+        .rev()
+        .map(|(a, b)| {
+            let digit = a - b'0' + (b - b'0') + carry;
+            carry = digit / 10;
+            b'0' + digit % 10
+        })
+        .collect();
+    digits.push(b'0' + carry);
+    digits.reverse();
+    digits
+}
+
+/// What is left of the first, of the same length and no smaller.
+fn difference(one: &[u8], two: &[u8]) -> Vec<u8> {
+    let mut borrowed = 0;
+    let mut digits: Vec<u8> = one
+        .iter()
+        .zip(two)
+        .rev()
+        .map(|(a, b)| {
+            let less = b - b'0' + borrowed;
+            let digit = a - b'0';
+            borrowed = u8::from(digit < less);
+            b'0' + digit + 10 * borrowed - less
+        })
+        .collect();
+    digits.reverse();
+    digits
+}
+
+/// The lower 64 bits of digits followed by zeros.
+#[expect(clippy::cast_possible_wrap, reason = "Go's conversion to int64 wraps, too")]
+fn low_bits(digits: &[u8], zeros: i64, negative: bool) -> i64 {
+    let number = digits.iter().fold(0_u64, |number, digit| {
+        number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
+    });
+    let factor = u32::try_from(zeros.max(0)).map_or(0, |zeros| 10_u64.wrapping_pow(zeros));
+    let number = number.wrapping_mul(factor) as i64;
+    if negative { number.wrapping_neg() } else { number }
+}
+
+/// A power of ten as Go converts it from a float: what does not fit is the least number.
+fn overflowing_power(places: i64) -> i64 {
+    u32::try_from(places).ok().and_then(|places| 10_i64.checked_pow(places)).unwrap_or(i64::MIN)
+}
+
+/// A power of ten as Go's `math.Pow10`: a product of two, and so not always the nearest float.
+pub(super) fn power_of_ten(exponent: i64) -> f64 {
+    let exact = |exponent: i64| format!("1e{exponent}").parse::<f64>().unwrap_or_default();
+    match exponent {
+        ..-323 => 0.0,
+        -323..0 => exact(-(-exponent / 32 * 32)) / exact(-exponent % 32),
+        0..=308 => exact(exponent / 32 * 32) * exact(exponent % 32),
+        _ => f64::INFINITY,
+    }
+}
