@@ -5,31 +5,46 @@
 /// One media range of an Accept header, or a Content-Type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaType {
-    /// `application` in `application/json`, lower case.
+    /// `application` in `application/json`.
     pub kind: String,
-    /// `json` in `application/json`, lower case.
+    /// `json` in `application/json`.
     pub subtype: String,
-    /// Parameters but `q`, names in lower case, in order.
+    /// Parameters but `q`, in order.
     pub params: Vec<(String, String)>,
     /// The weight, 0 to 1.
     pub q: f32,
 }
 
 impl MediaType {
-    /// Reads one media type; nothing when it has no slash.
+    /// Reads a Content-Type, in which capitals do not count (`mime.ParseMediaType`); nothing when it has no slash.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
+        let lower = |media: Self| Self {
+            kind: media.kind.to_ascii_lowercase(),
+            subtype: media.subtype.to_ascii_lowercase(),
+            params: media
+                .params
+                .into_iter()
+                .map(|(name, value)| (name.to_ascii_lowercase(), value))
+                .collect(),
+            ..media
+        };
+        Self::range(text).map(lower)
+    }
+
+    /// Reads a clause of an Accept header, in which capitals count (`goautoneg.ParseAccept`).
+    fn range(text: &str) -> Option<Self> {
         let mut pieces = text.split(';').map(str::trim);
         let (kind, subtype) = pieces.next()?.split_once('/')?;
         let mut media = Self {
-            kind: kind.trim().to_ascii_lowercase(),
-            subtype: subtype.trim().to_ascii_lowercase(),
+            kind: kind.trim().to_owned(),
+            subtype: subtype.trim().to_owned(),
             q: 1.0,
             ..Self::default()
         };
         for (name, value) in pieces.filter_map(|p| p.split_once('=')) {
             let value = value.trim().trim_matches('"');
-            match name.trim().to_ascii_lowercase() {
+            match name.trim().to_owned() {
                 name if name == "q" => {
                     // `nan` and `7` parse, too, and weigh nothing that others could be compared with.
                     media.q = value.parse().ok().filter(|q| (0.0..=1.0).contains(q)).unwrap_or(1.0);
@@ -67,7 +82,7 @@ impl MediaType {
 /// Reads an Accept header: clauses by weight, then specific before wildcard, otherwise as written.
 #[must_use]
 pub fn parse_accept(header: &str) -> Vec<MediaType> {
-    let mut clauses: Vec<_> = header.split(',').filter_map(|c| MediaType::parse(c.trim())).collect();
+    let mut clauses: Vec<_> = header.split(',').filter_map(|c| MediaType::range(c.trim())).collect();
     clauses.sort_by(|a, b| b.q.total_cmp(&a.q).then(b.specificity().cmp(&a.specificity())));
     clauses
 }

@@ -100,7 +100,11 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
     let hash = request.query_value("hash");
     let mut headers = HeaderMap::new();
     if !hash.is_empty() && hash != tag {
+        // As a document would be answered, but for the document.
         headers.insert(header::LOCATION, value(&address(key, &tag)));
+        headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));
+        headers.insert(header::ETAG, value(&format!("\"{tag}\"")));
+        headers.insert(header::VARY, value("Accept"));
         return Reply::empty(StatusCode::MOVED_PERMANENTLY, headers);
     }
     if hash == tag {

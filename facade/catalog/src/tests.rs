@@ -404,6 +404,8 @@ async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
         let stale = ready(w.get(&format!("/openapi/v3/{key}?hash=0000"), "").await);
         assert_eq!(stale.status(), StatusCode::MOVED_PERMANENTLY);
         assert_eq!(stale.headers()[header::LOCATION], address);
+        assert_eq!(stale.headers()[header::CONTENT_TYPE], "application/json");
+        assert_eq!(stale.headers()[header::ETAG], format!("\"{tag}\""));
         let plain = ready(w.get(&format!("/openapi/v3/{key}?hash="), "").await);
         assert!(!plain.headers().contains_key(header::CACHE_CONTROL));
         for sent in ["*", &format!("W/\"{tag}\"")] {

@@ -58,8 +58,8 @@ pub struct FieldDescription {
     pub list: Option<ListDescription>,
     /// Keys of a list that is a map.
     pub keys: Vec<String>,
-    /// `atomic` for a map or struct that apply treats as one.
-    pub atomic: bool,
+    /// Whether apply treats the map or struct as one; where it is not said, as its type says.
+    pub atomic: Option<bool>,
     /// `merge`, `retainKeys`, `replace`, joined by commas.
     pub patch: String,
     /// The merge key of strategic merge patch.
@@ -160,7 +160,7 @@ impl Scope<'_> {
             default: field.default,
             list_type: field.list.map(Into::into),
             list_keys: field.keys.into_iter().map(Into::into).collect(),
-            map_type: field.atomic.then_some(MapType::Atomic),
+            map_type: field.atomic.map(|atomic| if atomic { MapType::Atomic } else { MapType::Granular }),
             patch: PatchStrategy {
                 merge: field.patch.split(',').any(|word| word == "merge"),
                 retain_keys: field.patch.split(',').any(|word| word == "retainKeys"),

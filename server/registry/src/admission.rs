@@ -64,6 +64,16 @@ impl Inner {
         Err(Box::new(Status::internal(why)))
     }
 
+    /// 404 for a namespace that does not exist, which no action works in (NamespaceLifecycle).
+    pub(crate) async fn require_namespace(&self, namespace: &str) -> Result<()> {
+        let namespaces = GroupResource::new("", "namespaces");
+        let Ok(kind) = self.served(&namespaces) else { return Ok(()) };
+        match self.read(&kind, "", namespace).await? {
+            Some(_) => Ok(()),
+            None => Err(Box::new(Status::not_found(&namespaces, namespace))),
+        }
+    }
+
     /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
     pub(crate) async fn admit_into_namespace(
         &self,

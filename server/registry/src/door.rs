@@ -220,7 +220,7 @@ impl Request<'_> {
         let wanted = negotiate::watch(&self.served, self.call)?;
         let mut options = self.query.list_options(true)?;
         if !self.place.name.is_empty() {
-            options.fields = negotiate::only_name(self.place.name)?;
+            options.fields = negotiate::only_name(self.place.name, options.fields)?;
         }
         let include = self.include(wanted.form)?;
         let stream = self.inner.watch(&self.served, self.namespace, &options, wanted, include).await?;
@@ -261,6 +261,9 @@ impl Request<'_> {
     ) -> Result<Answer> {
         let (gvk, schema) = self.served.kind_of(self.place.part)?;
         let decoded = body::decode(self.call, format, schema, gvk, options.field_validation)?;
+        if self.served.info.namespaced && self.served.info.stored {
+            self.inner.require_namespace(self.namespace).await?;
+        }
         let asked = Asked {
             inner: self.inner,
             context: &self.context(),

@@ -90,19 +90,14 @@ async fn remove(asked: &Asked<'_>, mut options: DeleteOptions) -> Result<()> {
     Ok(())
 }
 
-/// The body's options; they and the query must agree on whether it is a dry run.
+/// The body's options; a dry run is asked for there, in the query, or in both (`propagateDryRun`).
 fn delete_options(asked: &Asked<'_>) -> Result<DeleteOptions> {
     let Some(node) = asked.body.get(&["deleteOptions"]) else {
         return Ok(DeleteOptions { dry_run: asked.options.dry_run, ..DeleteOptions::default() });
     };
     let object = Object::from_node(node).map_err(|e| Status::bad_request(e.to_string()))?;
     let options = DeleteOptions::from_body(&object.to_json())?;
-    if options.dry_run != asked.options.dry_run {
-        return Err(Box::new(Status::bad_request(
-            "Non-matching dry-run options in request and content: both or neither must ask for a dry run",
-        )));
-    }
-    Ok(options)
+    Ok(DeleteOptions { dry_run: options.dry_run || asked.options.dry_run, ..options })
 }
 
 /// Pods that nobody counts on any more, or not yet.

@@ -55,12 +55,17 @@ pub(super) fn is_patch(content_type: &str) -> bool {
 
 /// Whether a body of this media type is a strategic merge patch.
 pub(super) fn is_strategic(content_type: &str) -> bool {
-    MediaType::parse(content_type).is_some_and(|m| m.essence() == STRATEGIC)
+    patch_essence(content_type) == STRATEGIC
+}
+
+/// The media type of a patch, which upstream compares as it is written: in capitals it is none.
+fn patch_essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
 }
 
 /// How a patch of this media type is read; nothing when it is none.
 pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch> {
-    match MediaType::parse(content_type)?.essence().as_str() {
+    match patch_essence(content_type) {
         "application/json-patch+json" => Some(Patch::Json),
         "application/merge-patch+json" => Some(Patch::Merge),
         STRATEGIC => Some(Patch::Strategic),
@@ -70,7 +75,7 @@ pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch
 
 /// Whether a body of this media type is a configuration for server-side apply.
 pub(super) fn is_apply(content_type: &str) -> bool {
-    MediaType::parse(content_type).is_some_and(|m| m.essence() == "application/apply-patch+yaml")
+    patch_essence(content_type) == "application/apply-patch+yaml"
 }
 
 pub(super) fn patch(call: &Call) -> Result<Patch> {

@@ -126,7 +126,17 @@ pub(super) fn failure(status: Status, header: &str) -> Answer {
 }
 
 /// The selector that a single-object path of the deprecated watch prefix stands for.
-pub(super) fn only_name(name: &str) -> Result<FieldSelector> {
+///
+/// # Errors
+/// 400 for a selector that selects another name.
+pub(super) fn only_name(name: &str, asked: FieldSelector) -> Result<FieldSelector> {
+    if !asked.is_empty() {
+        if asked.requires_exact_match("metadata.name") == Some(name) {
+            return Ok(asked);
+        }
+        let why = "fieldSelector metadata.name doesn't match requested name";
+        return Err(Box::new(Status::bad_request(why)));
+    }
     let escaped = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
     FieldSelector::parse(&format!("metadata.name={escaped}"))
         .map_err(|e| Box::new(Status::bad_request(e.to_string())))

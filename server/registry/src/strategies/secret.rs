@@ -15,12 +15,9 @@ impl Strategy for Secret {
         true
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
-        fold_text(new);
-    }
-
-    fn prepare_update(&self, new: &mut Object, _old: &Object, _moment: Moment) {
-        fold_text(new);
+    /// As upstream's conversion does it: before ownership is tracked, so that the fields of `data` are owned.
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        fold_text(object);
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {

@@ -61,7 +61,7 @@ async fn a_pod_that_nobody_counts_on_goes_unasked_but_only_as_the_caller_knows_i
         let name = phase.to_lowercase();
         pod(&door, &name, phase).await;
         assert_eq!(evict(&door, &name, r#"{"preconditions":{"resourceVersion":"1"}}"#).await.code, 409);
-        assert_eq!(evict(&door, &name, r#"{"dryRun":["All"]}"#).await.code, 400);
+        assert_eq!(evict(&door, &name, r#"{"dryRun":["All"]}"#).await.code, 201);
         assert!(!goes(&door, &name).await);
         assert_eq!(evict(&door, &name, "{}").await.code, 201);
     }

@@ -13,6 +13,7 @@ mod defaults_of_others;
 mod definitions;
 mod deletions;
 mod evictions;
+mod exactness;
 mod harness;
 mod interposed;
 mod lists;

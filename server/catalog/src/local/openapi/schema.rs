@@ -156,7 +156,7 @@ pub(super) fn definition(pen: Pen<'_>, reached: &Reached) -> Option<Schema> {
         },
     };
     schema.kinds = reached.kinds.iter().map(KindRef::from).collect();
-    schema.map_type = map_type(Some(ty.map_type));
+    schema.map_type = (ty.map_type == MapType::Atomic).then_some("atomic");
     schema.unions = ty.unions.iter().map(UnionRef::from).collect();
     schema.description = words.about.into();
     Some(schema)
@@ -189,10 +189,20 @@ fn properties(
     let mut fields: Vec<&Field> = ty.fields.iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
     let described = |f: &Field| Schema {
-        description: words.field(&f.name).unwrap_or_default().into(),
+        description: description(words.field(&f.name).unwrap_or_default(), &f.enumeration).into(),
         ..property(dialect, f, types)
     };
     fields.into_iter().map(|f| (f.name.to_string(), described(f))).collect()
+}
+
+/// What is said of a field, with the values that it may have, as kube-openapi's enumType prints them.
+fn description(words: &str, values: &[Box<str>]) -> String {
+    if values.is_empty() {
+        return words.to_owned();
+    }
+    let gap = if words.is_empty() { "" } else { "\n\n" };
+    let values: String = values.iter().map(|value| format!("\n - `{value:?}`")).collect();
+    format!("{words}{gap}Possible enum values:{values}")
 }
 
 fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
@@ -204,21 +214,25 @@ fn property(dialect: Dialect, field: &Field, types: &TypeSet) -> Schema {
             reference.into_iter().map(|r| Schema { reference: Some(r), ..Schema::default() }).collect();
         schema.default = default(field, types);
     }
-    schema.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
+    // Of a list the items are one of them.
+    let one = match schema.items.as_deref_mut() {
+        Some(items) => items,
+        None => &mut schema,
+    };
+    one.enumeration = field.enumeration.iter().map(ToString::to_string).collect();
     schema.list_type = field.list_type.map(|list| match list {
         ListType::Atomic => "atomic",
         ListType::Set => "set",
         ListType::Map => "map",
     });
     schema.list_keys = field.list_keys.iter().map(ToString::to_string).collect();
-    schema.map_type = map_type(field.map_type);
+    schema.map_type = field.map_type.map(|map| match map {
+        MapType::Atomic => "atomic",
+        MapType::Granular => "granular",
+    });
     schema.merge_key = field.merge_key.as_ref().map(ToString::to_string);
     schema.patch_strategy = patch_strategy(field);
     schema
-}
-
-fn map_type(map: Option<MapType>) -> Option<&'static str> {
-    (map == Some(MapType::Atomic)).then_some("atomic")
 }
 
 fn patch_strategy(field: &Field) -> Option<String> {

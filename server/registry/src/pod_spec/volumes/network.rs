@@ -44,7 +44,8 @@ pub(crate) fn source(kind: &str, here: &Cursor<'_>, errors: &mut Errors) {
         "gcePersistentDisk" | "awsElasticBlockStore" => partition(here, &base, errors),
         "nfs" => {
             let path = here.field("path").str();
-            if !path.is_empty() && !path.starts_with('/') {
+            // An empty path is reported twice, as validateNFSVolumeSource does.
+            if !path.starts_with('/') {
                 errors.push(Error::invalid(&base.child("path"), path, "must be an absolute path"));
             }
         }

@@ -29,8 +29,8 @@ impl Strategy for Pod {
         defaults::set(object);
     }
 
-    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
-        create::prepare(new);
+    fn prepare_create(&self, new: &mut Object, moment: Moment) {
+        create::prepare(new, moment.now);
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {

@@ -21,6 +21,28 @@ const SCOPES: [&str; 7] = [
 ];
 const COMPUTE: [&str; 7] =
     ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+/// Names without a domain that quotas know (`standardQuotaResources`).
+const STANDARD: [&str; 19] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+];
 
 pub(super) struct ResourceQuota;
 
@@ -96,7 +118,8 @@ fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
     for (name, value) in list.entries() {
         let path = value.path();
         let by_count = name.starts_with("count/");
-        if !by_count && resource_name(name, &path, errors) && name == "storage" {
+        resource_name(name, &path, errors);
+        if !name.contains('/') && !STANDARD.contains(&name) {
             errors.push(Error::invalid(&path, name, "must be a standard resource for quota"));
         }
         let amount = value.quantity().unwrap_or_default();

@@ -25,7 +25,7 @@ const NAMES: [(&str, &str); 7] = [
 const LEGACY: [&str; 4] = ["firstTimestamp", "lastTimestamp", "count", "source"];
 
 /// What an update may not touch, and how it is told.
-const IMMUTABLE: [(&str, &str); 13] = [
+const IMMUTABLE: [(&str, &str); 14] = [
     ("involvedObject", "involvedObject"),
     ("reason", "reason"),
     ("message", "message"),
@@ -33,6 +33,8 @@ const IMMUTABLE: [(&str, &str); 13] = [
     ("firstTimestamp", "firstTimestamp"),
     ("lastTimestamp", "lastTimestamp"),
     ("count", "count"),
+    // ValidateEventUpdate looks at it twice.
+    ("reason", "reason"),
     ("type", "type"),
     ("eventTime", "eventTime"),
     ("action", "action"),

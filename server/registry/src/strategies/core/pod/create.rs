@@ -1,6 +1,7 @@
 //! What creation writes into a pod: its first status, merged label keys, profiles from annotations.
 
-use portico_machinery::Object;
+use jiff::Timestamp;
+use portico_machinery::{Object, time};
 use serde::Serialize;
 
 use super::quality;
@@ -17,18 +18,20 @@ struct Requirement<'a> {
     values: [&'a str; 1],
 }
 
-/// A condition without times.
+/// A condition as it is set on a new pod.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Condition {
     #[serde(rename = "type")]
     kind: &'static str,
     status: &'static str,
+    last_transition_time: String,
     reason: &'static str,
     message: &'static str,
 }
 
 /// Prepares a new pod.
-pub(super) fn prepare(pod: &mut Object) {
+pub(super) fn prepare(pod: &mut Object, now: Timestamp) {
     let class = quality::class(&pod.at(&["spec"]));
     pod.remove(&["status"]);
     pod.set(&["status", "phase"], "Pending");
@@ -39,6 +42,7 @@ pub(super) fn prepare(pod: &mut Object) {
             Condition {
                 kind: "PodScheduled",
                 status: "False",
+                last_transition_time: time::rfc3339(now),
                 reason: "SchedulingGated",
                 message: "Scheduling is blocked due to non-empty scheduling gates",
             },
