@@ -3,7 +3,6 @@
 //! Pure words. It must not know how a connection is made, nor why somebody may have it.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
 
@@ -22,7 +21,7 @@ pub struct Dial {
     pub query: String,
     /// What kind of exchange it is.
     pub manner: Manner,
-    /// Whether a target that is a name may only lead to addresses that [`is_global_unicast`] accepts.
+    /// Whether a target that is a name may only lead to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
     pub global_unicast: bool,
 }
 
@@ -112,18 +111,6 @@ impl fmt::Display for ProxyName<'_> {
     }
 }
 
-/// Go's reading: any unicast address but loopback, link-local and unspecified ones. Private addresses are global here.
-#[must_use]
-pub fn is_global_unicast(ip: IpAddr) -> bool {
-    let ip = ip.to_canonical();
-    let link_local = match ip {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    };
-    let special = ip.is_unspecified() || ip.is_loopback() || ip.is_multicast() || link_local;
-    !special && ip != IpAddr::V4(Ipv4Addr::BROADCAST)
-}
-
 /// The path below a proxy, without `.`, `..` and doubled slashes; a slash at the end stays. It cannot climb out.
 #[must_use]
 pub fn clean_path(path: &str) -> String {
@@ -163,27 +150,6 @@ mod tests {
         }
         for text in ["p", "p:80", "https:p:", "http:p:web"] {
             assert_eq!(ProxyName::parse(text).unwrap().to_string(), text);
-        }
-    }
-
-    #[test]
-    fn only_addresses_that_others_have_are_global() {
-        for ip in ["10.0.0.1", "192.0.2.1", "8.8.8.8", "2001:db8::1", "fc00::1", "::ffff:10.0.0.1"] {
-            assert!(is_global_unicast(ip.parse().unwrap()), "{ip}");
-        }
-        for ip in [
-            "127.0.0.1",
-            "::1",
-            "::ffff:127.0.0.1",
-            "169.254.169.254",
-            "fe80::1",
-            "224.0.0.1",
-            "ff02::1",
-            "0.0.0.0",
-            "::",
-            "255.255.255.255",
-        ] {
-            assert!(!is_global_unicast(ip.parse().unwrap()), "{ip}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// A Go duration such as `1m30s`.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    portico_kit::duration::parse(text).map_err(|e| e.to_string())
+    portico_gostd::time::parse_duration(text).map_err(|e| e.to_string())
 }
 
 /// A Go duration that is more than nothing.

@@ -7,11 +7,13 @@ use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
 use portico_auth::jwt::{Claims, SigningKey};
 use portico_auth::{Credentials, Outcome, Union};
-use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, environment, library};
-use portico_gostd::url::first_value;
+use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, environment};
+use portico_gostd::netip::{Prefix, parse_address};
+use portico_gostd::time::{Layout, Time, format_duration, parse_duration};
+use portico_gostd::url::{Url, check_request_uri, first_value};
 use portico_kinds::Kinds;
+use portico_kit::egress;
 use portico_kit::tls::{CertPair, Roots};
-use portico_kit::{duration, egress};
 use portico_machinery::accept::{Encoding, Form, MediaType, MetaVersion, Offer, negotiate, parse_accept};
 use portico_machinery::re2;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
@@ -326,16 +328,26 @@ pub fn egress_configurations() -> impl Fn(&[u8]) {
 
 pub fn durations() -> impl Fn(&[u8]) {
     |input| {
-        if let Ok(duration) = duration::parse(&text(input)) {
-            assert_eq!(duration::parse(&duration::format(duration)), Ok(duration));
+        if let Ok(duration) = parse_duration(&text(input)) {
+            assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }
     }
 }
 
 pub fn times() -> impl Fn(&[u8]) {
     |input| {
-        if let Some(time) = portico_machinery::time::parse(&text(input)) {
+        let text = text(input);
+        if let Some(time) = portico_machinery::time::parse(&text) {
             let _ = portico_machinery::time::rfc3339(time);
+        }
+        for layout in [Layout::Rfc3339, Layout::Micro] {
+            let printed = Time::parse(layout, &text).ok().and_then(|time| time.rfc3339_micro());
+            assert!(printed.is_none_or(|printed| Time::parse(layout, &printed).is_ok()));
+        }
+        // Addresses and URLs are as short, and read beside them.
+        let _ = (parse_address(&text), text.parse::<Prefix>());
+        if check_request_uri(&text).is_ok() {
+            let _ = Url::parse(&text).map(|url| url.to_string());
         }
     }
 }

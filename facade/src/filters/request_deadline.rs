@@ -46,8 +46,10 @@ fn asked(query: &str) -> Result<Option<Duration>, String> {
     match first_value(query, "timeout").as_deref() {
         None | Some("") => Ok(None),
         Some(text) => match text.strip_prefix('-') {
-            Some(negative) => portico_kit::duration::parse(negative).map(|_| None).map_err(|e| e.to_string()),
-            None => portico_kit::duration::parse(text).map(Some).map_err(|e| e.to_string()),
+            Some(negative) => {
+                portico_gostd::time::parse_duration(negative).map(|_| None).map_err(|e| e.to_string())
+            }
+            None => portico_gostd::time::parse_duration(text).map(Some).map_err(|e| e.to_string()),
         },
     }
 }

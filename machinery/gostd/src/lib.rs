@@ -5,4 +5,7 @@
 //! and nothing of Kubernetes.
 
 pub mod json;
+pub mod netip;
+pub mod strconv;
+pub mod time;
 pub mod url;

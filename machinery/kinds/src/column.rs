@@ -1,9 +1,10 @@
 //! Columns of the Table form, and cells as far as data can say them.
 
+use portico_gostd::time::{Layout, Time};
 use portico_machinery::object::json_path::Found;
 use portico_machinery::selector::{labels_cell, selector_cell};
 use portico_machinery::table::{Cell, Column};
-use portico_machinery::{Cursor, JsonPath, Object, time};
+use portico_machinery::{Cursor, JsonPath, Object};
 
 /// A column and where its cells come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +117,7 @@ impl Shown {
 fn date(text: &str) -> Cell {
     match text {
         "" | "null" | "0001-01-01T00:00:00Z" => Cell::Age(None),
-        text if time::is_rfc3339(text) => Cell::Age(Some(text.to_owned())),
+        text if Time::parse(Layout::Rfc3339, text).is_ok() => Cell::Age(Some(text.to_owned())),
         _ => Cell::text("<invalid>"),
     }
 }

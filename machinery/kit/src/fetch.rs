@@ -75,7 +75,7 @@ pub enum FetchError {
         reason: String,
     },
     /// The time was over.
-    #[error("no answer from {target} within {}", crate::duration::format(*after))]
+    #[error("no answer from {target} within {}", portico_gostd::time::format_duration(*after))]
     Timeout {
         /// Whom.
         target: Target,

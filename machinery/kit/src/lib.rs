@@ -8,7 +8,6 @@ pub mod backoff;
 pub mod certs;
 pub mod dial;
 pub mod drain;
-pub mod duration;
 pub mod egress;
 pub mod fetch;
 pub mod health;

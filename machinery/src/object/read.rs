@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_back_the_same() {
-        let object = Object::from_json(br#"{"n":[9223372036854775808,1e20,0.5,-7],"t":"\u00e9","z":null}"#).unwrap();
+        let object =
+            Object::from_json(br#"{"n":[9223372036854775808,1e20,0.5,-7],"t":"\u00e9","z":null}"#).unwrap();
         assert_eq!(Object::from_json(&object.to_json()).unwrap(), object);
     }
 }

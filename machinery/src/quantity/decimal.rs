@@ -220,9 +220,9 @@ fn difference(one: &[u8], two: &[u8]) -> Vec<u8> {
 /// The lower 64 bits of digits followed by zeros.
 #[expect(clippy::cast_possible_wrap, reason = "Go's conversion to int64 wraps, too")]
 fn low_bits(digits: &[u8], zeros: i64, negative: bool) -> i64 {
-    let number = digits.iter().fold(0_u64, |number, digit| {
-        number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-    });
+    let number = digits
+        .iter()
+        .fold(0_u64, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
     let factor = u32::try_from(zeros.max(0)).map_or(0, |zeros| 10_u64.wrapping_pow(zeros));
     let number = number.wrapping_mul(factor) as i64;
     if negative { number.wrapping_neg() } else { number }

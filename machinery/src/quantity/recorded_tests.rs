@@ -76,7 +76,8 @@ fn sums_and_differences_are_as_recorded() {
 #[test]
 fn numbers_of_many_digits_and_exponents_beyond_measure_take_no_time() {
     let long = "7".repeat(100_000);
-    for text in [format!("{long}Ei"), format!("{long}.{long}"), format!("0.{long}Ki"), format!("{long}e2147483647")]
+    for text in
+        [format!("{long}Ei"), format!("{long}.{long}"), format!("0.{long}Ki"), format!("{long}e2147483647")]
     {
         let quantity: Quantity = text.parse().unwrap();
         assert!(quantity > Quantity::ZERO && !quantity.to_string().is_empty());

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use portico_gostd::netip::is_link_local_unicast;
+
 use crate::names;
 use crate::route::Target;
 
@@ -82,11 +84,7 @@ fn split(authority: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn refused(ip: IpAddr) -> bool {
-    let link_local = match ip {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    };
-    link_local || ip.is_multicast() || ip.is_unspecified()
+    is_link_local_unicast(ip) || ip.is_multicast() || ip.is_unspecified()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use portico_gostd::time::{Layout, Time};
 use portico_machinery::object::OwnerReference as Owner;
 use portico_machinery::{Cursor, GroupVersionKind, Object};
 use prost_types::Timestamp;
@@ -119,11 +120,12 @@ fn condition(c: &pb::ApiServiceCondition) -> ConditionJson<'_> {
 }
 
 fn rfc3339(time: &Timestamp) -> String {
-    time.to_string()
+    Time::unix(time.seconds, time.nanos.into()).to_string()
 }
 
 fn timestamp(cursor: &Cursor<'_>) -> Option<Timestamp> {
-    cursor.opt_str().and_then(|t| t.parse().ok())
+    let time = Time::parse(Layout::Rfc3339, cursor.opt_str()?).ok()?;
+    Some(Timestamp { seconds: time.seconds, nanos: time.nanos.cast_signed() })
 }
 
 /// The message of a stored object.

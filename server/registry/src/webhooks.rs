@@ -116,7 +116,7 @@ impl Webhooks {
         let address = Address::of(config, timeout).map_err(CallError::Configuration)?;
         let deadline = Instant::now() + timeout;
         let failed = |reason: String| CallError::Exchange { url: address.url.clone(), reason };
-        let late = || failed(format!("no answer within {}", portico_kit::duration::format(timeout)));
+        let late = || failed(format!("no answer within {}", portico_gostd::time::format_duration(timeout)));
         let transport = self.transport(config, &address.place).map_err(&failed)?;
         let permit = timeout_at(deadline, transport.calls.acquire()).await;
         let busy = || failed(format!("{} calls to it are under way already", self.inner.limits.requests));

@@ -1,6 +1,7 @@
-// Command gostd records what Go's standard library answers, as the tables that machinery/gostd is tested with.
+// Command gostd records what Go's standard library and apimachinery answer, as the tables that machinery is tested with.
 //
 //	go run ./gostd parse_query > ../../machinery/gostd/testdata/parse_query.jsonl
+//	go run ./gostd quantities > ../../machinery/testdata/quantities.jsonl
 //
 // Each line is a JSON object. The inputs are made here, without chance, so that a new Go version shows as a difference.
 package main
@@ -15,8 +16,13 @@ import (
 )
 
 var tables = map[string]func(*json.Encoder) error{
-	"parse_query": parseQuery,
-	"quantities":  quantities,
+	"addresses":    addresses,
+	"durations":    durations,
+	"parse_query":  parseQuery,
+	"quantities":   quantities,
+	"quoted":       quoted,
+	"request_uris": requestURIs,
+	"times":        times,
 }
 
 func main() {

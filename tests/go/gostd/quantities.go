@@ -50,21 +50,21 @@ func spelled() []string {
 }
 
 type quantityRow struct {
-	Text     string   `json:"text"`
-	Error    string   `json:"error,omitempty"`
-	Printed  string   `json:"printed,omitempty"`
-	Value    int64    `json:"value"`
-	Milli    int64    `json:"milli"`
-	Sign     int      `json:"sign"`
-	Integer  *int64   `json:"integer,omitempty"`
-	Float    string   `json:"float,omitempty"`
-	Rounded  string   `json:"rounded,omitempty"`
-	Negative string   `json:"negative,omitempty"`
-	Other    string   `json:"other,omitempty"`
-	Sum      string   `json:"sum,omitempty"`
-	Rest     string   `json:"rest,omitempty"`
-	SumValue int64    `json:"sum_value"`
-	Order    int      `json:"order"`
+	Text     string `json:"text"`
+	Error    string `json:"error,omitempty"`
+	Printed  string `json:"printed,omitempty"`
+	Value    int64  `json:"value"`
+	Milli    int64  `json:"milli"`
+	Sign     int    `json:"sign"`
+	Integer  *int64 `json:"integer,omitempty"`
+	Float    string `json:"float,omitempty"`
+	Rounded  string `json:"rounded,omitempty"`
+	Negative string `json:"negative,omitempty"`
+	Other    string `json:"other,omitempty"`
+	Sum      string `json:"sum,omitempty"`
+	Rest     string `json:"rest,omitempty"`
+	SumValue int64  `json:"sum_value"`
+	Order    int    `json:"order"`
 }
 
 // quantities records how resource.Quantity reads, prints, rounds, and what it adds each text and the one before it to.

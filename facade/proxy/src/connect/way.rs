@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use portico_gostd::netip::is_global_unicast;
 use portico_kit::dial::Target as Host;
 use portico_machinery::Status;
-use portico_machinery::connect::{Dial, Security, is_global_unicast};
+use portico_machinery::connect::{Dial, Security};
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::route::{Target, Trust};
 use tokio::time::{Instant, timeout};

@@ -1,10 +1,11 @@
-//! Networks: `cidr`, `isCIDR`, `containsIP`, `containsCIDR`, `ip`, `masked`, `prefixLength`.
+//! Prefixs: `cidr`, `isCIDR`, `containsIP`, `containsCIDR`, `ip`, `masked`, `prefixLength`.
 
 use std::any::Any;
 
+use portico_gostd::netip::Prefix;
+use portico_gostd::strconv::quote;
+
 use super::ip::{self, Ip, is_mapped};
-use super::net::Network;
-use super::quote::quote;
 use super::{Library, costs};
 use crate::function::{CallEstimate, CallSizes};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
@@ -16,7 +17,7 @@ pub const TYPE: &str = "net.CIDR";
 /// Bytes of an address: four, or sixteen.
 const ADDRESS: SizeEstimate = SizeEstimate::new(4, 16);
 
-impl Opaque for Network {
+impl Opaque for Prefix {
     fn type_of(&self) -> Type {
         Type::opaque(TYPE)
     }
@@ -93,13 +94,13 @@ fn contents() -> Vec<Function> {
     ]
 }
 
-fn read(text: &str) -> Result<Network, EvalError> {
+fn read(text: &str) -> Result<Prefix, EvalError> {
     let told = |error: String| {
         // Upstream says it twice.
         let said = "network address parse error during conversion from string";
         EvalError::new(format!("{said}: {error}"))
     };
-    let network: Network = text.parse().map_err(|error: String| {
+    let network: Prefix = text.parse().map_err(|error: String| {
         told(format!("network address parse error during conversion from string: {error}"))
     })?;
     if is_mapped(network.ip) {
@@ -108,7 +109,7 @@ fn read(text: &str) -> Result<Network, EvalError> {
     Ok(network)
 }
 
-fn receiver(call: &Call<'_, '_>) -> Result<Network, EvalError> {
+fn receiver(call: &Call<'_, '_>) -> Result<Prefix, EvalError> {
     call.argument(0)?.as_opaque().copied()
 }
 

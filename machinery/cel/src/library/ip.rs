@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::net::IpAddr;
 
-use super::net::parse_address;
-use super::quote::quote;
+use portico_gostd::netip::{self, parse_address};
+use portico_gostd::strconv::quote;
+
 use super::{Library, costs};
 use crate::value::Opaque;
 use crate::{Call, EvalError, Function, Overload, Type, Value};
@@ -138,23 +139,13 @@ fn is_loopback<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn is_link_local_multicast<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(match receiver(call)? {
-        IpAddr::V4(ip) => ip.octets().starts_with(&[224, 0, 0]),
-        IpAddr::V6(ip) => ip.segments()[0] & 0xff0f == 0xff02,
-    }))
+    Ok(Value::Bool(netip::is_link_local_multicast(receiver(call)?)))
 }
 
 fn is_link_local_unicast<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(link_local(receiver(call)?)))
-}
-
-fn link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
+    Ok(Value::Bool(netip::is_link_local_unicast(receiver(call)?)))
 }
 
 fn is_global_unicast<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(portico_machinery::connect::is_global_unicast(receiver(call)?)))
+    Ok(Value::Bool(netip::is_global_unicast(receiver(call)?)))
 }

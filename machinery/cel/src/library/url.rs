@@ -1,11 +1,9 @@
 //! URLs: `url`, `isURL`, and their parts.
 
-mod escape;
-mod parse;
-
 use std::any::Any;
 
-pub use parse::{Url, check};
+use indexmap::IndexMap;
+use portico_gostd::url::{Query, Url, check_request_uri};
 
 use super::{Library, costs};
 use crate::function::{CallEstimate, CallSizes, Implementation};
@@ -77,7 +75,7 @@ fn parse<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn is_url<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(check(call.str(0)?).is_ok()))
+    Ok(Value::Bool(check_request_uri(call.str(0)?).is_ok()))
 }
 
 fn part<'v>(call: &Call<'_, 'v>, of: impl Fn(&Url) -> String) -> Result<Value<'v>, EvalError> {
@@ -107,6 +105,10 @@ fn escaped_path<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 fn query<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let url: &Url = call.argument(0)?.as_opaque()?;
     let texts = |values: Vec<String>| Value::list(values.into_iter().map(Value::text).collect());
-    let entries = url.parameters().into_iter().map(|(key, values)| (Key::String(key.into()), texts(values)));
+    let mut parameters: IndexMap<String, Vec<String>> = IndexMap::new();
+    for (key, value) in Query::parse(url.query()).iter() {
+        parameters.entry(key.to_owned()).or_default().push(value.to_owned());
+    }
+    let entries = parameters.into_iter().map(|(key, values)| (Key::String(key.into()), texts(values)));
     Ok(Value::Map(Map::from(entries.collect::<MapBuilder<'v>>())))
 }

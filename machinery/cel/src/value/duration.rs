@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use portico_gostd::time::GoDuration;
+
 use crate::EvalError;
 
 /// A span of time: nanoseconds, up to about 292 years either way.
@@ -11,20 +13,9 @@ pub struct Duration {
     pub nanos: i64,
 }
 
-const SECOND: i128 = 1_000_000_000;
-/// Units of Go's spelling, in nanoseconds.
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", SECOND),
-    ("m", 60 * SECOND),
-    ("h", 3_600 * SECOND),
-];
+const SECOND: i64 = 1_000_000_000;
 /// Units of the schema format `duration`, in nanoseconds; the last spelling of each is a prefix.
-const LOOSE_UNITS: [(&[&str], i128); 8] = [
+const LOOSE_UNITS: [(&[&str], i64); 8] = [
     (&["ns", "nano"], 1),
     (&["us", "µs", "micro"], 1_000),
     (&["ms", "milli"], 1_000_000),
@@ -47,24 +38,7 @@ impl Duration {
     /// Go's spelling: `1h30m`, `-1.5s`, `0`. None for any other.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (negative, mut rest) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
-        };
-        if rest == "0" {
-            return Some(Self { nanos: 0 });
-        }
-        if rest.is_empty() {
-            return None;
-        }
-        let mut total: i128 = 0;
-        while !rest.is_empty() {
-            let (amount, behind) = leading_element(rest)?;
-            total = total.checked_add(amount).filter(|total| *total <= 1 << 63)?;
-            rest = behind;
-        }
-        i64::try_from(if negative { -total } else { total }).ok().map(|nanos| Self { nanos })
+        text.parse().ok().map(|GoDuration(nanos)| Self { nanos })
     }
 
     /// The schema format `duration`: Go's spelling, or numbers with units such as `3 days`.
@@ -75,7 +49,8 @@ impl Duration {
         if let Some(duration) = Self::parse(text) {
             return Ok(duration);
         }
-        let mut total: Option<i128> = None;
+        let refused = || format!("unable to parse {text} as duration");
+        let mut total: Option<i64> = None;
         let mut rest = text;
         while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
             rest = &rest[start..];
@@ -84,16 +59,16 @@ impl Duration {
             let unit = rest[digits..].trim_start_matches([' ', '\t', '\n', '\r', '\u{c}']);
             let length = unit.find(|c: char| !(c.is_ascii_alphabetic() || c == 'µ')).unwrap_or(unit.len());
             rest = &unit[length..];
-            if let Some(scale) = loose_unit(&unit[..length].to_lowercase()).filter(|_| length > 0) {
-                let factor: i64 =
-                    number.parse().map_err(|_| format!("unable to parse {text} as duration"))?;
-                total = Some(total.unwrap_or(0).saturating_add(i128::from(factor).saturating_mul(scale)));
+            if length == 0 {
+                continue;
+            }
+            let factor: i64 = number.parse().map_err(|_| refused())?;
+            if let Some(scale) = loose_unit(&unit[..length].to_lowercase()) {
+                // Sums beyond 64 bits wrap around, as upstream's do.
+                total = Some(total.unwrap_or(0).wrapping_add(factor.wrapping_mul(scale)));
             }
         }
-        total
-            .and_then(|nanos| i64::try_from(nanos).ok())
-            .map(|nanos| Self { nanos })
-            .ok_or_else(|| format!("unable to parse {text} as duration"))
+        total.map(|nanos| Self { nanos }).ok_or_else(refused)
     }
 
     /// In seconds, as a number with a fraction.
@@ -104,38 +79,13 @@ impl Duration {
     }
 }
 
-fn loose_unit(unit: &str) -> Option<i128> {
+fn loose_unit(unit: &str) -> Option<i64> {
     LOOSE_UNITS
         .iter()
         .find(|(names, _)| {
             names.contains(&unit) || names.last().is_some_and(|prefix| unit.starts_with(prefix))
         })
         .map(|(_, scale)| *scale)
-}
-
-/// One number with its unit: nanoseconds and what follows.
-fn leading_element(text: &str) -> Option<(i128, &str)> {
-    let whole_end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (whole, mut rest) = text.split_at(whole_end);
-    let mut fraction = "";
-    if let Some(behind) = rest.strip_prefix('.') {
-        let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
-        (fraction, rest) = behind.split_at(end);
-    }
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let unit_end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
-    let (unit, rest) = rest.split_at(unit_end);
-    let scale = UNITS.iter().find(|(name, _)| *name == unit)?.1;
-    let whole: i128 = if whole.is_empty() { 0 } else { i128::from(whole.parse::<u64>().ok()?) };
-    let kept = &fraction[..fraction.len().min(18)];
-    let part = if kept.is_empty() {
-        0
-    } else {
-        kept.parse::<i128>().ok()? * scale / 10_i128.pow(u32::try_from(kept.len()).ok()?)
-    };
-    Some((whole.checked_mul(scale)?.checked_add(part)?, rest))
 }
 
 /// As `string(duration)` spells it: `90s`, `0.5s`.

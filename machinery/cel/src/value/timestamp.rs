@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use portico_gostd::time::{Layout, Time};
+
 use super::Duration;
 use crate::EvalError;
 
@@ -60,9 +62,8 @@ impl Timestamp {
     /// RFC 3339, as Go reads it. None for any other text; the year may be outside of CEL's range.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (local, zone) = split_local(text)?;
-        let offset = parse_zone(zone)?;
-        Some(Self { seconds: local.0 - i64::from(offset), nanos: local.1, offset })
+        let time = Time::parse(Layout::Rfc3339, text).ok()?;
+        Some(Self { seconds: time.seconds, nanos: time.nanos, offset: time.offset })
     }
 
     /// The schema format `date-time`: RFC 3339, or without a zone.
@@ -74,10 +75,7 @@ impl Timestamp {
             return Ok(Self { seconds: 0, nanos: 0, offset: 0 });
         }
         Self::parse(text)
-            .or_else(|| match split_local(text) {
-                Some((local, "")) => Some(Self { seconds: local.0, nanos: local.1, offset: 0 }),
-                _ => None,
-            })
+            .or_else(|| Self::parse(&format!("{text}Z")))
             .ok_or_else(|| format!("parsing time {text:?} as \"2006-01-02T15:04:05\": cannot parse {text:?}"))
     }
 
@@ -86,9 +84,7 @@ impl Timestamp {
     /// # Errors
     /// A sentence.
     pub fn parse_date(text: &str) -> Result<Self, String> {
-        parse_day(text)
-            .filter(|_| text.len() == 10)
-            .map(|days| Self { seconds: days * DAY, nanos: 0, offset: 0 })
+        Self::parse(&format!("{text}T00:00:00Z"))
             .ok_or_else(|| format!("parsing time {text:?} as \"2006-01-02\": cannot parse {text:?}"))
     }
 
@@ -145,61 +141,6 @@ impl Timestamp {
             second: rest % 60,
         }
     }
-}
-
-/// The local part as seconds and nanoseconds, and the zone behind it.
-fn split_local(text: &str) -> Option<((i64, u32), &str)> {
-    let bytes = text.as_bytes();
-    if bytes.len() < 19 || bytes[10] != b'T' || bytes[13] != b':' || bytes[16] != b':' || !text.is_ascii() {
-        return None;
-    }
-    let days = parse_day(&text[..10])?;
-    let (hour, minute, second) = (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
-    if hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let mut rest = &text[19..];
-    let mut nanos = 0;
-    if let Some(behind) = rest.strip_prefix(['.', ',']) {
-        let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
-        let kept = &behind[..end.min(9)];
-        nanos = u32::try_from(digits(kept)?).ok()? * 10_u32.pow(9 - u32::try_from(kept.len()).ok()?);
-        rest = &behind[end..];
-    }
-    Some(((days * DAY + hour * 3_600 + minute * 60 + second, nanos), rest))
-}
-
-fn parse_day(text: &str) -> Option<i64> {
-    let bytes = text.as_bytes();
-    if bytes.len() < 10 || bytes[4] != b'-' || bytes[7] != b'-' || !text.is_ascii() {
-        return None;
-    }
-    let (year, month, day) = (digits(&text[..4])?, digits(&text[5..7])?, digits(&text[8..10])?);
-    let days = days_from_civil(year, month, day);
-    ((1..=12).contains(&month) && day >= 1 && civil_from_days(days) == (year, month, day)).then_some(days)
-}
-
-fn parse_zone(zone: &str) -> Option<i32> {
-    if zone == "Z" {
-        return Some(0);
-    }
-    let sign = match zone.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    if zone.len() != 6 || zone.as_bytes()[3] != b':' {
-        return None;
-    }
-    let (hours, minutes) = (digits(&zone[1..3])?, digits(&zone[4..6])?);
-    (hours <= 24 && minutes < 60).then(|| sign * i32::try_from(hours * 3_600 + minutes * 60).unwrap_or(0))
-}
-
-fn digits(text: &str) -> Option<i64> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    text.parse().ok()
 }
 
 /// Days since 1970 of a day of the Gregorian calendar.

@@ -36,7 +36,7 @@ pub fn unescape(bytes: &[u8], plus_is_space: bool) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Appends bytes to a URL, those that `keeps` refuses as `%XX` with capital digits.
-pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: fn(u8) -> bool) {
+pub fn escape_into(out: &mut Vec<u8>, bytes: &[u8], keeps: impl Fn(u8) -> bool) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for byte in bytes {
         if keeps(*byte) {

@@ -67,7 +67,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// No TCP connection in time.
-    #[error("cannot connect to {target}: timed out after {}", crate::duration::format(*after))]
+    #[error("cannot connect to {target}: timed out after {}", portico_gostd::time::format_duration(*after))]
     DialTimeout {
         /// Where.
         target: Target,
@@ -99,7 +99,7 @@ pub enum DialError {
         reason: String,
     },
     /// The handshake took too long.
-    #[error("TLS to {target}: handshake timed out after {}", crate::duration::format(*after))]
+    #[error("TLS to {target}: handshake timed out after {}", portico_gostd::time::format_duration(*after))]
     TlsTimeout {
         /// Whom.
         target: Target,

@@ -3,9 +3,9 @@
 
 use std::fmt::Display;
 
-use jiff::Timestamp;
+use portico_gostd::time::Time;
+use portico_machinery::Object;
 use portico_machinery::protobuf::{EnvelopeError, Reader, Scalar, WireError, open};
-use portico_machinery::{Object, time};
 use serde_json::{Map, Value};
 
 use super::encode::ZERO_TIME;
@@ -297,11 +297,11 @@ fn timestamp(bytes: &[u8], micro: bool) -> Result<Value> {
     if seconds == ZERO_TIME && (nanos == 0 || !micro) {
         return Ok(Value::Null);
     }
-    let at = Timestamp::new(seconds, if micro { nanos / 1000 * 1000 } else { 0 });
+    let at = Time::unix(seconds, nanos.into());
+    let text = if micro { at.rfc3339_micro() } else { at.rfc3339() };
     // Years that four digits cannot say have no place in JSON.
-    let at = at.ok().filter(|at| at.as_second() >= ZERO_TIME);
-    let at = at.ok_or_else(|| misfit("Time.MarshalJSON: year outside of range [0,9999]"))?;
-    Ok(Value::String(if micro { time::rfc3339_micro(at) } else { time::rfc3339(at) }))
+    let text = text.filter(|_| at.seconds >= ZERO_TIME);
+    text.map(Value::String).ok_or_else(|| misfit("Time.MarshalJSON: year outside of range [0,9999]"))
 }
 
 fn quantity(bytes: &[u8]) -> Result<Value> {

@@ -2,9 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
+use portico_gostd::time::{Layout, Time};
 use portico_machinery::protobuf::Writer;
-use portico_machinery::time;
 use serde_json::{Map, Value};
 
 use crate::model::{Field, FieldType, Part, Slot, Type, TypeSet};
@@ -132,12 +131,8 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
             // Decoding has made this canonical base64.
             w.bytes(number, &STANDARD.decode(text).unwrap_or_default());
         }
-        (FieldType::Time, Value::String(text)) => timestamp(w, number, time::parse(text), 0),
-        (FieldType::MicroTime, Value::String(text)) => {
-            let at = time::parse(text);
-            let nanos = at.map_or(0, |at| at.subsec_microsecond() * 1000);
-            timestamp(w, number, at, nanos.into());
-        }
+        (FieldType::Time, Value::String(text)) => timestamp(w, number, Layout::Rfc3339, text),
+        (FieldType::MicroTime, Value::String(text)) => timestamp(w, number, Layout::Micro, text),
         (FieldType::Quantity, Value::String(text)) => quantity(w, number, text),
         (FieldType::IntOrString, Value::Number(n)) => {
             int_or_string(w, number, 0, n.as_i64().unwrap_or(0), "");
@@ -147,12 +142,13 @@ fn scalar(w: &mut Writer, number: u32, ty: &FieldType, value: &Value) {
     }
 }
 
-fn timestamp(w: &mut Writer, number: u32, at: Option<Timestamp>, nanos: i64) {
-    let at = at.filter(|at| at.as_second() != ZERO_TIME);
+/// Decoding has made the text canonical: what cannot be read is the zero time.
+fn timestamp(w: &mut Writer, number: u32, layout: Layout, text: &str) {
+    let at = Time::parse(layout, text).ok().filter(|at| at.seconds != ZERO_TIME);
     w.message(number, |w| {
         if let Some(at) = at {
-            w.int(1, at.as_second());
-            w.int(2, nanos);
+            w.int(1, at.seconds);
+            w.int(2, if layout == Layout::Micro { at.nanos.into() } else { 0 });
         }
     });
 }

@@ -6,10 +6,10 @@ mod codes;
 mod email;
 mod network;
 mod times;
-mod uri;
 
 use std::sync::Arc;
 
+use portico_gostd::url::check_request_uri;
 use portico_machinery::names;
 
 use super::model::JsonType;
@@ -70,7 +70,7 @@ impl Format {
         use FormatKind as F;
         match self.kind {
             F::BsonObjectId => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
-            F::Uri => uri::is_request_uri(text),
+            F::Uri => check_request_uri(text).is_ok(),
             F::Email => email::is_address(text),
             F::Hostname => network::is_hostname(text),
             F::Ipv4 => network::is_ipv4(text),

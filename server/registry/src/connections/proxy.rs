@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use portico_machinery::connect::{Dial, Manner, ProxyName, Security, clean_path, is_global_unicast};
+use portico_gostd::netip::is_global_unicast;
+use portico_machinery::connect::{Dial, Manner, ProxyName, Security, clean_path};
 use portico_machinery::route::Target;
 use portico_machinery::{Object, Status};
 

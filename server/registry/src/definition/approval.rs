@@ -1,7 +1,7 @@
 //! Approval of definitions in the Kubernetes project's groups (rule 16, and the condition that tells of it). It must not
 //! know what follows: a refusal, a condition, or nothing.
 
-use portico_cel::library::url::Url;
+use portico_gostd::url::Url;
 
 /// Where a protected group's definition says who approved it.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use portico_gostd::netip::{is_link_local_multicast, is_link_local_unicast};
 use portico_machinery::Cursor;
 use portico_machinery::field::Path;
 pub(crate) use portico_machinery::names::dns1123_label as label;
@@ -103,21 +104,13 @@ pub(crate) fn endpoint_ip(cursor: &Cursor<'_>, address: Option<IpAddr>, errors: 
         errors.push(cursor.invalid("must be a valid IP address"));
         return;
     };
-    let link_local = match address {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    };
-    let link_local_multicast = match address {
-        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
-        IpAddr::V6(v6) => v6.segments()[0] == 0xff02,
-    };
     if address.is_unspecified() {
         errors.push(cursor.invalid(&format!("may not be unspecified ({})", cursor.str())));
     } else if address.is_loopback() {
         errors.push(cursor.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
-    } else if link_local {
+    } else if is_link_local_unicast(address) {
         errors.push(cursor.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
-    } else if link_local_multicast {
+    } else if is_link_local_multicast(address) {
         errors.push(cursor.invalid("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
     }
 }

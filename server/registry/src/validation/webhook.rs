@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use portico_cel::library::url::Url;
+use portico_gostd::url::Url;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 

@@ -62,7 +62,8 @@ impl Address {
             Place::Url(target) => target.to_string(),
             Place::Service(service) => format!("{}:{}", place.server_name(), service.port),
         };
-        let path = format!("/{}?timeout={}", path.trim_matches('/'), portico_kit::duration::format(timeout));
+        let path =
+            format!("/{}?timeout={}", path.trim_matches('/'), portico_gostd::time::format_duration(timeout));
         Ok(Self { url: format!("https://{host}{path}"), place, host, path })
     }
 }

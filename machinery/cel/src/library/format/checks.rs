@@ -3,9 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::civil::Date;
+use portico_gostd::url::check_request_uri;
 use portico_machinery::names;
-
-use super::super::url;
 
 /// A name that is not complete may end with a dash.
 fn without_dash(name: &str) -> String {
@@ -52,7 +51,7 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
 }
 
 pub(super) fn uri(text: &str) -> Vec<String> {
-    url::check(text).err().into_iter().collect()
+    check_request_uri(text).err().into_iter().collect()
 }
 
 fn unless(fine: bool, problem: &str) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use super::super::quote::quote;
+use portico_gostd::strconv::quote;
 
 /// A version such as `1.2.3-rc.1+build`. Builds do not count when versions are compared.
 #[derive(Clone, Debug)]

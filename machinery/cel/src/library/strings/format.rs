@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::super::quote::quote;
+use portico_gostd::strconv::quote;
+
 use super::clause::{Clause, Format, Verb, walk};
 use super::numerals;
 use super::{MAX_TEXT_BYTES, too_long};

@@ -1,6 +1,6 @@
 //! Schedules: the grammar of cron as upstream's parser reads it, with its words for what it cannot read.
 
-use portico_kit::duration::GoDuration;
+use portico_gostd::time::GoDuration;
 
 use crate::strategies::workload::go_number;
 

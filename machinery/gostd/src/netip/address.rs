@@ -1,12 +1,12 @@
-//! IP addresses: read strictly (no leading zeros, no shortcuts), with Go's sentences about the first thing wrong.
+//! `netip.ParseAddr`: addresses read strictly (no leading zeros, no shortcuts), with Go's errors.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::super::quote::quote;
+use crate::strconv::quote;
 
 /// What is read: an address, and its zone if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Address<'t> {
+pub struct Address<'t> {
     /// The address.
     pub ip: IpAddr,
     /// What stood behind a `%`.
@@ -28,7 +28,7 @@ fn refuse<'t, T>(why: &'static str, at: &'t str) -> Result<T, Refusal<'t>> {
 ///
 /// # Errors
 /// Go's sentence: `ParseAddr("1.2.3"): IPv4 address too short`.
-pub(in super::super) fn parse_address(text: &str) -> Result<Address<'_>, String> {
+pub fn parse_address(text: &str) -> Result<Address<'_>, String> {
     let parsed = match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => {
             parse_v4(text).map(|fields| Address { ip: IpAddr::V4(Ipv4Addr::from(fields)), zone: "" })

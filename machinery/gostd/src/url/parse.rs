@@ -1,15 +1,10 @@
-//! URLs as Go reads and prints them.
+//! `url.Parse`, `url.ParseRequestURI` and `URL.String`.
 
 use std::net::IpAddr;
 
-use indexmap::IndexMap;
-
-use super::super::net::parse_address;
-use super::super::quote::quote;
-use super::escape::{Part, escape, is_escaped, unescape};
-
-/// The most parameters of a query that are looked at; a query with more has none.
-const MOST_PARAMETERS: usize = 10_000;
+use super::part::{Part, escape, is_escaped, unescape};
+use crate::netip::parse_address;
+use crate::strconv::quote;
 
 /// A URL taken apart.
 #[derive(Clone, Debug, Default)]
@@ -30,21 +25,21 @@ pub struct Url {
     raw_fragment: String,
 }
 
-/// Whether a text is an absolute URI or an absolute path.
+/// Whether a text is an absolute URI or an absolute path, as `url.ParseRequestURI` takes it.
 ///
 /// # Errors
 /// Go's sentence: `parse "x": invalid URI for request`.
-pub fn check(text: &str) -> Result<(), String> {
+pub fn check_request_uri(text: &str) -> Result<(), String> {
     parse(text, true).map(|_| ()).map_err(|why| format!("parse {}: {why}", quote(text)))
 }
 
 impl Url {
-    /// A URL from its text, which [`check`] lets through.
+    /// A URL from its text, which [`check_request_uri`] lets through.
     ///
     /// # Errors
     /// Go's sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        check(text)?;
+        check_request_uri(text)?;
         Self::read(text)
     }
 
@@ -113,23 +108,6 @@ impl Url {
             return self.raw_path.clone();
         }
         if self.path == b"*" { "*".to_owned() } else { escape(&self.path, Part::Path) }
-    }
-
-    /// Values by key, in the order in which they stand. What is malformed is left out.
-    #[must_use]
-    pub fn parameters(&self) -> IndexMap<String, Vec<String>> {
-        let mut parameters: IndexMap<String, Vec<String>> = IndexMap::new();
-        if self.query.matches('&').count() >= MOST_PARAMETERS {
-            return parameters;
-        }
-        for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let plain = |text| unescape(text, Part::QueryComponent).map(|bytes| lossy(&bytes));
-            if let (Ok(key), Ok(value)) = (plain(key), plain(value)) {
-                parameters.entry(key).or_default().push(value);
-            }
-        }
-        parameters
     }
 
     fn set_path(&mut self, path: &str) -> Result<(), String> {
@@ -369,7 +347,7 @@ mod tests {
             ("http://u ser@a/", "net/url: invalid userinfo"),
             ("/a\u{7f}", "net/url: invalid control character in URL"),
         ] {
-            assert_eq!(check(text), Err(format!("parse {}: {want}", quote(text))), "{text}");
+            assert_eq!(check_request_uri(text), Err(format!("parse {}: {want}", quote(text))), "{text}");
         }
         let relative = "parse \"1http://a\": first path segment in URL cannot contain colon";
         assert_eq!(Url::read("1http://a").unwrap_err(), relative);
@@ -379,12 +357,19 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_matrices() {
-        let of = |text: &str| Url::parse(text).unwrap().parameters();
-        let query = of("/?k1=a&k2=b&k2=c+d&&e%20f=%C3%A9&bad=%zz&semi;colon=1&flag");
-        let want = [("k1", vec!["a"]), ("k2", vec!["b", "c d"]), ("e f", vec!["é"]), ("flag", vec![""])];
-        assert_eq!(query.len(), want.len());
-        assert!(want.iter().all(|(key, values)| query[*key] == *values));
-        assert!(of("/path?").is_empty());
+    fn request_uris_read_and_print_as_recorded() {
+        let rows = include_str!("../../testdata/request_uris.jsonl").lines();
+        let mut count = 0;
+        for row in rows {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            let text = row["text"].as_str().unwrap();
+            let refused = check_request_uri(text).err();
+            assert_eq!(refused.as_deref(), row["error"].as_str(), "{row}");
+            if let Some(printed) = row["printed"].as_str() {
+                assert_eq!(parse(text, true).unwrap().to_string(), printed, "{row}");
+            }
+            count += 1;
+        }
+        assert!(count > 500, "{count} rows");
     }
 }

@@ -1,26 +1,23 @@
-//! Durations in Go's notation (`1m30s`, `-1.5h`, `0`), as flags, query parameters and APIs carry them.
-//!
-//! Pure. It must not know what a duration is for.
+//! `time.ParseDuration` and `Duration.String`: `1m30s`, `-1.5h`, `0`, as flags, query parameters and APIs carry them.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+use super::rfc3339::quote;
 
 /// A signed duration of at most about 292 years, in nanoseconds, as Go counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GoDuration(pub i64);
 
 /// Why a text is not a duration; the text of the message follows Go's wording of the same errors.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DurationError {
     /// Not of the form `[-+](number unit)+`, or out of range.
-    #[error("time: invalid duration {0:?}")]
     Invalid(String),
     /// A number without a unit.
-    #[error("time: missing unit in duration {0:?}")]
     MissingUnit(String),
     /// A unit that Go does not know.
-    #[error("time: unknown unit {unit:?} in duration {text:?}")]
     UnknownUnit {
         /// The unit as written.
         unit: String,
@@ -29,28 +26,48 @@ pub enum DurationError {
     },
 }
 
+impl std::error::Error for DurationError {}
+
+impl fmt::Display for DurationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(text) => write!(f, "time: invalid duration {}", quote(text)),
+            Self::MissingUnit(text) => write!(f, "time: missing unit in duration {}", quote(text)),
+            Self::UnknownUnit { unit, text } => {
+                write!(f, "time: unknown unit {} in duration {}", quote(unit), quote(text))
+            }
+        }
+    }
+}
+
 const SECOND: u64 = 1_000_000_000;
 
 impl GoDuration {
     /// The duration, or zero when it is negative.
+    #[must_use]
     pub fn to_std(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
 
     /// From a std duration; what is too long is cut to the longest.
+    #[must_use]
     pub fn from_std(duration: Duration) -> Self {
         Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
     }
 }
 
 /// Parses a duration that may not be negative, for settings.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
+///
+/// # Errors
+/// [`DurationError`]; a negative duration is invalid.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let duration = GoDuration::from_str(text)?;
     if duration.0 < 0 { Err(DurationError::Invalid(text.to_owned())) } else { Ok(duration.to_std()) }
 }
 
 /// Formats as Go does: `1h0m0s`, `1.5s`, `100ms`, `0s`.
-pub fn format(duration: Duration) -> String {
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
     GoDuration::from_std(duration).to_string()
 }
 
@@ -94,6 +111,10 @@ fn term<'a>(rest: &'a str, text: &str) -> Result<(u64, &'a str), DurationError> 
     if whole.is_empty() && fraction.is_empty() {
         return Err(invalid());
     }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
+    if whole > 1 << 63 {
+        return Err(invalid());
+    }
     let end = after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len());
     let (unit, after) = after.split_at(end);
     let scale = match unit {
@@ -106,19 +127,31 @@ fn term<'a>(rest: &'a str, text: &str) -> Result<(u64, &'a str), DurationError> 
         "h" => 3600 * SECOND,
         other => return Err(DurationError::UnknownUnit { unit: other.to_owned(), text: text.to_owned() }),
     };
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
     let nanos = whole.checked_mul(scale).filter(|n| *n <= 1 << 63).ok_or_else(invalid)?;
-    Ok((nanos + fraction_nanos(fraction, scale), after))
+    let share = if fraction.is_empty() { 0 } else { fraction_nanos(fraction, scale) };
+    Ok((nanos + share, after))
 }
 
-/// The fraction's share of `scale`; digits beyond the eighteenth carry nothing that can be seen.
+/// The fraction's share of `scale`, computed with floats as Go does; digits that 63 bits do not hold are left out.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "Go's conversions are the same"
+)]
 fn fraction_nanos(fraction: &str, scale: u64) -> u64 {
-    let (mut value, mut base) = (0u128, 1u128);
-    for digit in fraction.bytes().take(18) {
-        value = value * 10 + u128::from(digit - b'0');
-        base *= 10;
+    let (mut value, mut base) = (0_u64, 1.0);
+    for digit in fraction.bytes() {
+        let longer = (value * 10).saturating_add(u64::from(digit - b'0'));
+        if longer > 1 << 63 {
+            break;
+        }
+        (value, base) = (longer, base * 10.0);
+        if value > i64::MAX.unsigned_abs() / 10 {
+            break;
+        }
     }
-    u64::try_from(value * u128::from(scale) / base).unwrap_or(0)
+    (value as f64 * (scale as f64 / base)) as u64
 }
 
 impl fmt::Display for GoDuration {
@@ -189,9 +222,12 @@ mod tests {
         for text in ["", "-", ".s", "s", "1 s", "9223372036854775808ns", "99999999999999999999h"] {
             assert!(text.parse::<GoDuration>().is_err(), "{text}");
         }
-        assert_eq!(parse("10").unwrap_err().to_string(), "time: missing unit in duration \"10\"");
-        assert_eq!(parse("1d").unwrap_err().to_string(), "time: unknown unit \"d\" in duration \"1d\"");
-        assert_eq!(parse("-1s").unwrap_err().to_string(), "time: invalid duration \"-1s\"");
+        assert_eq!(parse_duration("10").unwrap_err().to_string(), "time: missing unit in duration \"10\"");
+        assert_eq!(
+            parse_duration("1d").unwrap_err().to_string(),
+            "time: unknown unit \"d\" in duration \"1d\""
+        );
+        assert_eq!(parse_duration("-1s").unwrap_err().to_string(), "time: invalid duration \"-1s\"");
     }
 
     #[test]
@@ -200,8 +236,24 @@ mod tests {
         for (nanos, text) in table {
             assert_eq!(GoDuration(nanos).to_string(), text);
         }
-        assert_eq!(format(Duration::from_secs(3600)), "1h0m0s");
+        assert_eq!(format_duration(Duration::from_secs(3600)), "1h0m0s");
         assert_eq!(GoDuration(-90_000_000_000).to_string(), "-1m30s");
+    }
+
+    #[test]
+    fn durations_read_and_print_as_recorded() {
+        let rows = include_str!("../../testdata/durations.jsonl").lines();
+        let mut count = 0;
+        for row in rows {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            let got = match row["text"].as_str().unwrap().parse::<GoDuration>() {
+                Ok(duration) => format!("{} {duration}", duration.0),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(got, row["answer"].as_str().unwrap(), "{row}");
+            count += 1;
+        }
+        assert!(count > 200, "{count} rows");
     }
 
     proptest! {

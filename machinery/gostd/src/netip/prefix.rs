@@ -1,22 +1,22 @@
-//! Networks: an address and how many of its bits name the network.
+//! Prefixs: an address and how many of its bits name the network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use super::super::quote::quote;
 use super::parse_address;
+use crate::strconv::quote;
 
 /// A network as it is written: bits behind the prefix are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct Prefix {
     /// The address.
     pub ip: IpAddr,
     /// How many of its bits name the network.
     pub bits: u8,
 }
 
-impl FromStr for Network {
+impl FromStr for Prefix {
     type Err = String;
 
     /// Go's sentence: `netip.ParsePrefix("1.2.3.0/"): bad bits after slash: ""`.
@@ -25,7 +25,7 @@ impl FromStr for Network {
     }
 }
 
-fn parse(text: &str) -> Result<Network, String> {
+fn parse(text: &str) -> Result<Prefix, String> {
     let (address, bits) = text.rsplit_once('/').ok_or("no '/'")?;
     let address = parse_address(address)?;
     if !address.zone.is_empty() {
@@ -37,7 +37,7 @@ fn parse(text: &str) -> Result<Network, String> {
     }
     let bits: i64 = bits.parse().map_err(|_| bad())?;
     let bits = u8::try_from(bits).ok().filter(|bits| *bits <= width(address.ip));
-    Ok(Network { ip: address.ip, bits: bits.ok_or("prefix length out of range")? })
+    Ok(Prefix { ip: address.ip, bits: bits.ok_or("prefix length out of range")? })
 }
 
 /// How many bits an address has.
@@ -45,7 +45,7 @@ fn width(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 32 } else { 128 }
 }
 
-impl Network {
+impl Prefix {
     /// The address as a number, with only its first bits.
     fn head(ip: IpAddr, bits: u8) -> u128 {
         let number = match ip {
@@ -80,7 +80,7 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.ip, self.bits)
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Network {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Network {
+    fn of(text: &str) -> Prefix {
         text.parse().unwrap()
     }
 
@@ -133,7 +133,7 @@ mod tests {
             ("1.2.3/8", "ParseAddr(\"1.2.3\"): IPv4 address too short"),
             ("fe80::1%eth0/64", "IPv6 zones cannot be present in a prefix"),
         ] {
-            assert_eq!(text.parse::<Network>(), Err(format!("netip.ParsePrefix(\"{text}\"): {want}")));
+            assert_eq!(text.parse::<Prefix>(), Err(format!("netip.ParsePrefix(\"{text}\"): {want}")));
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Percent signs in URLs: what each part of one lets stand, by Go's tables.
+//! Percent escapes by part of a URL: what each part lets stand, by Go's tables.
 
-use super::super::quote::quote;
+use super::escape::{escape_into, hex_pair};
+use crate::strconv::quote;
 
 /// A part of a URL, by what may stand in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +10,6 @@ pub(super) enum Part {
     UserPassword,
     Host,
     Zone,
-    QueryComponent,
     Fragment,
 }
 
@@ -29,7 +29,7 @@ fn must_escape(byte: u8, part: Part) -> bool {
             Part::Path => byte == b'?',
             Part::UserPassword => matches!(byte, b'@' | b'/' | b'?' | b':'),
             Part::Fragment => false,
-            Part::QueryComponent | Part::Host | Part::Zone => true,
+            Part::Host | Part::Zone => true,
         },
         b'!' | b'(' | b')' | b'*' => part != Part::Fragment,
         _ => true,
@@ -38,27 +38,14 @@ fn must_escape(byte: u8, part: Part) -> bool {
 
 /// A text as a part shows it.
 pub(super) fn escape(text: &[u8], part: Part) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text {
-        if must_escape(*byte, part) {
-            escaped.push('%');
-            escaped.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            escaped.push(char::from(DIGITS[usize::from(byte & 15)]));
-        } else {
-            escaped.push(char::from(*byte));
-        }
-    }
-    escaped
+    let mut escaped = Vec::with_capacity(text.len());
+    escape_into(&mut escaped, text, |byte| !must_escape(byte, part));
+    String::from_utf8_lossy(&escaped).into_owned()
 }
 
 /// Whether a text may stand as it is in a path or a fragment.
 pub(super) fn is_escaped(text: &str, part: Part) -> bool {
     text.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !must_escape(byte, part))
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 /// What a text in a part stands for.
@@ -76,7 +63,6 @@ pub(super) fn unescape(text: &str, part: Part) -> Result<Vec<u8>, String> {
                 at += 3;
                 continue;
             }
-            b'+' if part == Part::QueryComponent => plain.push(b' '),
             byte if part.is_host() && *byte < 0x80 && must_escape(*byte, part) => {
                 return Err(format!(
                     "invalid character {} in host name",
@@ -94,7 +80,7 @@ fn escaped_byte(bytes: &[u8], at: usize, part: Part) -> Result<u8, String> {
     let escape = &bytes[at..bytes.len().min(at + 3)];
     let refused = || format!("invalid URL escape {}", quote(&String::from_utf8_lossy(escape)));
     let &[_, high, low] = escape else { return Err(refused()) };
-    let byte = digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low).ok_or_else(refused)?;
+    let byte = hex_pair(high, low).ok_or_else(refused)?;
     let allowed = match part {
         // In hosts only what is beyond ASCII is escaped, and the percent sign before a zone.
         Part::Host => byte >= 0x80 || escape == b"%25",

@@ -1,9 +1,10 @@
-//! Text in double quotes as Go prints it (`%q`): messages and formatted values show it.
+//! Package `strconv`: text in double quotes, as `strconv.Quote` and `%q` print it.
 
 use std::fmt::Write as _;
 
-/// A text in double quotes; what cannot be printed is escaped.
-pub(super) fn quote(text: &str) -> String {
+/// A text in double quotes; what cannot be printed is escaped (`strconv.Quote`).
+#[must_use]
+pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     text.chars().for_each(|character| push_escaped(&mut quoted, character));
@@ -64,6 +65,14 @@ mod tests {
         ];
         for (text, want) in cases {
             assert_eq!(quote(text), want);
+        }
+    }
+
+    #[test]
+    fn text_is_quoted_as_recorded() {
+        for row in include_str!("../testdata/quoted.jsonl").lines() {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            assert_eq!(quote(row["text"].as_str().unwrap()), row["quoted"].as_str().unwrap());
         }
     }
 }
