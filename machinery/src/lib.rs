@@ -5,6 +5,7 @@
 pub mod accept;
 mod aggregate;
 pub mod attributes;
+pub mod bounded;
 pub mod connect;
 pub mod digest;
 pub mod discovery;
@@ -34,6 +35,7 @@ mod weak_map;
 
 pub use aggregate::aggregate;
 pub use attributes::Attributes;
+pub use bounded::Bounded;
 pub use front_proxy::FrontProxy;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 pub use object::{Cursor, JsonPath, MOST_PRINTED_BYTES, Node, Object};

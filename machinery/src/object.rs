@@ -18,7 +18,7 @@ pub use go::{Float, escape_html, go_type};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
 pub use order::sort_keys;
-pub use printed::{MOST_PRINTED_BYTES, cut};
+pub use printed::{MOST_PRINTED_BYTES, cut, cut_at};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -13,8 +13,9 @@ use crate::gvk::{GroupKind, GroupResource};
 /// How many field errors a Status tells one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
 /// their answer would be many times its size. Upstream has no such bound.
 pub const MOST_FIELD_ERRORS: usize = 1_000;
-/// How many bytes of causes a Status has, about: it must fit in one message between a facade and its control service.
-const MOST_CAUSES_BYTES: usize = 1024 * 1024;
+/// How many bytes of causes a Status has, about. It must fit in one message between a facade and its control service (4 MiB),
+/// which holds each text twice, and JSON takes up to six bytes for one.
+pub const MOST_CAUSES_BYTES: usize = 320 * 1024;
 
 /// Machine-readable reasons, spelled as on the wire. Clients match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

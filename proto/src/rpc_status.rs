@@ -90,7 +90,7 @@ fn cut(text: &str, limit: usize) -> String {
 pub fn from_rpc(rpc: &tonic::Status) -> Status {
     let details = rpc.get_error_details();
     let known = details.error_info().filter(|i| i.domain == DOMAIN);
-    let reason = known.map_or_else(|| reason_of(rpc.code()), |i| Reason::parse(&i.reason));
+    let reason = known.map_or_else(|| foreign_reason(rpc), |i| Reason::parse(&i.reason));
     let mut status = Status::failure(reason, rpc.message());
     if let Some(info) = known {
         if let Some(code) = info.metadata.get("code").and_then(|c| c.parse().ok()) {
@@ -108,6 +108,15 @@ pub fn from_rpc(rpc: &tonic::Status) -> Status {
         Some(delay) => status.with_retry_after(u32::try_from(delay.as_secs().max(1)).unwrap_or(u32::MAX)),
         None => status,
     }
+}
+
+/// What the libraries below say of a message that is larger than a message may be, under the code of what has expired.
+const TOO_LARGE: &str = "message length too large";
+
+/// The reason of a status that [`to_rpc`] did not make.
+fn foreign_reason(rpc: &tonic::Status) -> Reason {
+    let is_too_large = rpc.code() == Code::OutOfRange && rpc.message().contains(TOO_LARGE);
+    if is_too_large { Reason::InternalError } else { reason_of(rpc.code()) }
 }
 
 fn reason_of(code: Code) -> Reason {
@@ -131,6 +140,15 @@ mod tests {
     use super::*;
     use portico_machinery::field::{Error, Path};
     use portico_machinery::{GroupKind, GroupResource};
+
+    #[test]
+    fn a_message_that_is_too_large_has_not_expired() {
+        let texts = ["Error, encoded message length too large: found 5 bytes, the limit is: 4 bytes"];
+        for text in texts {
+            assert_eq!(from_rpc(&tonic::Status::out_of_range(text)).code, 500);
+        }
+        assert_eq!(from_rpc(&tonic::Status::out_of_range("too old resource version")).code, 410);
+    }
 
     #[test]
     fn refusals_keep_reason_code_fields_and_retry() {

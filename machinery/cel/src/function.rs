@@ -2,6 +2,11 @@
 //!
 //! A library is a list of these (see `library`). Nothing here knows any function.
 
+use std::sync::Arc;
+
+use regex::Regex;
+
+use crate::re2;
 use crate::size::{CostEstimate, SizeEstimate};
 use crate::{EvalError, Type, Value};
 
@@ -53,6 +58,8 @@ pub struct Call<'c, 'v> {
     pub arguments: &'c [Value<'v>],
     /// How much the program may still cost: what loops inside a function must not exceed.
     pub budget: u64,
+    /// The regular expression that is written out as the second argument, compiled with the program.
+    pub pattern: Option<&'c Arc<Regex>>,
 }
 
 impl<'c, 'v> Call<'c, 'v> {
@@ -70,6 +77,17 @@ impl<'c, 'v> Call<'c, 'v> {
     /// `no such overload` for anything else; so do the others.
     pub fn str(&self, index: usize) -> Result<&'c str, EvalError> {
         self.argument(index)?.as_str()
+    }
+
+    /// The regular expression that is the second argument: compiled with the program, or now.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn regex(&self) -> Result<Arc<Regex>, EvalError> {
+        match self.pattern {
+            Some(regex) => Ok(Arc::clone(regex)),
+            None => re2::compile(self.str(1)?).map_err(EvalError::new),
+        }
     }
 
     /// The integer at an index.

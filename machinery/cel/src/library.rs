@@ -103,7 +103,7 @@ mod table {
         let call = |name: &str, arguments: &[Value<'static>]| {
             let functions = libraries().into_iter().flat_map(|library| library.functions);
             let function = functions.into_iter().find(|function| function.name == name).unwrap();
-            (function.overloads[0].run)(&Call { arguments, budget: 0 }).unwrap()
+            (function.overloads[0].run)(&Call { arguments, budget: 0, pattern: None }).unwrap()
         };
         for name in ["dns1123Label", "qualifiedName", "labelValue", "uri", "uuid", "byte", "date", "datetime"]
         {

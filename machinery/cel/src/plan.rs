@@ -4,12 +4,14 @@ mod attribute;
 mod build;
 mod fold;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use indexmap::IndexSet;
 
 use crate::check::Checked;
 use crate::environment::Environment;
+use crate::re2::Planned;
 use crate::value::{Key, List};
 use crate::{Overload, Value};
 
@@ -92,7 +94,8 @@ pub(crate) enum By {
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
     keys: IndexSet<Key<'static>>,
-    numbers: Vec<f64>,
+    /// The bits of floats; zero has one sign.
+    numbers: HashSet<u64>,
 }
 
 impl Constants {
@@ -102,7 +105,7 @@ impl Constants {
         for item in list.iter() {
             match item.ok()? {
                 Value::Double(number) => {
-                    constants.numbers.push(number);
+                    constants.numbers.extend(bits(number));
                     constants.keys.extend(Key::whole(number));
                 }
                 Value::Null | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => return None,
@@ -121,10 +124,15 @@ impl Constants {
     /// Whether a value is one of them.
     pub fn contain(&self, value: &Value<'_>) -> bool {
         match value {
-            Value::Double(number) if self.numbers.contains(number) => true,
+            Value::Double(number) if bits(*number).is_some_and(|bits| self.numbers.contains(&bits)) => true,
             other => Key::lookup(other).is_some_and(|key| self.keys.contains(&key)),
         }
     }
+}
+
+/// What floats that are equal have in common; nothing for NaN, which equals nothing.
+fn bits(number: f64) -> Option<u64> {
+    (!number.is_nan()).then(|| if number == 0.0 { 0 } else { number.to_bits() })
 }
 
 /// A call.
@@ -134,6 +142,8 @@ pub(crate) struct CallNode {
     /// The overloads that may be meant, in order.
     pub overloads: Vec<Arc<Overload>>,
     pub arguments: Vec<Node>,
+    /// The regular expression that is written out as its second argument.
+    pub regex: Option<Planned>,
     /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
     /// regular expression that is compiled once.
     pub stops: bool,

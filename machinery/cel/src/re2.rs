@@ -1,14 +1,19 @@
-//! Regular expressions, compiled and remembered: rules match the same few patterns again and again.
+//! Regular expressions. Those that are written out in a program are compiled with it and kept in it; those that are computed are
+//! remembered here: rules match the same few patterns again and again.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use portico_machinery::re2::{self, Code, MAX_COMPILED_BYTES};
+pub use portico_machinery::re2::MAX_COMPILED_BYTES;
+use portico_machinery::re2::{self, Code};
 use regex::Regex;
 
 /// Most bytes of compiled patterns that are kept; when there are more, all are forgotten.
 const MOST_KEPT: usize = 32 * 1024 * 1024;
+/// Most bytes of compiled patterns that all programs keep together; what is beyond is looked up here at each call.
+const MAX_PLANNED_BYTES: usize = 256 * 1024 * 1024;
 /// Longest pattern that is kept.
 const LONGEST_KEPT: usize = 4_096;
 /// How large a compiled pattern is, nobody tells: it counts as the least of these that it fits in.
@@ -17,7 +22,7 @@ const SIZES: [usize; 3] = [64 * 1024, 512 * 1024, MAX_COMPILED_BYTES];
 /// What is kept, and the bytes that it counts as.
 #[derive(Default)]
 struct Kept {
-    patterns: HashMap<Box<str>, Arc<Regex>>,
+    patterns: HashMap<Box<str>, (Arc<Regex>, usize)>,
     bytes: usize,
 }
 
@@ -28,7 +33,7 @@ impl Kept {
         if self.bytes + bytes > MOST_KEPT {
             *self = Self::default();
         }
-        if self.patterns.insert(pattern.into(), Arc::clone(made)).is_none() {
+        if self.patterns.insert(pattern.into(), (Arc::clone(made), bytes)).is_none() {
             self.bytes += bytes;
         }
     }
@@ -39,6 +44,18 @@ impl Kept {
 /// # Errors
 /// What is wrong with the pattern: its syntax, or its size.
 pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
+    kept(pattern).map(|(made, _)| made)
+}
+
+/// How many bytes a compiled pattern counts as.
+///
+/// # Errors
+/// What is wrong with the pattern: its syntax, or its size.
+pub fn compiled_bytes(pattern: &str) -> Result<usize, String> {
+    kept(pattern).map(|(_, bytes)| bytes)
+}
+
+fn kept(pattern: &str) -> Result<(Arc<Regex>, usize), String> {
     if let Some(found) = KEPT.lock().patterns.get(pattern) {
         return Ok(found.clone());
     }
@@ -47,7 +64,41 @@ pub fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     if pattern.len() <= LONGEST_KEPT {
         KEPT.lock().keep(pattern, &made, bytes);
     }
-    Ok(made)
+    Ok((made, bytes))
+}
+
+/// What all programs keep.
+static PLANNED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// A compiled pattern that a program keeps.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    regex: Arc<Regex>,
+    bytes: usize,
+}
+
+impl Planned {
+    /// Compiles a pattern for a program; None when all programs keep enough already.
+    ///
+    /// # Errors
+    /// What is wrong with the pattern: its syntax, or its size.
+    pub(crate) fn compile(pattern: &str) -> Result<Option<Self>, String> {
+        let (regex, bytes) = kept(pattern)?;
+        let planned = Self { regex, bytes };
+        // Counted first: what is not kept is given back when it is dropped.
+        let before = PLANNED_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        Ok((before + bytes <= MAX_PLANNED_BYTES).then_some(planned))
+    }
+
+    pub(crate) fn regex(&self) -> &Arc<Regex> {
+        &self.regex
+    }
+}
+
+impl Drop for Planned {
+    fn drop(&mut self) {
+        PLANNED_BYTES.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// A pattern, and the bytes that it counts as.
@@ -71,6 +122,16 @@ mod tests {
         let first = compile("^a+$").unwrap();
         assert!(first.is_match("aa") && compile("(a").is_err());
         assert!(compile(&format!("(a{})", "|b".repeat(LONGEST_KEPT))).is_ok(), "too long to be kept");
+    }
+
+    #[test]
+    fn programs_give_back_what_they_kept() {
+        let before = PLANNED_BYTES.load(Ordering::Relaxed);
+        let planned = Planned::compile("^given back$").unwrap().unwrap();
+        assert!(planned.regex().is_match("given back"));
+        drop(planned);
+        assert!(PLANNED_BYTES.load(Ordering::Relaxed) <= before + SIZES[0]);
+        assert!(Planned::compile("(a").is_err());
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub use error::{DecodeError, patch_status};
 pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
-pub(crate) use walk::{MAX_STRICT, MAX_STRUCTS};
+pub(crate) use walk::{MAX_STRICT, MAX_STRICT_BYTES, MAX_STRUCTS, strict_errors};
 pub use yaml_keys::warnings;
 
 use portico_machinery::gvk::GroupVersionKind;
@@ -221,7 +221,7 @@ pub(crate) fn raw(expected: &str, body: &[u8]) -> Result<Object, DecodeError> {
 pub(crate) fn read_json(schema: &Typed, text: &str) -> Result<(Decoded, Option<String>), SyntaxError> {
     let mut walk = Walk::new(text, schema.types());
     let map = walk.root(schema.root())?;
-    Ok((Decoded { object: Object::from_map(map), strict: walk.strict }, walk.error))
+    Ok((Decoded { object: Object::from_map(map), strict: walk.strict.into_items() }, walk.error))
 }
 
 /// Nothing of protobuf is strict: unknown fields are how versions differ.

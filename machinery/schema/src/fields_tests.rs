@@ -195,3 +195,38 @@ proptest! {
         let _ = PathElement::parse(&text);
     }
 }
+
+#[test]
+fn numbers_near_the_ends_of_their_ranges_have_one_order() {
+    let numbers = [
+        json!(i64::MAX),
+        json!(i64::MAX - 1),
+        json!(9_223_372_036_854_775_807.0),
+        json!(9_223_372_036_854_775_808_u64),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(-9_223_372_036_854_775_808.0),
+        json!(1e300),
+        json!(-1e300),
+        json!(1),
+        json!(1.0),
+        json!(1.5),
+        json!(-0.0),
+        json!(0),
+        json!(-1.5),
+        json!(-1),
+    ];
+    let compare = |a: &Value, b: &Value| PathElement::Value(a.clone()).cmp(&PathElement::Value(b.clone()));
+    for a in &numbers {
+        for b in &numbers {
+            assert_eq!(compare(a, b), compare(b, a).reverse(), "{a} {b}");
+            for c in &numbers {
+                if compare(a, b).is_le() && compare(b, c).is_le() {
+                    assert!(compare(a, c).is_le(), "{a} {b} {c}");
+                }
+            }
+        }
+    }
+    assert!(compare(&json!(1), &json!(1.0)).is_eq() && compare(&json!(0), &json!(-0.0)).is_eq());
+    assert!(compare(&json!(i64::MAX), &json!(9_223_372_036_854_775_808.0)).is_lt());
+}

@@ -28,3 +28,6 @@ pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};
 pub use schema::{Schema, Typed};
 pub use structural::Structural;
+
+#[cfg(test)]
+mod growth_tests;

@@ -150,9 +150,10 @@ impl Managed {
         updaters.sort_by(|a, b| self.times.get(a).cmp(&self.times.get(b)).then_with(|| a.cmp(b)));
         let mut count = updaters.len();
         let mut first_of: BTreeMap<Box<str>, Manager> = BTreeMap::new();
+        let mut poured: BTreeMap<Manager, Vec<Set>> = BTreeMap::new();
         for manager in updaters {
             if count <= most {
-                return;
+                break;
             }
             let Some(version) = self.owners.get(&manager).map(|owned| owned.version.clone()) else {
                 continue;
@@ -167,27 +168,33 @@ impl Managed {
                 version: version.clone(),
                 subresource: Box::default(),
             };
-            self.pour(&first, &bucket);
-            self.pour(&manager, &bucket);
+            let sets = poured.entry(bucket.clone()).or_default();
+            sets.extend(self.pour(&first, &bucket));
+            sets.extend(self.pour(&manager, &bucket));
             count -= 1;
+        }
+        for (bucket, sets) in poured {
+            if let Some(owned) = self.owners.get_mut(&bucket) {
+                owned.set.extend(Set::union_of(sets));
+            }
         }
     }
 
-    /// Gives what one manager owns to another, with its time.
-    fn pour(&mut self, from: &Manager, into: &Manager) {
+    /// Gives what one manager owns to another, with its time. Returns the set when the other has one already: what is
+    /// poured into one bucket is joined at once, as each set by itself would copy all before it.
+    fn pour(&mut self, from: &Manager, into: &Manager) -> Option<Set> {
         if from == into {
-            return;
+            return None;
         }
-        let Some(owned) = self.owners.remove(from) else { return };
-        match self.owners.get_mut(into) {
-            Some(held) => held.set = held.set.union(&owned.set),
-            None => {
-                self.owners.insert(into.clone(), owned);
-            }
-        }
+        let owned = self.owners.remove(from)?;
         if let Some(time) = self.times.remove(from) {
             self.times.insert(into.clone(), time);
         }
+        if self.owners.contains_key(into) {
+            return Some(owned.set);
+        }
+        self.owners.insert(into.clone(), owned);
+        None
     }
 }
 

@@ -7,6 +7,8 @@ mod strategic;
 
 pub use error::PatchError;
 
+use std::collections::HashSet;
+
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
@@ -48,12 +50,15 @@ pub fn merge_patch(current: &Object, patch: &[u8]) -> Result<Object, PatchError>
     Ok(Object::from_map(map))
 }
 
-/// RFC 7396 on maps.
+/// RFC 7396 on maps. Deleted keys leave the map together: each by itself would shift all that follow it.
 fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
+    let mut deleted = HashSet::new();
     for (key, value) in patch {
         match value {
             Value::Null => {
-                map.shift_remove(&key);
+                if map.contains_key(&key) {
+                    deleted.insert(key);
+                }
             }
             Value::Object(below) => {
                 let slot = map.entry(key).or_insert(Value::Null);
@@ -69,6 +74,14 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
                 map.insert(key, other);
             }
         }
+    }
+    remove_all(map, &deleted);
+}
+
+/// Removes keys in one walk, the order of the others kept.
+fn remove_all(map: &mut Map<String, Value>, keys: &HashSet<String>) {
+    if !keys.is_empty() {
+        map.retain(|key, _| !keys.contains(key));
     }
 }
 

@@ -174,6 +174,28 @@ fn json_patches_are_bounded_in_operations_copies_and_work() {
     assert!(start.elapsed().as_secs() < 5);
 }
 
+/// Half a million levels used up the stack of whatever walked them, and with it the process.
+#[test]
+fn json_patches_pile_up_no_more_levels_than_a_body_has() {
+    let chain = |levels: usize| (0..levels).fold(json!({}), |below, _| json!({"c": below}));
+    let deepest = format!("/b{}", "/c".repeat(80));
+    let moves = json!([
+        {"op": "add", "path": "/b", "value": chain(79)},
+        {"op": "move", "from": "/a", "path": deepest},
+        {"op": "move", "from": "/b", "path": "/a"},
+    ]);
+    let copies = json!([{"op": "copy", "from": "/a", "path": format!("/a{}", "/c".repeat(60))}]);
+    for round in [moves, copies] {
+        let repeat = |times: usize| Value::Array(vec![round.as_array().unwrap().clone(); times].concat());
+        let current = object(json!({"a": chain(60)}));
+        assert!(json_patch(&object(json!({"a": chain(5)})), &bytes(&json!([]))).is_ok());
+        let refused = json_patch(&current, &bytes(&repeat(20))).unwrap_err();
+        assert!(refused.to_string().contains("due to an error"), "{refused}");
+    }
+    let within = json!([{"op": "add", "path": "/a/c", "value": chain(90)}]);
+    assert!(json_patch(&object(json!({"a": chain(5)})), &bytes(&within)).is_ok());
+}
+
 /// Types with what strategic merge needs to know.
 fn types() -> std::sync::Arc<TypeSet> {
     let packages = serde_json::from_value(json!({"t": {

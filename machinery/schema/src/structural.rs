@@ -32,6 +32,7 @@ pub use breaking::{Breaking, MOST_BREAKING};
 pub use compile::CompileError;
 pub use correlate::Pair;
 pub(crate) use decode::Source;
+pub use embedded::Place;
 pub use format::{Format, FormatKind};
 pub use model::{Additional, Checks, JsonType, Marks, Node, Rule};
 pub use pattern::Pattern;

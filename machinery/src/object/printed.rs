@@ -21,9 +21,15 @@ pub(super) fn json(value: &impl Serialize) -> String {
 
 /// A text, of a long one the beginning and `...`.
 #[must_use]
-pub fn cut(mut text: String) -> String {
-    if text.len() > MOST_PRINTED_BYTES {
-        text.truncate(text.floor_char_boundary(MOST_PRINTED_BYTES));
+pub fn cut(text: String) -> String {
+    cut_at(text, MOST_PRINTED_BYTES)
+}
+
+/// As [`cut`], at another length.
+#[must_use]
+pub fn cut_at(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most));
         text.push_str("...");
     }
     text

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::{Evaluated, Evaluator};
 use crate::function::CostFn;
 use crate::plan::CallNode;
+use crate::re2::Planned;
 use crate::{Call, EvalError, Overload, Value};
 
 impl<'e, 'v> Evaluator<'e, 'v> {
@@ -34,7 +35,11 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         };
         let budget = self.limit.saturating_sub(self.cost);
-        let result = (overload.run)(&Call { arguments: &arguments, budget });
+        let result = (overload.run)(&Call {
+            arguments: &arguments,
+            budget,
+            pattern: node.regex.as_ref().map(Planned::regex),
+        });
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge(cost)?;
         result

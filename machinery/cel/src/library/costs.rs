@@ -46,6 +46,32 @@ pub(super) fn read_twice(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     scale(size(arguments, 0), 2.0 * STRING_TRAVERSAL)
 }
 
+/// How many characters of a text upstream's counters need not count.
+const UNCOUNTED: u64 = 1_024;
+
+/// What text costs that upstream counts as nothing: `'a'.replace('', self.text)` copies a mebibyte for one unit, a hundred
+/// thousand times in a comprehension. Short texts cost nothing here, so that rules cost as upstream says.
+fn uncounted(size: u64) -> u64 {
+    scale(size.saturating_sub(UNCOUNTED), STRING_TRAVERSAL)
+}
+
+/// As [`read`], and what is written beyond what was read.
+pub(super) fn read_and_write(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    let written = result.cost_size().saturating_sub(size(arguments, 0));
+    read(arguments, result).saturating_add(uncounted(written))
+}
+
+/// As [`read_twice`], and what is written beyond what was read.
+pub(super) fn replace(arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+    let written = result.cost_size().saturating_sub(size(arguments, 0));
+    read_twice(arguments, result).saturating_add(uncounted(written))
+}
+
+/// One unit, and the search in a long text.
+pub(super) fn find_position(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
+    uncounted(size(arguments, 0)).saturating_add(1)
+}
+
 /// The receiver is read once, and the result is about as long.
 pub(super) fn read_target_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     let size = call.target()?;

@@ -1,9 +1,13 @@
 //! Regular expressions: `find` and `findAll`.
 
+use std::sync::Arc;
+
+use regex::Regex;
+
 use super::{Library, costs};
 use crate::function::{CallEstimate, CallSizes};
 use crate::size::SizeEstimate;
-use crate::{Call, EvalError, Function, Overload, Type, Value, re2};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
 
 pub(super) fn library() -> Library {
     use Type::{Int, String};
@@ -34,12 +38,13 @@ pub(super) fn library() -> Library {
     }
 }
 
-fn compiled(text: &str) -> Result<std::sync::Arc<regex::Regex>, EvalError> {
-    re2::compile(text).map_err(|error| EvalError::new(format!("Illegal regex: {error}")))
+fn compiled(call: &Call<'_, '_>) -> Result<Arc<Regex>, EvalError> {
+    call.str(1)?;
+    call.regex().map_err(|error| EvalError::new(format!("Illegal regex: {error}")))
 }
 
 fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let found = compiled(call.str(1)?)?.find(call.str(0)?).map_or("", |found| found.as_str());
+    let found = compiled(call)?.find(call.str(0)?).map_or("", |found| found.as_str());
     Ok(Value::text(found))
 }
 
@@ -47,7 +52,7 @@ fn find<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 fn find_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let wanted = call.arguments.get(2).map_or(Ok(-1), Value::as_int)?;
     let most = usize::try_from(wanted).unwrap_or(usize::MAX);
-    let regex = compiled(call.str(1)?)?;
+    let regex = compiled(call)?;
     let found = regex.find_iter(call.str(0)?).take(most).map(|found| Value::text(found.as_str()));
     Ok(Value::list(found.collect()))
 }

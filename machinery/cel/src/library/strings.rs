@@ -48,7 +48,7 @@ pub(super) fn second() -> Library {
                 "format",
                 vec![
                     Overload::member("string_format", text_and_list, Type::String, format)
-                        .costs(format_estimate, costs::read),
+                        .costs(format_estimate, costs::read_and_write),
                 ],
             ),
             Function::new(
@@ -72,7 +72,10 @@ fn positions() -> Vec<Function> {
     vec![
         Function::new(
             "charAt",
-            vec![Overload::member("string_char_at_int", vec![String, Int], String, char_at)],
+            vec![
+                Overload::member("string_char_at_int", vec![String, Int], String, char_at)
+                    .costs_by_name(costs::unit_estimate, costs::find_position),
+            ],
         ),
         Function::new(
             "indexOf",
@@ -134,7 +137,7 @@ fn pieces() -> Vec<Function> {
 fn replaced() -> Vec<Function> {
     use Type::{Int, String};
     let replace = |id, parameters| {
-        Overload::member(id, parameters, String, replace).costs_by_name(replace_estimate, costs::read_twice)
+        Overload::member(id, parameters, String, replace).costs_by_name(replace_estimate, costs::replace)
     };
     vec![Function::new(
         "replace",

@@ -6,8 +6,9 @@ use super::{Attribute, CallNode, Constants, Node};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::environment::Variable;
+use crate::re2::Planned;
 use crate::value::{Key, MapBuilder};
-use crate::{Call, Overload, Type, Value, re2};
+use crate::{Call, Overload, Type, Value};
 
 /// Conversions that are computed when their argument is constant.
 const CONVERSIONS: [&str; 10] =
@@ -162,7 +163,7 @@ impl Planner<'_> {
         let stops = nodes.len() > 2
             || declared.name == "format"
             || (nodes.len() > 1 && !is_one(&overloads, declared.name));
-        Ok(CallNode { name: declared.name, overloads, arguments: nodes, stops })
+        Ok(CallNode { name: declared.name, overloads, arguments: nodes, regex: None, stops })
     }
 
     fn list(&mut self, items: &[Item]) -> Result<Node, String> {
@@ -215,10 +216,10 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
     Attribute::of(operand).indexed(index, optional).map(Node::from)
 }
 
-/// A regular expression that is written out must be one, and is compiled once.
+/// A regular expression that is written out must be one, and is compiled once, with the program.
 fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
     if let Some(pattern) = call.pattern() {
-        re2::compile(pattern)?;
+        call.regex = Planned::compile(pattern)?;
         call.stops = true;
     }
     Ok(call)
@@ -232,7 +233,7 @@ fn folded(call: CallNode) -> Result<CallNode, String> {
     let [Node::Constant(argument)] = &call.arguments[..] else { return Ok(call) };
     let arguments = std::slice::from_ref(argument);
     let overload = call.taking(arguments).map_err(|error| error.to_string())?;
-    let made = (overload.run)(&Call { arguments, budget: u64::MAX });
+    let made = (overload.run)(&Call { arguments, budget: u64::MAX, pattern: None });
     let value = made.map_err(|error| error.to_string())?;
     Ok(CallNode { arguments: vec![Node::Constant(value)], overloads: Vec::new(), ..call })
 }

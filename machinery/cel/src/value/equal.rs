@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{List, Map, Value};
 use crate::EvalError;
-use crate::decl::{DeclKind, DeclType, ListKind};
+use crate::decl::{DeclKind, DeclType, ListKind, escape};
 
 /// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
 const DEEPEST: usize = 512;
@@ -163,10 +163,9 @@ fn undeclared_equal(
     of: &DeclType,
 ) -> bool {
     let DeclKind::Object(object) = &of.kind else { return true };
-    members
-        .iter()
-        .filter(|(name, _)| !object.fields.iter().any(|field| *field.name == ***name))
-        .all(|(name, value)| others.get(name) == Some(value))
+    // What cannot be spelled is no field.
+    let declares = |name: &str| escape(name).is_some_and(|escaped| object.spelled(&escaped).is_some());
+    members.iter().filter(|(name, _)| !declares(name)).all(|(name, value)| others.get(name) == Some(value))
 }
 
 /// Which of two values comes first; None for those without an order (and for NaN).

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use portico_machinery::object::go_type;
+use portico_machinery::Bounded;
+use portico_machinery::bounded::Weight;
+use portico_machinery::object::{cut, go_type};
 use serde_json::{Map as Json, Value};
 
 use super::compare::{Reading, entries, items};
@@ -11,9 +13,11 @@ use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::{Misfit, Misfits, item};
 use crate::model::{FieldType, TypeSet};
 
-/// How many misfits are told at most: each tells its path, and together they would be far larger than what they are about.
+/// How many misfits are reported at most: each has its path, and together they would be far larger than what they are about.
 /// Upstream has no bound.
 const MOST_TOLD: usize = 256;
+/// How many bytes they may hold.
+const MAX_MISFIT_BYTES: usize = 256 * 1024;
 
 /// Whether elements of a list that is a set or a map may stand there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +33,30 @@ pub(super) fn object(
     object: &Json<String, Value>,
     duplicates: Duplicates,
 ) -> Result<(), Misfits> {
-    let mut check = Check { types, duplicates, at: String::new(), found: Vec::new() };
+    let mut check =
+        Check { types, duplicates, at: String::new(), found: Bounded::new(MOST_TOLD, MAX_MISFIT_BYTES) };
     check.map(&root, object);
-    if check.found.is_empty() { Ok(()) } else { Err(Misfits(check.found)) }
+    let found = check.found.into_items();
+    if found.is_empty() { Ok(()) } else { Err(Misfits(found)) }
 }
 
 struct Check<'t> {
     types: &'t TypeSet,
     duplicates: Duplicates,
     at: String,
-    found: Vec<Misfit>,
+    found: Bounded<Misfit>,
+}
+
+impl Weight for Misfit {
+    fn bytes(&self) -> usize {
+        self.path.len() + self.text.len()
+    }
 }
 
 impl Check<'_> {
     fn tell(&mut self, text: impl Into<String>) {
-        if self.found.len() < MOST_TOLD {
-            self.found.push(Misfit { path: self.at.clone(), text: text.into() });
-        }
+        let path = &self.at;
+        self.found.push_with(|| Misfit { path: cut(path.clone()), text: cut(text.into()) });
     }
 
     fn below(&mut self, step: &str, check: impl FnOnce(&mut Self)) {

@@ -42,11 +42,12 @@ fn keep_owned<'a, K>(
     mut pruned: Object,
     owners: &'a Owners<K>,
 ) -> Result<(At<'a>, Object), Unconverted> {
-    let mut by_version: BTreeMap<&str, Set> = BTreeMap::new();
+    let mut sets: BTreeMap<&str, Vec<Set>> = BTreeMap::new();
     for owned in owners.values() {
-        let set = by_version.entry(&owned.version).or_default();
-        *set = set.union(&owned.set);
+        sets.entry(&owned.version).or_default().push(owned.set.clone());
     }
+    let mut by_version: BTreeMap<&str, Set> =
+        sets.into_iter().map(|(version, sets)| (version, Set::union_of(sets))).collect();
     let own = by_version.remove_entry(at.version);
     let mut merged = Cow::Borrowed(merged);
     for (version, owned) in own.into_iter().chain(by_version) {

@@ -1,8 +1,10 @@
 //! The walk of a JSON text along a type: what fits becomes the object, what does not is reported.
 //!
 //! As upstream: the first value of a wrong type is the error, but only once the whole text has proved to be JSON;
-//! unknown and duplicate fields are collected in the order of the text, at most a hundred, each once.
+//! unknown and duplicate fields are collected in the order of the text, each once, bounded in number and bytes.
 
+use portico_machinery::Bounded;
+use portico_machinery::object::cut;
 use serde_json::{Map, Value};
 
 use super::reader::{Reader, Start, SyntaxError};
@@ -11,6 +13,14 @@ use crate::model::{Field, FieldType, Type, TypeSet};
 
 /// The most unknown and duplicate fields that are reported.
 pub(crate) const MAX_STRICT: usize = 100;
+
+/// The most bytes of unknown and duplicate fields that are reported: a path may hold a key of a mebibyte.
+pub(crate) const MAX_STRICT_BYTES: usize = 64 * 1024;
+
+/// An empty list of strict errors.
+pub(crate) fn strict_errors() -> Bounded<String> {
+    Bounded::new(MAX_STRICT, MAX_STRICT_BYTES)
+}
 
 /// The most structs that a body may hold, `{}` and null in lists included: each costs a hundred times its bytes.
 pub(crate) const MAX_STRUCTS: usize = 100_000;
@@ -24,7 +34,9 @@ pub(crate) struct Walk<'a, 's> {
     reader: Reader<'a>,
     types: &'s TypeSet,
     /// `unknown field "x"`, `duplicate field "x"`.
-    pub strict: Vec<String>,
+    pub strict: Bounded<String>,
+    /// How many values that read themselves are around: nothing inside them is unknown.
+    unreported: usize,
     /// The first value of a wrong type.
     pub error: Option<String>,
     /// The path as strict errors print it: with keys and indices.
@@ -42,7 +54,8 @@ impl<'a, 's> Walk<'a, 's> {
         Self {
             reader: Reader::new(text),
             types,
-            strict: Vec::new(),
+            strict: strict_errors(),
+            unreported: 0,
             error: None,
             path: String::new(),
             fields: String::new(),
@@ -83,14 +96,13 @@ impl<'a, 's> Walk<'a, 's> {
     }
 
     fn report(&mut self, what: &str, key: &str) {
-        if self.strict.len() >= MAX_STRICT {
+        if self.unreported > 0 {
             return;
         }
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        let text = format!("{what} field {path:?}");
-        if !self.strict.contains(&text) {
-            self.strict.push(text);
-        }
+        self.strict.push_new_with(|| {
+            let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+            format!("{what} field {:?}", cut(path))
+        });
     }
 
     /// One value of this type; nothing for null and for what does not fit.
@@ -132,9 +144,9 @@ impl<'a, 's> Walk<'a, 's> {
             }
             return Ok(None);
         };
-        let strict = self.strict.len();
+        self.unreported += 1;
         let value = self.value(shape);
-        self.strict.truncate(strict);
+        self.unreported -= 1;
         value
     }
 

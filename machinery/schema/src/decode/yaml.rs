@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy};
+use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
 use super::MAX_DEPTH;
 
@@ -15,13 +15,16 @@ const MAX_JSON: usize = 12 * 1024 * 1024;
 /// # Errors
 /// The parser's words.
 pub(super) fn to_json(text: &str) -> Result<String, String> {
-    let mut out = Vec::new();
+    let mut out = Out::default();
     let read =
         serde_saphyr::with_deserializer_from_str_with_options(first(text), options(), |deserializer| {
             Transcode(&mut out).deserialize(deserializer)
         });
+    if let Some(number) = out.no_json {
+        return Err(format!("json: unsupported value: {number}"));
+    }
     read.map_err(|error| format!("yaml: {}", worded(&error)))?;
-    String::from_utf8(out).map_err(|error| error.to_string())
+    String::from_utf8(out.json).map_err(|error| error.to_string())
 }
 
 /// The first document: nobody reads those after it.
@@ -58,6 +61,8 @@ pub(super) fn options() -> serde_saphyr::Options {
         alias_limits: limits,
         legacy_octal_numbers: true,
         with_snippet: false,
+        // Refused here, in Go's words.
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
     };
     if let Some(budget) = options.budget.as_mut() {
         budget.max_depth = MAX_DEPTH;
@@ -65,16 +70,39 @@ pub(super) fn options() -> serde_saphyr::Options {
     options
 }
 
+/// What is written.
+#[derive(Default)]
+struct Out {
+    json: Vec<u8>,
+    /// The number that JSON does not have, as Go prints it; it ended the reading.
+    no_json: Option<&'static str>,
+}
+
 /// Writes what it reads as JSON.
-struct Transcode<'o>(&'o mut Vec<u8>);
+struct Transcode<'o>(&'o mut Out);
 
 impl Transcode<'_> {
     fn write<E: serde::de::Error>(self, value: impl serde::Serialize) -> Result<(), E> {
-        serde_json::to_writer(&mut *self.0, &value).map_err(E::custom)?;
-        if self.0.len() > MAX_JSON {
+        serde_json::to_writer(&mut self.0.json, &value).map_err(E::custom)?;
+        self.check_size()
+    }
+
+    /// Counts everything that is written: brackets and keys may be repeated by aliases, too.
+    fn check_size<E: serde::de::Error>(&self) -> Result<(), E> {
+        if self.0.json.len() > MAX_JSON {
             return Err(E::custom("document contains excessive aliasing"));
         }
         Ok(())
+    }
+}
+
+/// How Go prints a float that is no number of JSON.
+fn no_json(number: f64) -> Option<&'static str> {
+    match number {
+        _ if number.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("+Inf"),
+        f64::NEG_INFINITY => Some("-Inf"),
+        _ => None,
     }
 }
 
@@ -106,6 +134,10 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, v: f64) -> Result<(), E> {
+        if let Some(number) = no_json(v) {
+            self.0.no_json = Some(number);
+            return Err(E::custom("no number of JSON"));
+        }
         // A whole number stays whole: upstream's JSON of 1.0 is 1.
         #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
         if v.fract() == 0.0 && v.abs() < 1e15 { self.write(v as i64) } else { self.write(v) }
@@ -128,39 +160,40 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        self.0.push(b'[');
-        let start = self.0.len();
+        self.0.json.push(b'[');
+        let start = self.0.json.len();
         loop {
-            let before = self.0.len();
+            let before = self.0.json.len();
             if before > start {
-                self.0.push(b',');
+                self.0.json.push(b',');
             }
             if items.next_element_seed(Transcode(self.0))?.is_none() {
-                self.0.truncate(before);
+                self.0.json.truncate(before);
                 break;
             }
         }
-        self.0.push(b']');
-        Ok(())
+        self.0.json.push(b']');
+        self.check_size()
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        self.0.push(b'{');
-        let start = self.0.len();
+        self.0.json.push(b'{');
+        let start = self.0.json.len();
         loop {
-            let before = self.0.len();
+            let before = self.0.json.len();
             if before > start {
-                self.0.push(b',');
+                self.0.json.push(b',');
             }
             let Some(key) = entries.next_key_seed(Key)? else {
-                self.0.truncate(before);
+                self.0.json.truncate(before);
                 break;
             };
-            serde_json::to_writer(&mut *self.0, &key).map_err(A::Error::custom)?;
-            self.0.push(b':');
+            serde_json::to_writer(&mut self.0.json, &key).map_err(A::Error::custom)?;
+            self.0.json.push(b':');
             entries.next_value_seed(Transcode(self.0))?;
+            self.check_size()?;
         }
-        self.0.push(b'}');
+        self.0.json.push(b'}');
         Ok(())
     }
 }
@@ -196,7 +229,12 @@ impl Visitor<'_> for Key {
     }
 
     fn visit_f64<E>(self, v: f64) -> Result<String, E> {
-        Ok(v.to_string())
+        Ok(match no_json(v) {
+            Some("NaN") => ".nan".to_owned(),
+            Some("+Inf") => ".inf".to_owned(),
+            Some(_) => "-.inf".to_owned(),
+            None => v.to_string(),
+        })
     }
 
     fn visit_str<E>(self, v: &str) -> Result<String, E> {
@@ -230,6 +268,16 @@ mod tests {
         for (text, want) in rows {
             assert_eq!(to_json(text).as_deref(), Ok(want));
         }
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_refused() {
+        for (text, number) in
+            [("a: .nan", "NaN"), ("a: [.inf]", "+Inf"), ("{a: {b: -.Inf}}", "-Inf"), (".NaN", "NaN")]
+        {
+            assert_eq!(to_json(text).unwrap_err(), format!("json: unsupported value: {number}"), "{text}");
+        }
+        assert_eq!(to_json("{.nan: 1, -.inf: 2, x: '.nan'}").unwrap(), r#"{".nan":1,"-.inf":2,"x":".nan"}"#);
     }
 
     #[test]

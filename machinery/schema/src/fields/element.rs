@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::json::{FieldsError, element_from_json, write_value};
 
@@ -129,10 +129,7 @@ impl fmt::Display for PathElement {
 /// A total order of values: numbers, strings, truth values, lists, maps, null; numbers by what they are worth.
 pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()),
-        },
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
@@ -142,6 +139,34 @@ pub(crate) fn compare_values(a: &Value, b: &Value) -> Ordering {
         (Value::Object(a), Value::Object(b)) => compare_maps(a, b),
         _ => kind(a).cmp(&kind(b)),
     }
+}
+
+/// Compares what numbers are worth. An integer is never rounded to a float: near 2^63 several integers would equal one float
+/// and not each other, and there would be no order.
+fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => whole_with_float(a, float(b)),
+        (None, Some(b)) => whole_with_float(b, float(a)).reverse(),
+        // JSON has no NaN.
+        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or_default()
+}
+
+fn whole_with_float(whole: i128, float: f64) -> Ordering {
+    // Any float fits after its fraction went: those beyond the range of i128 become its ends.
+    #[expect(clippy::cast_possible_truncation, reason = "saturates")]
+    let floor = float.floor() as i128;
+    let has_fraction = float.fract() != 0.0;
+    whole.cmp(&floor).then(if has_fraction { Ordering::Less } else { Ordering::Equal })
 }
 
 type Map = serde_json::Map<String, Value>;

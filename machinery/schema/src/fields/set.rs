@@ -7,6 +7,9 @@ use std::cmp::Ordering;
 
 use super::PathElement;
 
+/// How many times smaller a set must be for its nodes to be looked up one by one in the other.
+const FEW: usize = 16;
+
 /// A set of fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
@@ -154,9 +157,28 @@ impl Set {
         )
     }
 
+    /// What belongs to any of many, joined in pairs: one after the other, each would copy all before it.
+    #[must_use]
+    pub fn union_of(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut joined = Vec::with_capacity(pairs.len().div_ceil(2));
+            while let Some(mut one) = pairs.next() {
+                one.extend(pairs.next().unwrap_or_default());
+                joined.push(one);
+            }
+            sets = joined;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// What belongs to both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
+        // A thousand managers that own little each are compared with one large change.
+        if self.nodes.len() < other.nodes.len() / FEW {
+            return self.intersection_of_few(other);
+        }
         self.joined(
             other,
             &Rule {
@@ -168,6 +190,16 @@ impl Set {
                 },
             },
         )
+    }
+
+    /// As [`Self::intersection`]: looks up each node of this set in a much larger one.
+    fn intersection_of_few(&self, other: &Self) -> Self {
+        let nodes = self.nodes.iter().filter_map(|a| {
+            let b = other.node(&a.element)?;
+            let (member, children) = (a.member && b.member, a.children.intersection(&b.children));
+            Some(Node { element: a.element.clone(), member, children }).filter(|node| !node.is_empty())
+        });
+        Self { nodes: nodes.collect() }
     }
 
     /// What belongs to this and not to the other. A field in the other takes away itself, not what is below it.
@@ -237,7 +269,7 @@ impl Set {
         }
     }
 
-    /// As [`Self::difference`], in place: what costs is the other set and, where a node goes, one walk over this one.
+    /// As [`Self::difference`], in place: what costs is the smaller set and, where a node goes, one walk over this one.
     pub fn subtract(&mut self, other: &Self) {
         self.take_away(other, |node, gone| {
             node.member &= !gone.member;
@@ -259,11 +291,19 @@ impl Set {
     /// Changes the nodes that stand in both sets; those that are empty then go, all at once.
     fn take_away(&mut self, other: &Self, change: impl Fn(&mut Node, &Node)) {
         let mut emptied = false;
-        for gone in &other.nodes {
-            let Ok(at) = self.find(&gone.element) else { continue };
-            let node = &mut self.nodes[at];
-            change(node, gone);
-            emptied |= node.is_empty();
+        if self.nodes.len() < other.nodes.len() / FEW {
+            for node in &mut self.nodes {
+                let Some(gone) = other.node(&node.element) else { continue };
+                change(node, gone);
+                emptied |= node.is_empty();
+            }
+        } else {
+            for gone in &other.nodes {
+                let Ok(at) = self.find(&gone.element) else { continue };
+                let node = &mut self.nodes[at];
+                change(node, gone);
+                emptied |= node.is_empty();
+            }
         }
         if emptied {
             self.nodes.retain(|node| !node.is_empty());

@@ -3,12 +3,14 @@
 //! `replace` and `test` know the whole document. Every operation's work is bounded, so that a small patch cannot keep a
 //! core busy.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, mistyped, read};
-use crate::decode::{MAX_STRICT, json_name};
+use crate::decode::{MAX_DEPTH, MAX_STRICT, json_name};
 
-/// How many elements all operations of a patch may shift in lists and maps.
+/// How many elements all operations of a patch may shift in lists and maps, or look at in what they add.
 const MAX_SHIFTED: usize = 10_000_000;
 
 /// What an operation may say.
@@ -69,10 +71,15 @@ fn text(operation: &Map<String, Value>, name: &str) -> Result<Option<String>> {
 /// What a strict reading says of operations, one after the other: members that stand there twice, then those unknown.
 pub(super) fn complaints(operations: &Value, duplicates: &[String]) -> Vec<String> {
     let Value::Array(operations) = operations else { return Vec::new() };
+    let mut by_operation: HashMap<usize, Vec<&String>> = HashMap::new();
+    for text in duplicates {
+        if let Some(at) = operation_of(text) {
+            by_operation.entry(at).or_default().push(text);
+        }
+    }
     let mut said = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
-        let place = format!("\"[{at}]");
-        let twice = duplicates.iter().filter(|text| text.contains(&place));
+        let twice = by_operation.get(&at).into_iter().flatten();
         said.extend(twice.map(|text| format!("json patch {text}")));
         let members = operation.as_object().into_iter().flat_map(Map::keys);
         let unknown = members.filter(|name| !MEMBERS.contains(&name.as_str()));
@@ -83,6 +90,11 @@ pub(super) fn complaints(operations: &Value, duplicates: &[String]) -> Vec<Strin
     }
     said.truncate(MAX_STRICT);
     said
+}
+
+/// The index in `duplicate field "[7].path"`.
+fn operation_of(text: &str) -> Option<usize> {
+    text.split_once("\"[")?.1.split_once(']')?.0.parse().ok()
 }
 
 /// What the operations so far have cost.
@@ -108,6 +120,8 @@ enum Failure {
     Copied,
     #[error("too much work")]
     Work,
+    #[error("nests deeper than {MAX_DEPTH} levels")]
+    Depth,
 }
 
 fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::result::Result<(), Failure> {
@@ -117,7 +131,7 @@ fn run(document: &mut Value, operation: Operation, work: &mut Work) -> std::resu
     match op.as_str() {
         "add" => add(document, &path, value, work),
         "remove" => remove(document, &path, work).map(drop),
-        "replace" => replace(document, &path, value),
+        "replace" => replace(document, &path, value, work),
         "move" => {
             let value = remove(document, from()?, work)?;
             add(document, &path, value, work)
@@ -198,7 +212,30 @@ fn test(document: &mut Value, path: String, value: &Value) -> std::result::Resul
     if holds { Ok(()) } else { Err(Failure::Test(path)) }
 }
 
+/// Whether a value nests no deeper at a path than a body may. Copies and moves could pile up half a million levels otherwise, and
+/// whatever walks them would use up its stack.
+fn check_depth(path: &str, value: &Value, work: &mut Work) -> std::result::Result<(), Failure> {
+    let left = MAX_DEPTH.checked_sub(path.matches('/').count()).ok_or(Failure::Depth)?;
+    check_depth_below(value, left, work)
+}
+
+fn check_depth_below(value: &Value, left: usize, work: &mut Work) -> std::result::Result<(), Failure> {
+    let count = match value {
+        Value::Array(items) => items.len(),
+        Value::Object(fields) => fields.len(),
+        _ => return Ok(()),
+    };
+    let left = left.checked_sub(1).ok_or(Failure::Depth)?;
+    work.shift(count)?;
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| check_depth_below(item, left, work)),
+        Value::Object(fields) => fields.values().try_for_each(|value| check_depth_below(value, left, work)),
+        _ => Ok(()),
+    }
+}
+
 fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::result::Result<(), Failure> {
+    check_depth(path, &value, work)?;
     let (container, last) = parent(document, path)?;
     match container {
         Value::Object(map) => drop(map.insert(last, value)),
@@ -213,7 +250,13 @@ fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> std::
     Ok(())
 }
 
-fn replace(document: &mut Value, path: &str, value: Value) -> std::result::Result<(), Failure> {
+fn replace(
+    document: &mut Value,
+    path: &str,
+    value: Value,
+    work: &mut Work,
+) -> std::result::Result<(), Failure> {
+    check_depth(path, &value, work)?;
     if path.is_empty() {
         if !matches!(value, Value::Object(_) | Value::Array(_)) {
             return Err(Failure::Needs("an object or a list to replace the whole"));

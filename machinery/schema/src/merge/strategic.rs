@@ -1,8 +1,10 @@
 //! Strategic merge patch of maps: fields by their patch strategy, and the directives that stand in maps.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
-use super::{PatchError, lists};
+use super::{PatchError, lists, remove_all};
 use crate::model::{Field, FieldType, Type, TypeSet};
 
 const PATCH: &str = "$patch";
@@ -88,6 +90,8 @@ pub(super) fn map(
     }
     retain_keys(&mut original, &mut patch)?;
     element_orders(types, at, &mut original, &mut patch)?;
+    // Deleted keys leave the map together: each by itself would shift all that follow it.
+    let mut deleted = HashSet::new();
     for (key, value) in patch {
         if let Some(name) = key.strip_prefix(DELETE_PRIMITIVES) {
             lists::delete_primitives(original.get_mut(name), &value)?;
@@ -101,9 +105,10 @@ pub(super) fn map(
         };
         match merged {
             Some(value) => drop(original.insert(key, value)),
-            None => drop(original.shift_remove(&key)),
+            None => drop(deleted.insert(key)),
         }
     }
+    remove_all(&mut original, &deleted);
     Ok(Some(original))
 }
 
@@ -138,45 +143,56 @@ fn retain_keys(original: &mut Json, patch: &mut Json) -> Result<()> {
     let Value::Array(keys) = directive else {
         return Err(malformed(format!("{RETAIN_KEYS} is no list")));
     };
-    let keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let keys: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
     if let Some(stray) = patch
         .iter()
-        .find(|(key, value)| !value.is_null() && !key.starts_with('$') && !keys.contains(&key.as_str()))
+        .find(|(key, value)| !value.is_null() && !key.starts_with('$') && !keys.contains(key.as_str()))
     {
         return Err(malformed(format!(
             "a {RETAIN_KEYS} directive must list every field that the patch sets: {:?} is missing",
             stray.0
         )));
     }
-    original.retain(|key, _| keys.contains(&key.as_str()));
+    original.retain(|key, _| keys.contains(key.as_str()));
     Ok(())
 }
 
-/// `$setElementOrder`: merges the lists that they name, and puts them in order.
+/// `$setElementOrder`: merges the lists that they name, and puts them in order. The directives, and the lists that are
+/// merged here, leave the patch together.
 fn element_orders(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: &mut Json) -> Result<()> {
-    let directives: Vec<String> = patch.keys().filter(|k| k.starts_with(ELEMENT_ORDER)).cloned().collect();
-    for directive in directives {
-        let name = &directive[ELEMENT_ORDER.len()..];
-        let Some(Value::Array(order)) = patch.shift_remove(&directive) else {
-            return Err(malformed(format!("{directive} is no list")));
+    let mut directives = Vec::new();
+    for (key, value) in patch.iter_mut() {
+        if let Some(name) = key.strip_prefix(ELEMENT_ORDER) {
+            directives.push((name.to_owned(), value.take()));
+        }
+    }
+    if directives.is_empty() {
+        return Ok(());
+    }
+    let mut done = HashSet::new();
+    for (name, order) in directives {
+        let Value::Array(order) = order else {
+            return Err(malformed(format!("{ELEMENT_ORDER}{name} is no list")));
         };
-        let Some(field) = at.field(name).filter(|field| field.patch.merge) else { continue };
-        let new = match patch.shift_remove(name) {
-            Some(Value::Array(new)) => new,
-            Some(other) => {
-                // Null or something that is no list: nothing to put in order.
-                patch.insert(name.to_owned(), other);
-                continue;
+        let Some(field) = at.field(&name).filter(|field| field.patch.merge) else { continue };
+        let new = match patch.get_mut(&name) {
+            Some(Value::Array(new)) => {
+                let new = std::mem::take(new);
+                done.insert(name.clone());
+                new
             }
+            // Null or something that is no list: nothing to put in order.
+            Some(_) => continue,
             None => Vec::new(),
         };
-        let old = match original.get_mut(name).map(Value::take) {
+        let old = match original.get_mut(&name).map(Value::take) {
             Some(Value::Array(old)) => old,
             _ if new.is_empty() => continue,
             _ => Vec::new(),
         };
         let merged = lists::merge_ordered(types, field, old, new, &order)?;
-        original.insert(name.to_owned(), Value::Array(merged));
+        original.insert(name, Value::Array(merged));
     }
+    patch.retain(|key, _| !key.starts_with(ELEMENT_ORDER) && !done.contains(key));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Where a walk is: a path that is only printed when there is something to tell.
 
+use std::fmt::Write as _;
+
 use portico_machinery::field::Path;
 
 /// A place in a schema or an object, linked to the one above.
@@ -36,12 +38,29 @@ impl<'a> At<'a> {
     }
 
     pub(super) fn path(&self) -> Path {
-        let above = self.above.map(At::path).unwrap_or_default();
+        let mut text = String::new();
+        self.print(&mut text);
+        Path::new(text)
+    }
+
+    /// Writes the path behind what is there, each step once: names may be long.
+    fn print(&self, text: &mut String) {
+        if let Some(above) = self.above {
+            above.print(text);
+        }
         match self.step {
-            Step::Root(path) => Path::new(path),
-            Step::Field(name) => above.child(name),
-            Step::Key(key) => above.key(key),
-            Step::Index(index) => above.index(index),
+            Step::Root(path) => text.push_str(path),
+            Step::Field(name) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            Step::Key(key) => text.extend(["[", key, "]"]),
+            Step::Index(index) => {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "[{index}]");
+            }
         }
     }
 }

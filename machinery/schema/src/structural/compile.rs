@@ -1,5 +1,6 @@
 //! Compiles the JSON of a schema into nodes. What upstream's conversion drops is dropped here, what it refuses is refused.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -30,6 +31,9 @@ pub enum CompileError {
     #[error("OpenAPIV3Schema cannot be read: {0}")]
     NoJson(String),
 }
+
+/// An enumeration of more values is looked up, not read from end to end.
+const MANY_VALUES: usize = 16;
 
 type Result<T> = std::result::Result<T, CompileError>;
 type Props = Map<String, Value>;
@@ -80,6 +84,9 @@ impl Compiler {
             rules: self.rules(props),
             ..Node::default()
         };
+        let with_default =
+            node.properties.iter().enumerate().filter(|(_, (_, below))| below.default.is_some());
+        node.defaulted = with_default.filter_map(|(at, _)| u32::try_from(at).ok()).collect();
         let checks = self.checks(props, node.ty)?;
         node.checks = self.interner.checks(checks);
         node.marks = marks(&node);
@@ -112,17 +119,14 @@ impl Compiler {
 
     fn checks(&mut self, props: &Props, ty: Option<JsonType>) -> Result<Checks> {
         let whole = |name: &str| props.get(name).and_then(Value::as_i64);
-        let mut required: Vec<Arc<str>> = Vec::new();
-        for name in texts(props, "required") {
-            let name = self.interner.text(name);
-            if !required.contains(&name) {
-                required.push(name);
-            }
-        }
+        let mut seen = HashSet::new();
+        let required = texts(props, "required").filter(|name| seen.insert(*name));
+        let required: Vec<Arc<str>> = required.map(|name| self.interner.text(name)).collect();
         let pattern = text(props, "pattern").filter(|pattern| !pattern.is_empty());
         Ok(Checks {
             format: text(props, "format").and_then(|name| Format::recognised(name, ty)),
             enumeration: list(props, "enum").iter().cloned().collect(),
+            enumerated_texts: texts_of_many(list(props, "enum")),
             maximum: bound(props, "maximum", "exclusiveMaximum"),
             minimum: bound(props, "minimum", "exclusiveMinimum"),
             multiple_of: props.get("multipleOf").and_then(Value::as_f64),
@@ -192,6 +196,11 @@ fn list<'p>(props: &'p Props, name: &str) -> &'p [Value] {
 
 fn texts<'p>(props: &'p Props, name: &str) -> impl Iterator<Item = &'p str> {
     list(props, name).iter().filter_map(Value::as_str)
+}
+
+/// The texts of a long enumeration.
+fn texts_of_many(values: &[Value]) -> Option<HashSet<Box<str>>> {
+    (values.len() > MANY_VALUES).then(|| values.iter().filter_map(Value::as_str).map(Box::from).collect())
 }
 
 fn bound(props: &Props, name: &str, exclusive: &str) -> Option<Bound> {

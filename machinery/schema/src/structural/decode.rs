@@ -1,10 +1,11 @@
 //! Decoding of a custom resource: parsed, pruned, nulls dropped, metadata along its types, defaults set; in that order.
 
 use portico_machinery::Object;
-use portico_machinery::field::Path;
 use portico_machinery::gvk::{GroupVersion, GroupVersionKind};
 use serde_json::{Map, Value};
 
+use super::at::At;
+use super::default::MAX_DEFAULT_BYTES;
 use super::meta::{self, Embedded, Misfits};
 use super::read::{self, Body};
 use super::{CustomResource, Node, default, nulls, prune};
@@ -128,10 +129,13 @@ impl CustomResource {
             nulls::object(&mut map, root);
         }
         let mut embedded = Embedded::new(self.object_meta(), Misfits::Refuse);
-        embedded.fields(&mut map, root, &Path::root()).map_err(|error| refuse(error.to_string()))?;
-        embedded.unknown.sort_unstable();
-        unknown.append(&mut embedded.unknown);
-        default::object(&mut map, root);
+        embedded.fields(&mut map, root, &At::root("")).map_err(|error| refuse(error.to_string()))?;
+        let mut in_embedded = embedded.unknown.into_items();
+        in_embedded.sort_unstable();
+        unknown.append(&mut in_embedded);
+        if default::object(&mut map, root).exceeded {
+            return Err(refuse(format!("defaults add more than {MAX_DEFAULT_BYTES} bytes to it")));
+        }
         Ok((map, unknown))
     }
 }

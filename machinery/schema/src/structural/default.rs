@@ -4,52 +4,104 @@ use serde_json::{Map, Value};
 
 use super::model::Node;
 
-/// Sets them. Whether anything changed.
-pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> bool {
-    if !node.marks.defaults {
-        return false;
-    }
-    let mut any = false;
-    for (name, below) in &node.properties {
-        let Some(default) = &below.default else { continue };
-        match map.get_mut(&**name) {
-            Some(held) if is_unset(held, below) => *held = default.clone(),
-            Some(_) => continue,
-            None => {
-                map.insert(name.to_string(), default.clone());
-            }
-        }
-        any = true;
-    }
-    for (key, value) in map.iter_mut() {
-        any |= match node.property(key) {
-            Some(below) => inside(value, below),
-            None => {
-                node.additional.schema().is_some_and(|below| replaced(value, below) | inside(value, below))
-            }
-        };
-    }
-    any
+/// The most bytes that the defaults of one object may add. An object of 100,000 empty elements whose schema has a thousand
+/// defaults for each would take all memory; what is stored is refused at a fraction of it.
+pub(super) const MAX_DEFAULT_BYTES: usize = 8 * 1024 * 1024;
+
+/// What setting defaults came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Defaulted {
+    /// Whether anything changed.
+    pub any: bool,
+    /// Whether [`MAX_DEFAULT_BYTES`] were not enough: what follows is left as it is.
+    pub exceeded: bool,
 }
 
-fn inside(value: &mut Value, node: &Node) -> bool {
-    match (value, &node.items) {
-        (Value::Object(map), _) => object(map, node),
-        (Value::Array(list), Some(items)) if node.marks.defaults => {
-            list.iter_mut().fold(false, |any, item| replaced(item, items) | inside(item, items) | any)
-        }
-        _ => false,
-    }
+/// Sets them.
+pub(super) fn object(map: &mut Map<String, Value>, node: &Node) -> Defaulted {
+    let mut fill = Fill { left: MAX_DEFAULT_BYTES, exceeded: false };
+    let any = fill.object(map, node);
+    Defaulted { any, exceeded: fill.exceeded }
 }
 
-/// Puts the default in the place of a null that is none.
-fn replaced(value: &mut Value, node: &Node) -> bool {
-    match &node.default {
-        Some(default) if is_unset(value, node) => {
+struct Fill {
+    left: usize,
+    exceeded: bool,
+}
+
+impl Fill {
+    fn object(&mut self, map: &mut Map<String, Value>, node: &Node) -> bool {
+        if !node.marks.defaults {
+            return false;
+        }
+        let mut any = false;
+        for (name, below) in node.defaulted() {
+            let Some(default) = &below.default else { continue };
+            match map.get_mut(&**name) {
+                Some(held) if is_unset(held, below) => any |= self.set(held, default),
+                Some(_) => {}
+                None if self.take(name.len() + weight(default)) => {
+                    map.insert(name.to_string(), default.clone());
+                    any = true;
+                }
+                None => break,
+            }
+        }
+        for (key, value) in map.iter_mut() {
+            any |= match node.property(key) {
+                Some(below) => self.inside(value, below),
+                None => {
+                    let below = node.additional.schema();
+                    below.is_some_and(|below| self.replace(value, below) | self.inside(value, below))
+                }
+            };
+        }
+        any
+    }
+
+    fn inside(&mut self, value: &mut Value, node: &Node) -> bool {
+        match (value, &node.items) {
+            (Value::Object(map), _) => self.object(map, node),
+            (Value::Array(list), Some(items)) if node.marks.defaults => list
+                .iter_mut()
+                .fold(false, |any, item| self.replace(item, items) | self.inside(item, items) | any),
+            _ => false,
+        }
+    }
+
+    /// Puts the default in the place of a null that is none.
+    fn replace(&mut self, value: &mut Value, node: &Node) -> bool {
+        match &node.default {
+            Some(default) if is_unset(value, node) => self.set(value, default),
+            _ => false,
+        }
+    }
+
+    fn set(&mut self, value: &mut Value, default: &Value) -> bool {
+        let fits = self.take(weight(default));
+        if fits {
             *value = default.clone();
-            true
         }
-        _ => false,
+        fits
+    }
+
+    fn take(&mut self, bytes: usize) -> bool {
+        match self.left.checked_sub(bytes) {
+            Some(left) if !self.exceeded => self.left = left,
+            _ => self.exceeded = true,
+        }
+        !self.exceeded
+    }
+}
+
+/// What a value takes in memory, about.
+fn weight(value: &Value) -> usize {
+    const EACH: usize = 32;
+    EACH + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| EACH + key.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 
@@ -97,9 +149,22 @@ mod tests {
         ];
         for (before, after) in rows {
             let mut map = before.as_object().unwrap().clone();
-            assert_eq!(object(&mut map, schema.root()), before != after, "{before}");
+            assert_eq!(object(&mut map, schema.root()).any, before != after, "{before}");
             assert_eq!(Value::Object(map.clone()), after, "{before}");
-            assert!(!object(&mut map, schema.root()), "{before}: twice");
+            assert!(!object(&mut map, schema.root()).any, "{before}: twice");
         }
+    }
+
+    #[test]
+    fn defaults_add_a_bounded_number_of_bytes() {
+        let defaults: Map<String, Value> =
+            (0..500).map(|n| (format!("p{n}"), json!({"type": "string", "default": "d"}))).collect();
+        let schema = Structural::compile(&json!({"type": "object", "properties": {"l": {
+            "type": "array", "items": {"type": "object", "properties": defaults},
+        }}}))
+        .unwrap();
+        let mut map = Map::from_iter([("l".to_owned(), vec![json!({}); 10_000].into())]);
+        assert_eq!(object(&mut map, schema.root()), Defaulted { any: true, exceeded: true });
+        assert!(Value::Object(map).to_string().len() < 2 * MAX_DEFAULT_BYTES);
     }
 }

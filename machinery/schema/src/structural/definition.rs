@@ -10,6 +10,7 @@ mod field_path;
 mod formats;
 mod internal;
 mod invariants;
+mod limits;
 mod lists;
 mod metadata;
 mod nested;
@@ -26,15 +27,18 @@ pub use field_path::{Found, resolve};
 pub(super) use field_path::{Tokens, quoted};
 pub use formats::unrecognized;
 pub use internal::{rule_as_held, schema_as_held};
+pub use limits::{
+    MAX_BRANCHES, MAX_LIST_MAP_KEYS, MAX_PATTERN_BYTES, MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, MAX_RULES,
+};
 pub(super) use refused::refused;
 pub use traits::{Traits, traits};
 
 #[cfg(test)]
 mod tests;
 
-use portico_machinery::Cursor;
 use portico_machinery::field::Error;
-use portico_machinery::status::MOST_FIELD_ERRORS;
+use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+use portico_machinery::{Bounded, Cursor};
 use serde_json::Value;
 
 use super::at::At;
@@ -44,8 +48,10 @@ use traits::Survey;
 use super::CompileError;
 use super::rules::definition::validate as rules_of;
 
-/// How many errors of one schema are kept: enough to tell the first thousand of them in order.
+/// How many errors of one schema are kept: enough to report the first thousand of them in order.
 const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
+/// How many bytes they may hold.
+const MAX_ERRORS_BYTES: usize = 4 * MOST_CAUSES_BYTES;
 
 /// What is demanded of a schema. Old definitions keep what was let through before (1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +92,13 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
     let Some(value) = schema.value() else { return Vec::new() };
     let path = schema.path();
     let (at, props, mut errors) = (At::root(path.as_str()), Props::of(value), Errors::default());
+    limits::validate(value, &at, &mut errors);
+    if !errors.is_empty() {
+        // Nothing looks closer at what is too large.
+        return errors.0.into_items();
+    }
     root::validate(value, &props, &at, terms.status, &mut errors);
-    let judged = errors.0.len();
+    let judged = errors.len();
     let survey = Survey::of(value);
     let mut sound = terms.structural && survey.refused.is_none();
     if sound {
@@ -95,20 +106,20 @@ pub fn validate(schema: &Cursor<'_>, terms: &Terms, metadata: Metadata<'_>) -> V
         if structural.is_empty() && survey.defaults {
             defaults::judge(value, &at, terms.pruned_defaults, metadata, &mut errors);
         }
-        sound = structural.is_empty() && errors.0.len() == judged;
+        sound = structural.is_empty() && errors.len() == judged;
         errors.0.extend(structural);
     }
-    let before = errors.0.len();
+    let before = errors.len();
     nodes::validate(value, &at, terms, &mut errors);
     if sound {
-        let found = rules_of(value, &path, &errors.0[before..], terms);
-        found.into_iter().for_each(|error| errors.push(error));
+        let found = rules_of(value, &path, &errors.0.items()[before..], terms);
+        errors.0.extend(found);
     }
-    if let (true, true, Some(why)) = (terms.structural, errors.0.is_empty(), survey.refused) {
+    if let (true, true, Some(why)) = (terms.structural, errors.is_empty(), survey.refused) {
         // Nearly all of it has been said in better words already.
-        errors.push(Error::invalid(&path, "", &why.to_string()));
+        errors.push_with(|| Error::invalid(&path, "", &why.to_string()));
     }
-    errors.0
+    errors.0.into_items()
 }
 
 /// Whether a schema that was let through before has defaults that hold what it does not know.
@@ -139,18 +150,30 @@ fn structural(schema: &Value, at: &At<'_>) -> Vec<Error> {
     let mut errors = Errors::default();
     invariants::validate(schema, invariants::Level::Root, at, &mut errors);
     completeness::validate(schema, at, &mut errors);
-    errors.0.sort_by_cached_key(ToString::to_string);
-    errors.0
+    let mut errors = errors.0.into_items();
+    errors.sort_by_cached_key(ToString::to_string);
+    errors
 }
 
 /// Errors, up to a bound.
-#[derive(Default)]
-struct Errors(Vec<Error>);
+struct Errors(Bounded<Error>);
+
+impl Default for Errors {
+    fn default() -> Self {
+        Self(Bounded::new(MOST_ERRORS, MAX_ERRORS_BYTES))
+    }
+}
 
 impl Errors {
-    fn push(&mut self, error: Error) {
-        if self.0.len() < MOST_ERRORS {
-            self.0.push(error);
-        }
+    fn push_with(&mut self, error: impl FnOnce() -> Error) {
+        self.0.push_with(error);
+    }
+
+    fn len(&self) -> usize {
+        self.0.items().len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.items().is_empty()
     }
 }

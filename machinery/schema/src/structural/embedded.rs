@@ -2,24 +2,25 @@
 
 use portico_machinery::field::{Error, Path};
 use portico_machinery::gvk::GroupVersion;
-use portico_machinery::{Node as Carried, Object, names};
+use portico_machinery::{Bounded, Node as Carried, Object, names};
 use serde_json::{Map, Value};
 
+use super::at::At;
 use super::model::Node;
 use super::printed;
 
 /// What is wrong with `apiVersion` and `kind` of the embedded resources of an object.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
-    let mut errors = Vec::new();
-    each(object, root, &Path::root(), &mut |path, map| type_meta(path, map, &mut errors));
-    errors
+    let mut errors = Bounded::field_errors();
+    each(object, root, &At::root(""), &mut |at, map| type_meta(at, map, &mut errors));
+    errors.into_items()
 }
 
 /// As [`validate`] of any value at a path; it may be an object itself, whatever its schema says.
 pub(super) fn validate_value(value: &Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
-    let mut errors = Vec::new();
-    whole(value, node, is_object, path, &mut |path, map| type_meta(path, map, &mut errors));
-    errors
+    let mut errors = Bounded::field_errors();
+    whole(value, node, is_object, path, &mut |at, map| type_meta(at, map, &mut errors));
+    errors.into_items()
 }
 
 /// As [`metadata`] of any value at a path.
@@ -28,91 +29,99 @@ pub(super) fn metadata_of_value(
     node: &Node,
     is_object: bool,
     path: &Path,
-    visit: &mut dyn FnMut(&Path, &Object),
+    visit: &mut dyn FnMut(&Place<'_>, &Object),
 ) {
-    whole(value, node, is_object, path, &mut |path, map| alone(path, map, visit));
+    whole(value, node, is_object, path, &mut |at, map| alone(at, map, visit));
 }
 
 fn whole(value: &Value, node: &Node, is_object: bool, path: &Path, visit: Visit<'_>) {
+    let at = At::root(path.as_str());
     match value {
         Value::Object(map) if is_object => {
-            visit(path, map);
-            each(map, node, path, visit);
+            visit(&at, map);
+            each(map, node, &at, visit);
         }
-        value => inside(value, node, path, visit),
+        value => inside(value, node, &at, visit),
     }
 }
 
-fn type_meta(path: &Path, map: &Map<String, Value>, errors: &mut Vec<Error>) {
-    api_version(map.get("apiVersion"), &path.child("apiVersion"), errors);
-    kind(map.get("kind"), &path.child("kind"), errors);
+fn type_meta(at: &At<'_>, map: &Map<String, Value>, errors: &mut Bounded<Error>) {
+    api_version(map.get("apiVersion"), &at.field("apiVersion"), errors);
+    kind(map.get("kind"), &at.field("kind"), errors);
 }
 
-fn alone(path: &Path, map: &Map<String, Value>, visit: &mut dyn FnMut(&Path, &Object)) {
+fn alone(at: &At<'_>, map: &Map<String, Value>, visit: &mut dyn FnMut(&Place<'_>, &Object)) {
     if let Some(metadata) = map.get("metadata") {
         let mut alone = Object::default();
         alone.put(&["metadata"], Carried(metadata.clone()));
-        visit(path, &alone);
+        visit(&|| at.path(), &alone);
     }
 }
 
 /// The metadata of the embedded resources of an object: each as an object that holds nothing else, with the path of the
 /// resource. The rules of ObjectMeta are the caller's.
-pub(super) fn metadata(object: &Map<String, Value>, root: &Node, visit: &mut dyn FnMut(&Path, &Object)) {
-    each(object, root, &Path::root(), &mut |path, map| alone(path, map, visit));
+pub(super) fn metadata(object: &Map<String, Value>, root: &Node, visit: &mut dyn FnMut(&Place<'_>, &Object)) {
+    each(object, root, &At::root(""), &mut |at, map| alone(at, map, visit));
 }
 
-fn api_version(value: Option<&Value>, path: &Path, errors: &mut Vec<Error>) {
-    let Some(text) = text(value, path, errors) else { return };
+fn api_version(value: Option<&Value>, at: &At<'_>, errors: &mut Bounded<Error>) {
+    let Some(text) = text(value, at, errors) else { return };
     if text.parse::<GroupVersion>().is_err() {
-        errors.push(Error::invalid(path, text, &format!("unexpected GroupVersion string: {text}")));
+        let detail = || format!("unexpected GroupVersion string: {text}");
+        errors.push_with(|| Error::invalid(&at.path(), text, &detail()));
     }
 }
 
-fn kind(value: Option<&Value>, path: &Path, errors: &mut Vec<Error>) {
-    let Some(text) = text(value, path, errors) else { return };
+fn kind(value: Option<&Value>, at: &At<'_>, errors: &mut Bounded<Error>) {
+    let Some(text) = text(value, at, errors) else { return };
     let complaints = names::dns1035_label(&text.to_lowercase());
     if !complaints.is_empty() {
         let detail = format!("may have mixed case, but should otherwise match: {}", complaints.join(","));
-        errors.push(Error::invalid(path, text, &detail));
+        errors.push_with(|| Error::invalid(&at.path(), text, &detail));
     }
 }
 
 /// The string that must be there and not be empty.
-fn text<'v>(value: Option<&'v Value>, path: &Path, errors: &mut Vec<Error>) -> Option<&'v str> {
-    let error = match value {
-        None => Error::required(path, ""),
-        Some(Value::String(text)) if text.is_empty() => Error::invalid(path, "", "must not be empty"),
-        Some(Value::String(text)) => return Some(text),
-        Some(other) => Error::invalid_printed(path, &printed::value(other), "must be a string"),
-    };
-    errors.push(error);
+fn text<'v>(value: Option<&'v Value>, at: &At<'_>, errors: &mut Bounded<Error>) -> Option<&'v str> {
+    if let Some(Value::String(text)) = value
+        && !text.is_empty()
+    {
+        return Some(text);
+    }
+    errors.push_with(|| match value {
+        None => Error::required(&at.path(), ""),
+        Some(Value::String(_)) => Error::invalid(&at.path(), "", "must not be empty"),
+        Some(other) => Error::invalid_printed(&at.path(), &printed::value(other), "must be a string"),
+    });
     None
 }
 
-type Visit<'f> = &'f mut dyn FnMut(&Path, &Map<String, Value>);
+/// Where an embedded resource stands; printed when there is something to report.
+pub type Place<'p> = dyn Fn() -> Path + 'p;
+
+type Visit<'f> = &'f mut dyn FnMut(&At<'_>, &Map<String, Value>);
 
 /// Visits the embedded resources in a map.
-fn each(map: &Map<String, Value>, node: &Node, path: &Path, visit: Visit<'_>) {
+fn each(map: &Map<String, Value>, node: &Node, at: &At<'_>, visit: Visit<'_>) {
     for (key, value) in map {
         let named = node.property(key);
         let Some(below) = named.or(node.additional.schema()).filter(|n| n.marks.embedded) else { continue };
-        let path = if named.is_some() { path.child(key) } else { path.key(key) };
-        inside(value, below, &path, visit);
+        let at = if named.is_some() { at.field(key) } else { at.key(key) };
+        inside(value, below, &at, visit);
     }
 }
 
-fn inside(value: &Value, node: &Node, path: &Path, visit: Visit<'_>) {
+fn inside(value: &Value, node: &Node, at: &At<'_>, visit: Visit<'_>) {
     match (value, &node.items) {
         (Value::Object(map), _) => {
             if node.embedded {
-                visit(path, map);
+                visit(at, map);
             }
-            each(map, node, path, visit);
+            each(map, node, at, visit);
         }
         (Value::Array(list), Some(items)) => {
-            for (at, item) in list.iter().enumerate() {
-                inside(item, items, &path.index(at), visit);
+            for (index, item) in list.iter().enumerate() {
+                inside(item, items, &at.index(index), visit);
             }
         }
         _ => {}
@@ -160,7 +169,7 @@ mod tests {
         assert!(errors[0].to_string().starts_with(start), "{}", errors[0]);
         let mut seen = Vec::new();
         metadata(object.as_object().unwrap(), schema.root(), &mut |path, alone| {
-            seen.push((path.to_string(), alone.name().to_owned()));
+            seen.push((path().to_string(), alone.name().to_owned()));
         });
         assert_eq!(seen, [("e".to_owned(), "x".to_owned())]);
     }

@@ -5,8 +5,8 @@ mod distinct;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use portico_machinery::Bounded;
 use portico_machinery::field::Error;
-use portico_machinery::status::MOST_FIELD_ERRORS;
 use serde_json::{Map, Value};
 
 use super::at::At;
@@ -17,12 +17,12 @@ use distinct::Distinct;
 
 /// Which elements are duplicates, each value once, at the place of its second occurrence.
 pub(super) fn validate(object: &Map<String, Value>, root: &Node) -> Vec<Error> {
-    let mut errors = Vec::new();
+    let mut errors = Bounded::field_errors();
     map(object, root, &At::root(""), &mut errors);
-    errors
+    errors.into_items()
 }
 
-fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
+fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
     for (key, held) in map {
         // A named field is looked at by its own schema, and again by that of the values of the map, if there is one.
         let entries = node.additional.schema().map(|below| (below, at.key(key)));
@@ -33,7 +33,7 @@ fn map(map: &Map<String, Value>, node: &Node, at: &At<'_>, errors: &mut Vec<Erro
     }
 }
 
-fn value(value: &Value, node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
+fn value(value: &Value, node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
     match value {
         Value::Object(fields) => map(fields, node, at, errors),
         Value::Array(items) => list(items, node, at, errors),
@@ -41,7 +41,7 @@ fn value(value: &Value, node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
     }
 }
 
-fn list(items: &[Value], node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
+fn list(items: &[Value], node: &Node, at: &At<'_>, errors: &mut Bounded<Error>) {
     let mut duplicates = Duplicates { at, errors };
     match node.list_type {
         Some(ListType::Set) => {
@@ -58,7 +58,7 @@ fn list(items: &[Value], node: &Node, at: &At<'_>, errors: &mut Vec<Error>) {
 
 struct Duplicates<'a> {
     at: &'a At<'a>,
-    errors: &'a mut Vec<Error>,
+    errors: &'a mut Bounded<Error>,
 }
 
 impl Duplicates<'_> {
@@ -66,7 +66,7 @@ impl Duplicates<'_> {
     fn of<K: Eq + Hash>(&mut self, keys: impl Iterator<Item = K>, shown: impl Fn(&K) -> String) {
         let mut seen: HashMap<K, bool> = HashMap::new();
         for (at, key) in keys.enumerate() {
-            if self.errors.len() > MOST_FIELD_ERRORS {
+            if self.errors.is_full() {
                 return;
             }
             match seen.get_mut(&key) {
@@ -75,9 +75,8 @@ impl Duplicates<'_> {
                 }
                 Some(told) if !*told => {
                     *told = true;
-                    let mut error = Error::duplicate(&self.at.index(at).path(), "");
-                    error.body = format!("Duplicate value: {}", shown(&key));
-                    self.errors.push(error);
+                    let path = || self.at.index(at).path();
+                    self.errors.push_with(|| Error::duplicate_printed(&path(), Some(&shown(&key))));
                 }
                 Some(_) => {}
             }
@@ -88,7 +87,7 @@ impl Duplicates<'_> {
         if let Some(at) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
             let (path, shown) = (self.at.index(at).path(), printed::value(&items[at]));
             let detail = "must be an object for an array of list-type map";
-            self.errors.push(Error::invalid_printed(&path, &shown, detail));
+            self.errors.push_with(|| Error::invalid_printed(&path, &shown, detail));
             return;
         }
         // The keys that an element has; those that it lacks are equal to each other.

@@ -1,13 +1,15 @@
 //! `apiVersion`, `kind` and `metadata`, at the root and in embedded resources: metadata follows the types of ObjectMeta,
 //! whatever the schema says of it.
 
+use portico_machinery::Bounded;
 use portico_machinery::field::{Error, Path};
 use portico_machinery::object::sort_keys;
 use serde_json::{Map, Value};
 
+use super::at::At;
 use super::model::Node;
 use super::printed;
-use crate::decode;
+use crate::decode::{self, strict_errors};
 use crate::model::{Emit, FieldType};
 use crate::normalise;
 use crate::schema::Typed;
@@ -97,14 +99,14 @@ pub(super) struct Embedded<'t> {
     types: &'t Typed,
     misfits: Misfits,
     /// Unknown members, as whole paths.
-    pub unknown: Vec<String>,
+    pub unknown: Bounded<String>,
     /// Whether anything changed.
     pub any: bool,
 }
 
 impl<'t> Embedded<'t> {
     pub(super) fn new(types: &'t Typed, misfits: Misfits) -> Self {
-        Self { types, misfits, unknown: Vec::new(), any: false }
+        Self { types, misfits, unknown: strict_errors(), any: false }
     }
 
     /// Walks the fields of an object. The metadata of the root is not an embedded resource's.
@@ -115,15 +117,15 @@ impl<'t> Embedded<'t> {
         &mut self,
         map: &mut Map<String, Value>,
         node: &Node,
-        path: &Path,
+        at: &At<'_>,
     ) -> Result<(), Error> {
         for (key, value) in map.iter_mut() {
             let named = node.property(key);
             let Some(below) = named.or(node.additional.schema()).filter(|n| n.marks.embedded) else {
                 continue;
             };
-            let path = if named.is_some() { path.child(key) } else { path.key(key) };
-            self.value(value, below, &path)?;
+            let at = if named.is_some() { at.field(key) } else { at.key(key) };
+            self.value(value, below, &at)?;
         }
         Ok(())
     }
@@ -139,32 +141,33 @@ impl<'t> Embedded<'t> {
         is_object: bool,
         path: &Path,
     ) -> Result<(), Error> {
+        let at = At::root(path.as_str());
         match value {
             Value::Object(map) if is_object => {
-                self.resource(map, path)?;
-                self.fields(map, node, path)
+                self.resource(map, &at)?;
+                self.fields(map, node, &at)
             }
-            value => self.value(value, node, path),
+            value => self.value(value, node, &at),
         }
     }
 
-    fn value(&mut self, value: &mut Value, node: &Node, path: &Path) -> Result<(), Error> {
+    fn value(&mut self, value: &mut Value, node: &Node, at: &At<'_>) -> Result<(), Error> {
         match (value, &node.items) {
             (Value::Object(map), _) => {
                 if node.embedded {
-                    self.resource(map, path)?;
+                    self.resource(map, at)?;
                 }
-                self.fields(map, node, path)
+                self.fields(map, node, at)
             }
             (Value::Array(list), Some(items)) => {
                 let mut places = list.iter_mut().enumerate();
-                places.try_for_each(|(at, item)| self.value(item, items, &path.index(at)))
+                places.try_for_each(|(index, item)| self.value(item, items, &at.index(index)))
             }
             _ => Ok(()),
         }
     }
 
-    fn resource(&mut self, map: &mut Map<String, Value>, path: &Path) -> Result<(), Error> {
+    fn resource(&mut self, map: &mut Map<String, Value>, at: &At<'_>) -> Result<(), Error> {
         for name in ["apiVersion", "kind"] {
             match map.get(name) {
                 None | Some(Value::String(_)) => {}
@@ -174,7 +177,7 @@ impl<'t> Embedded<'t> {
                 }
                 Some(other) => {
                     let shown = printed::value(other);
-                    return Err(Error::invalid_printed(&path.child(name), &shown, "must be a string"));
+                    return Err(Error::invalid_printed(&at.field(name).path(), &shown, "must be a string"));
                 }
             }
         }
@@ -184,10 +187,12 @@ impl<'t> Embedded<'t> {
                 let read = read(self.types, metadata);
                 if let Some(error) = read.error {
                     let shown = printed::value(metadata);
-                    return Err(Error::invalid_printed(&path.child("metadata"), &shown, &error));
+                    return Err(Error::invalid_printed(&at.field("metadata").path(), &shown, &error));
                 }
-                let prefix = path.child("metadata");
-                self.unknown.extend(read.unknown.iter().map(|below| format!("{prefix}.{below}")));
+                let at = at.field("metadata");
+                for below in &read.unknown {
+                    self.unknown.push_with(|| format!("{}.{below}", at.path()));
+                }
                 read.map
             }
             // What is no object is left to validation.

@@ -1,5 +1,6 @@
 //! The model: what a schema says of one place of an object.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -74,6 +75,8 @@ pub struct Node {
     pub default: Option<Value>,
     /// Named fields, sorted by name.
     pub properties: Properties,
+    /// Which of them have a default: walks that set defaults pass over the others.
+    pub defaulted: Box<[u32]>,
     /// What other fields hold.
     pub additional: Additional,
     /// What the elements of a list hold.
@@ -101,6 +104,11 @@ impl Node {
     pub fn property(&self, name: &str) -> Option<&Arc<Self>> {
         let at = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
         Some(&self.properties[at].1)
+    }
+
+    /// The named fields that have a default.
+    pub(super) fn defaulted(&self) -> impl Iterator<Item = &(Arc<str>, Arc<Self>)> {
+        self.defaulted.iter().filter_map(|at| self.properties.get(usize::try_from(*at).ok()?))
     }
 
     /// What the schema says of a field, named or not: nothing where it says nothing.
@@ -147,6 +155,8 @@ pub struct Checks {
     pub format: Option<Format>,
     /// The values that are allowed, all when empty.
     pub enumeration: Box<[Value]>,
+    /// The texts among very many of them: each element of a list may be compared with each.
+    pub enumerated_texts: Option<HashSet<Box<str>>>,
     /// The greatest number.
     pub maximum: Option<Bound>,
     /// The least number.

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use portico_machinery::Bounded;
+use portico_machinery::object::cut;
 use serde_json::{Map, Value};
 
 use super::model::{Additional, Node};
-use super::read::MAX_NAMED_BYTES;
+use crate::decode::MAX_STRICT_BYTES;
 
 /// The fields that every object has, at the root and in embedded resources.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -26,31 +28,38 @@ pub(super) struct Pruned {
 
 /// Prunes an object along the root of its schema. Its `apiVersion`, `kind` and `metadata` are left alone.
 pub(super) fn object(map: &mut Map<String, Value>, root: &Node, named: bool) -> Pruned {
-    let mut walk = Walk { path: String::new(), named, bytes: 0, found: Pruned::default() };
+    let mut walk = Walk::new(named);
     walk.map(map, root, true, false);
-    walk.found.paths.sort_unstable();
-    walk.found
+    let mut paths = walk.paths.into_items();
+    paths.sort_unstable();
+    Pruned { any: walk.any, paths }
 }
 
 /// Prunes any value along the schema of its place; whether anything went. An object keeps its `apiVersion`, `kind` and
 /// `metadata`.
 pub(super) fn value(value: &mut Value, node: &Node, is_object: bool) -> bool {
-    let mut walk = Walk { path: String::new(), named: false, bytes: 0, found: Pruned::default() };
+    let mut walk = Walk::new(false);
     match value {
         Value::Object(map) if is_object => walk.map(map, node, true, false),
         value => walk.value(value, Some(node), false),
     }
-    walk.found.any
+    walk.any
 }
 
 struct Walk {
     path: String,
     named: bool,
-    bytes: usize,
-    found: Pruned,
+    any: bool,
+    paths: Bounded<String>,
 }
 
 impl Walk {
+    fn new(named: bool) -> Self {
+        // Bounded in bytes alone: the paths are sorted before anybody counts them.
+        let paths = Bounded::new(MAX_STRICT_BYTES, MAX_STRICT_BYTES);
+        Self { path: String::new(), named, any: false, paths }
+    }
+
     /// A value that the schema says this of, or nothing. What is kept loses nothing itself, only what is specified in it
     /// may: that is how the lists of a preserved place are walked.
     fn value(&mut self, value: &mut Value, node: Option<&Node>, kept: bool) {
@@ -110,7 +119,7 @@ impl Walk {
         map.retain(|key, _| {
             let stays = stays(key);
             if !stays {
-                self.found.any = true;
+                self.any = true;
                 self.record(key);
             }
             stays
@@ -118,13 +127,13 @@ impl Walk {
     }
 
     fn record(&mut self, key: &str) {
-        if !self.named || self.bytes > MAX_NAMED_BYTES {
+        if !self.named || self.paths.is_full() {
             return;
         }
         let here = self.path.len();
         self.push(key);
-        self.bytes += self.path.len();
-        self.found.paths.push(self.path.clone());
+        let path = &self.path;
+        self.paths.push_with(|| cut(path.clone()));
         self.path.truncate(here);
     }
 }

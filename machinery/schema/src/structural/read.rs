@@ -2,15 +2,14 @@
 
 use std::fmt::Write as _;
 
+use portico_machinery::Bounded;
+use portico_machinery::object::cut;
 use serde_json::{Map, Value};
 
-use crate::decode::{MAX_STRICT, MAX_STRUCTS, Reader, Start, SyntaxError, number_value};
+use crate::decode::{MAX_STRUCTS, Reader, Start, SyntaxError, number_value, strict_errors};
 
 /// The most values that a body may hold: each costs dozens of times its bytes.
 const MAX_VALUES: usize = 500_000;
-
-/// The most bytes of paths that are named; what follows is dropped without a word.
-pub(super) const MAX_NAMED_BYTES: usize = 64 * 1024;
 
 /// What a body holds.
 #[derive(Debug, Default)]
@@ -29,20 +28,20 @@ pub(crate) fn body(text: &str) -> Result<Body, SyntaxError> {
         reader: Reader::new(text),
         body: Body::default(),
         path: String::new(),
-        named: 0,
+        duplicates: strict_errors(),
         objects: 0,
         values: 0,
     };
     let value = walk.value()?;
     walk.reader.end()?;
-    Ok(Body { value, ..walk.body })
+    Ok(Body { value, duplicates: walk.duplicates.into_items(), ..walk.body })
 }
 
 struct Walk<'t> {
     reader: Reader<'t>,
     body: Body,
     path: String,
-    named: usize,
+    duplicates: Bounded<String>,
     objects: usize,
     values: usize,
 }
@@ -112,12 +111,7 @@ impl Walk<'_> {
     }
 
     fn duplicate(&mut self) {
-        let text = format!("duplicate field {:?}", self.path);
-        let room = self.body.duplicates.len() < MAX_STRICT && self.named + text.len() <= MAX_NAMED_BYTES;
-        if room && !self.body.duplicates.contains(&text) {
-            self.named += text.len();
-            self.body.duplicates.push(text);
-        }
+        self.duplicates.push_new_with(|| format!("duplicate field {:?}", cut(self.path.clone())));
     }
 }
 
@@ -150,8 +144,10 @@ mod tests {
 
     #[test]
     fn long_paths_are_not_named_without_end() {
-        let key = "k".repeat(MAX_NAMED_BYTES / 2);
-        let text = format!(r#"{{"{key}":{{"a":1,"a":1,"b":1,"b":1,"c":1,"c":1}}}}"#);
-        assert_eq!(body(&text).unwrap().duplicates.len(), 1);
+        let key = "k".repeat(1024 * 1024);
+        let fields: String = (0..50).map(|n| format!(r#""f{n}":1,"f{n}":1,"#)).collect();
+        let text = format!(r#"{{"{key}":{{{fields}"last":1}}}}"#);
+        let bytes: usize = body(&text).unwrap().duplicates.iter().map(String::len).sum();
+        assert!(bytes < 2 * crate::decode::MAX_STRICT_BYTES, "{bytes}");
     }
 }

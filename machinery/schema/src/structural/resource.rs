@@ -1,11 +1,14 @@
 //! What a custom resource's schema does: the structural schema with the types of metadata beside it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use portico_machinery::Object;
 use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
 
+use super::at::At;
+use super::embedded::Place;
 use super::meta::{self, Embedded, Misfits};
 use super::rules::{self, Judged};
 use super::{CompileError, Pair, Structural, default, embedded, lists, nulls, prune, validate};
@@ -28,12 +31,28 @@ pub struct CustomResource {
     meta_type: FieldType,
     /// Rules, compiled when the first object is judged.
     rules: OnceLock<Option<Box<rules::Tree>>>,
+    /// Whether the schema was compiled.
+    compiled: Arc<AtomicBool>,
 }
 
 impl CustomResource {
     pub(crate) fn new(compile: Compile, object_meta: Typed) -> Self {
         let meta_type = FieldType::Ref(object_meta.root_id());
-        Self { schema: LazyLock::new(compile), object_meta, meta_type, rules: OnceLock::new() }
+        let compiled = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&compiled);
+        let compile: Compile = Box::new(move || {
+            let outcome = compile();
+            done.store(true, Ordering::Release);
+            outcome
+        });
+        Self { schema: LazyLock::new(compile), object_meta, meta_type, rules: OnceLock::new(), compiled }
+    }
+
+    /// Whether an object can be read, or checked when it is written, without compiling the schema or its rules first.
+    #[must_use]
+    pub fn is_compiled(&self, for_write: bool) -> bool {
+        self.compiled.load(Ordering::Acquire)
+            && (!for_write || !self.has_rules() || self.rules.get().is_some())
     }
 
     /// The compiled schema; one that takes anything in the place of one that cannot be used.
@@ -62,7 +81,7 @@ impl CustomResource {
 
     /// As [`Schema::default`](crate::Schema::default). Whether anything changed.
     pub(crate) fn default(&self, object: &mut Object) -> bool {
-        default::object(object.map_mut(), self.schema().root())
+        default::object(object.map_mut(), self.schema().root()).any
     }
 
     /// As [`Schema::normalise`](crate::Schema::normalise).
@@ -96,7 +115,7 @@ impl CustomResource {
         any |= self.settle_metadata(map);
         let mut embedded = Embedded::new(&self.object_meta, Misfits::Drop);
         // What does not fit goes: there is nothing to refuse.
-        let walked = embedded.fields(map, root, &Path::root());
+        let walked = embedded.fields(map, root, &At::root(""));
         any | embedded.any | walked.is_err()
     }
 
@@ -121,9 +140,9 @@ impl CustomResource {
         embedded::validate(object.map(), self.schema().root())
     }
 
-    /// Visits the metadata of embedded resources: each as an object that holds only `metadata`, with the path of the
-    /// resource. Upstream applies the rules of ObjectMeta: a path segment as name, which may be empty; any namespace.
-    pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Path, &Object)) {
+    /// Visits the metadata of embedded resources: each as an object that holds only `metadata`, with the place of
+    /// the resource. Upstream applies the rules of ObjectMeta: a path segment as name, which may be empty; any namespace.
+    pub fn each_embedded_metadata(&self, object: &Object, mut visit: impl FnMut(&Place<'_>, &Object)) {
         embedded::metadata(object.map(), self.schema().root(), &mut visit);
     }
 

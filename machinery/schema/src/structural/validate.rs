@@ -8,6 +8,7 @@ mod number;
 mod outcome;
 mod ty;
 mod view;
+mod work;
 
 use std::sync::LazyLock;
 
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 use self::outcome::{Outcome, Room};
 use self::view::View;
+use self::work::{BYTES_PER_STEP, MAX_STEPS, VALUES_PER_STEP, Work};
 use super::correlate::Pair;
 use super::model::{Additional, Checks, Node};
 use super::printed;
@@ -46,20 +48,31 @@ struct Walk<'p> {
     path: String,
     /// A default is looked at.
     of_default: bool,
+    work: Work,
 }
 
 impl<'p> Walk<'p> {
     fn new(prefix: &'p str) -> Self {
-        Walk { prefix, path: String::new(), of_default: false }
+        Walk { prefix, path: String::new(), of_default: false, work: Work::default() }
     }
 
     fn whole(mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>) -> Vec<Error> {
-        self.node(view, node, pair, Room::whole()).into_errors()
+        let mut errors = self.node(view, node, pair, Room::whole()).into_errors();
+        if self.work.is_spent() {
+            let text = format!("checking this object along its schema takes more than {MAX_STEPS} steps");
+            errors.insert(0, Error::forbidden(&self.field_path_of(""), &text));
+        }
+        errors
     }
 
     fn node(&mut self, view: View<'_>, node: &Node, pair: Option<&Pair<'_>>, room: Room) -> Outcome {
         let checks = node.checks.as_deref().unwrap_or(&NOTHING);
         let mut out = Outcome::new(room, checks.has_junctors());
+        if !self.work.take(1) {
+            // Nothing is valid that was not looked at; the whole is refused.
+            out.push(|| Error::forbidden(&self.field_path(), "not checked"));
+            return out;
+        }
         if matches!(view, View::Null) {
             self.null(node, checks, &mut out);
         } else {
@@ -111,8 +124,11 @@ impl<'p> Walk<'p> {
         out.matched(1);
     }
 
-    fn string(&self, text: &str, checks: &Checks, out: &mut Outcome) {
+    fn string(&mut self, text: &str, checks: &Checks, out: &mut Outcome) {
         out.matched(1);
+        if !self.work.take(text.len() / BYTES_PER_STEP) {
+            return;
+        }
         self.length(text, checks, out);
         if let Some(format) = checks.format.as_ref().filter(|format| format.kind.is_textual()) {
             out.matched(1);
@@ -193,6 +209,11 @@ impl<'p> Walk<'p> {
         self.unnamed(fields, node, pair, out);
         self.named(fields, node, pair, out);
         for name in checks.required.iter().filter(|name| !fields.contains_key(&***name)) {
+            if out.is_full() {
+                // Each element of a list may lack all of them.
+                out.push(|| Error::required(&self.field_path(), ""));
+                break;
+            }
             out.push(|| {
                 let path = self.field_path_of(&format!("{}.{name}", self.path));
                 Error::required(&path, "")
@@ -208,10 +229,9 @@ impl<'p> Walk<'p> {
         pair: Option<&Pair<'_>>,
         out: &mut Outcome,
     ) {
-        for (name, below) in &node.properties {
-            let Some(value) = fields.get(&**name) else { continue };
+        for (name, below, value) in present(fields, node) {
             // What kind an object is of cannot have changed: it was converted.
-            let is_tag = self.path.is_empty() && matches!(&**name, "kind" | "apiVersion");
+            let is_tag = self.path.is_empty() && matches!(name, "kind" | "apiVersion");
             let pair = pair.filter(|_| !is_tag).and_then(|pair| pair.key(name));
             let here = self.path.len();
             if here > 0 {
@@ -259,9 +279,17 @@ impl<'p> Walk<'p> {
         }
     }
 
-    fn enumeration(&self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
+    fn is_one_of(&mut self, view: View<'_>, checks: &Checks) -> bool {
+        if let (View::String(text), Some(texts)) = (view, &checks.enumerated_texts) {
+            return texts.contains(text);
+        }
+        self.work.take(checks.enumeration.len() / VALUES_PER_STEP);
+        checks.enumeration.iter().any(|allowed| view.equals(allowed))
+    }
+
+    fn enumeration(&mut self, view: View<'_>, checks: &Checks, out: &mut Outcome) {
         let allowed = &checks.enumeration;
-        if allowed.is_empty() || allowed.iter().any(|allowed| view.equals(allowed)) {
+        if allowed.is_empty() || self.is_one_of(view, checks) {
             return;
         }
         out.push(|| {
@@ -296,9 +324,29 @@ impl<'p> Walk<'p> {
             let shown = printed::value(&found.into());
             let body =
                 format!("Invalid value: {shown}: {} in body must be of type {expected}: {shown}", self.path);
-            Error { kind: ErrorType::TypeInvalid, path: self.field_path(), body }
+            Error::new(ErrorType::TypeInvalid, &self.field_path(), body)
         });
     }
+}
+
+/// The fields of an object that a schema names, in the order of the schema. The smaller side is walked: a list may have as
+/// many elements as the schema of its items has properties.
+fn present<'a>(
+    fields: &'a Map<String, Value>,
+    node: &'a Node,
+) -> impl Iterator<Item = (&'a str, &'a Node, &'a Value)> {
+    let of_object = fields.len() < node.properties.len();
+    let mut few: Vec<(&str, &Node, &Value)> = if of_object {
+        let named =
+            |(name, value): (&'a String, &'a Value)| Some((name.as_str(), &**node.property(name)?, value));
+        fields.iter().filter_map(named).collect()
+    } else {
+        Vec::new()
+    };
+    few.sort_unstable_by_key(|(name, ..)| *name);
+    let all = if of_object { &[][..] } else { &node.properties };
+    let all = all.iter().filter_map(|(name, below)| Some((&**name, &**below, fields.get(&**name)?)));
+    few.into_iter().chain(all)
 }
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ impl Walk {
         match step {
             Step::Field(name) => Ok(input.iter().filter_map(|value| value.field(name)).collect()),
             Step::Wildcard => {
-                let children: Values<'a> = input.iter().flat_map(|value| value.children()).collect();
-                self.visit(children.len())?;
-                Ok(children)
+                // Counted before they are collected: a text has as many as it has bytes.
+                self.visit(input.iter().map(|value| value.child_count()).sum())?;
+                Ok(input.iter().flat_map(|value| value.children()).collect())
             }
             Step::Recursive => {
                 let mut found = Vec::new();
@@ -76,11 +76,14 @@ impl Walk {
             found.extend((!text.is_empty()).then_some(value));
             return Ok(());
         }
-        let children = value.children();
-        if !children.is_empty() {
+        let count = value.child_count();
+        if count > 0 {
             found.push(value);
         }
-        children.into_iter().try_for_each(|child| self.descend(child, found))
+        if count > self.left {
+            self.visit(count)?;
+        }
+        value.children().into_iter().try_for_each(|child| self.descend(child, found))
     }
 
     fn slice<'a>(&mut self, input: Values<'a>, slice: Slice) -> Outcome<'a> {
@@ -146,6 +149,16 @@ impl<'a> Found<'a> {
         match self.0 {
             Kind::Map(map) => map.get(name).map(Self::from),
             _ => None,
+        }
+    }
+
+    /// How many are inside.
+    fn child_count(self) -> usize {
+        match self.0 {
+            Kind::List(list) => list.len(),
+            Kind::Map(map) => map.len(),
+            Kind::Text(text) => text.len(),
+            _ => 0,
         }
     }
 

@@ -1,8 +1,10 @@
 //! Judging custom resources along their schema (4.4, steps 10 and 11).
 
-use portico_machinery::{Object, field};
+use std::collections::HashSet;
+
+use portico_machinery::{Bounded, Object, field};
 use portico_schema::structural::rules::Judged;
-use portico_schema::structural::{CustomResource, rules_not_checked};
+use portico_schema::structural::{CustomResource, Place as EmbeddedPlace, rules_not_checked};
 
 use super::scale;
 use crate::registry::Part;
@@ -100,11 +102,13 @@ impl Judging<'_> {
 /// Resources inside of it: their type, and metadata by the rules of any object's.
 fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
     errors.extend(schema.validate_embedded(new));
-    schema.each_embedded_metadata(new, |path, resource| errors.extend(embedded_metadata(path, resource)));
+    let mut found = Bounded::field_errors();
+    schema.each_embedded_metadata(new, |place, resource| found.extend(embedded_metadata(place, resource)));
+    errors.extend(found.into_items());
 }
 
 /// What is wrong with the metadata of a resource inside of another object, at that resource's path; it may have no name.
-pub(crate) fn embedded_metadata(path: &field::Path, resource: &Object) -> Errors {
+pub(crate) fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) -> Errors {
     let mut resource = resource.clone();
     if resource.name().is_empty() {
         resource.set(&["metadata", "name"], "unnamed");
@@ -112,6 +116,10 @@ pub(crate) fn embedded_metadata(path: &field::Path, resource: &Object) -> Errors
     let mut errors = Vec::new();
     let rules = MetaRules::of_embedded(!resource.namespace().is_empty());
     validation::validate_create(&resource, rules, &mut errors);
+    if errors.is_empty() {
+        return errors;
+    }
+    let path = place();
     for error in errors.iter_mut().filter(|_| !path.as_str().is_empty()) {
         error.path = field::Path::new(format!("{path}.{}", error.path));
     }
@@ -123,7 +131,7 @@ const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kuberne
 
 /// Warnings about names of new finalizers.
 pub(crate) fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
-    let before = old.map(Object::finalizers).unwrap_or_default();
+    let before: HashSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
     let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
     added.sort_unstable();
     added.dedup();

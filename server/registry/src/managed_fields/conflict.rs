@@ -1,23 +1,27 @@
 //! The answer to an apply that others' fields stand against: 409, with a cause for each field.
 
 use portico_machinery::Status;
-use portico_machinery::status::{Cause, Details, MOST_FIELD_ERRORS, Reason};
+use portico_machinery::object::cut;
+use portico_machinery::status::{Cause, Details, MOST_CAUSES_BYTES, MOST_FIELD_ERRORS, Reason};
 use portico_schema::apply::Conflicts;
 use portico_schema::fields::print_path;
 use portico_schema::managed::{Manager, Operation};
 
 /// 409 in upstream's words: managers in order, the fields of each beneath it. Of very many fields the first are told.
 pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
-    let (mut causes, mut lines, mut count) = (Vec::new(), Vec::new(), 0);
+    let (mut causes, mut lines, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
     for (manager, set) in &conflicts.0 {
-        let manager = printed(manager);
-        lines.push(format!("conflicts with {manager}:"));
+        let manager = cut(printed(manager));
+        if bytes < MOST_CAUSES_BYTES {
+            lines.push(format!("conflicts with {manager}:"));
+        }
         set.visit(&mut |path| {
             count += 1;
-            if count > MOST_FIELD_ERRORS {
+            if count > MOST_FIELD_ERRORS || bytes >= MOST_CAUSES_BYTES {
                 return;
             }
-            let field = print_path(path);
+            let field = cut(print_path(path));
+            bytes += manager.len() + 2 * field.len();
             lines.push(format!("- {field}"));
             causes.push(Cause {
                 reason: "FieldManagerConflict".to_owned(),

@@ -1,8 +1,11 @@
 //! `metadata` of every object: names, labels, annotations, owners, finalizers, and what an update may not touch.
 
+use std::collections::HashSet;
+
 use portico_kinds::{KindInfo, NameRule};
 use portico_machinery::field::{self, ErrorType, Path};
 use portico_machinery::gvk::GroupVersion;
+use portico_machinery::object::cut;
 use portico_machinery::status::MOST_FIELD_ERRORS;
 use portico_machinery::{Cursor, Object, names};
 
@@ -125,7 +128,7 @@ fn names_a_version(api_version: &str) -> bool {
 
 fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
     let path = owners.path();
-    let mut controller: Option<String> = None;
+    let (mut controller, mut printed): (Option<String>, Option<String>) = (None, None);
     for owner in owners.items() {
         let [version, kind, name, uid] = ["apiVersion", "kind", "name", "uid"].map(|f| owner.field(f).str());
         for (field, value, text) in [
@@ -151,7 +154,8 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
                     let text = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
                     );
-                    errors.push(field::Error::invalid_printed(&path, &printed_owners(owners), &text));
+                    let printed = printed.get_or_insert_with(|| printed_owners(owners));
+                    errors.push(field::Error::invalid_printed(&path, printed, &text));
                 }
                 None => controller = Some(current),
             }
@@ -167,7 +171,7 @@ fn printed_owners(owners: &Cursor<'_>) -> String {
         let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
         format!("{{{}}}", members.join(","))
     };
-    format!("[{}]", owners.items().map(owner).collect::<Vec<_>>().join(","))
+    cut(format!("[{}]", owners.items().map(owner).collect::<Vec<_>>().join(",")))
 }
 
 fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut Errors) {
@@ -240,7 +244,7 @@ fn validate_changes(new: &Object, old: &Object, errors: &mut Errors) {
 }
 
 fn validate_no_new_finalizers(new: &Object, old: &Object, errors: &mut Errors) {
-    let had = old.finalizers();
+    let had: HashSet<&str> = old.finalizers().into_iter().collect();
     let added: Vec<_> = new.finalizers().into_iter().filter(|f| !had.contains(f)).collect();
     if !added.is_empty() {
         let list: Vec<_> = added.iter().map(|f| format!("{f:?}")).collect();
@@ -248,11 +252,7 @@ fn validate_no_new_finalizers(new: &Object, old: &Object, errors: &mut Errors) {
             "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
             list.join(", ")
         );
-        errors.push(field::Error {
-            kind: ErrorType::Forbidden,
-            path: Path::from("metadata.finalizers"),
-            body,
-        });
+        errors.push(field::Error::new(ErrorType::Forbidden, &Path::from("metadata.finalizers"), body));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::read;
 use crate::function::{CallEstimate, CallSizes};
 use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::{Call, EvalError, Function, Overload, Type, Value, re2};
+use crate::{Call, EvalError, Function, Overload, Type, Value};
 
 pub(super) fn functions() -> Vec<Function> {
     let two = || vec![Type::String, Type::String];
@@ -47,8 +47,7 @@ pub(super) fn functions() -> Vec<Function> {
 }
 
 fn matches<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    let pattern = re2::compile(call.str(1)?).map_err(EvalError::new)?;
-    Ok(Value::Bool(pattern.is_match(call.str(0)?)))
+    Ok(Value::Bool(call.regex()?.is_match(call.str(0)?)))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]

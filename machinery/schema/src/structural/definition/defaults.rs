@@ -3,12 +3,13 @@
 //! A default inside the metadata of an object is judged as part of one: alone it means nothing.
 
 use portico_machinery::field::{Error, Path};
-use portico_machinery::{Object, aggregate};
+use portico_machinery::{Bounded, Object, aggregate};
 use serde_json::{Map, Value};
 
 use super::Errors;
 use crate::schema::Typed;
 use crate::structural::at::At;
+use crate::structural::embedded::Place;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
 use crate::structural::{Structural, embedded, printed, prune, rules, validate};
@@ -19,7 +20,7 @@ pub struct Metadata<'a> {
     /// ObjectMeta.
     pub types: &'a Typed,
     /// What is wrong with the metadata of the object at a path, which holds nothing else.
-    pub rules: &'a dyn Fn(&Path, &Object) -> Vec<Error>,
+    pub rules: &'a dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
 }
 
 /// What an object around a default says of itself.
@@ -77,7 +78,7 @@ impl Steps<'_> {
 struct Walk<'w> {
     pruned: bool,
     types: &'w Typed,
-    rules: &'w dyn Fn(&Path, &Object) -> Vec<Error>,
+    rules: &'w dyn Fn(&Place<'_>, &Object) -> Vec<Error>,
     /// What expressions may still cost.
     budget: i64,
     errors: &'w mut Errors,
@@ -101,7 +102,7 @@ impl Walk<'_> {
             } else {
                 self.alone(default, &path, node, is_object)
             };
-            found.into_iter().for_each(|error| self.errors.push(error));
+            self.errors.0.extend(found);
         }
         if let Some(items) = &node.items {
             let steps = Steps::Item(around.steps);
@@ -163,11 +164,12 @@ impl Walk<'_> {
         if let Err(error) = Embedded::new(self.types, Misfits::Refuse).whole(value, node, is_object, path) {
             return vec![error];
         }
-        let mut errors = embedded::validate_value(value, node, is_object, path);
-        embedded::metadata_of_value(value, node, is_object, path, &mut |path, alone| {
-            errors.extend((self.rules)(path, alone));
+        let mut errors = Bounded::field_errors();
+        errors.extend(embedded::validate_value(value, node, is_object, path));
+        embedded::metadata_of_value(value, node, is_object, path, &mut |place, alone| {
+            errors.extend((self.rules)(place, alone));
         });
-        errors
+        errors.into_items()
     }
 }
 

@@ -18,9 +18,9 @@ pub(in crate::structural::definition) fn object_meta() -> Typed {
     Schema::named(&types, "m.ObjectMeta").unwrap().typed().unwrap().clone()
 }
 
-fn rules(path: &Path, alone: &Object) -> Vec<Error> {
+fn rules(place: &Place<'_>, alone: &Object) -> Vec<Error> {
     let bad = alone.name().contains('_');
-    bad.then(|| Error::invalid(&path.child("metadata").child("name"), alone.name(), "bad"))
+    bad.then(|| Error::invalid(&place().child("metadata").child("name"), alone.name(), "bad"))
         .into_iter()
         .collect()
 }

@@ -60,7 +60,7 @@ fn of_node(props: &Props<'_>) -> Traits {
             || !props.rules.is_empty(),
         unknown_types: !props.ty.is_empty() && !nodes::TYPES.contains(&props.ty),
         loose_sets: lists::has_loose_items(props),
-        loose_keys: !errors.0.is_empty(),
+        loose_keys: !errors.is_empty(),
     }
 }
 

@@ -129,7 +129,9 @@ impl Evaluation {
             }
         };
         if !compiled.uses_old && place.ratchet.forgives() {
-            self.judged.warnings.push(error.to_string());
+            if self.judged.warnings.len() <= MOST_FIELD_ERRORS {
+                self.judged.warnings.push(error.to_string());
+            }
         } else {
             self.judged.errors.push(error);
         }

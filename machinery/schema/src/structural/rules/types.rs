@@ -1,5 +1,7 @@
 //! Types of a schema's places as expressions see them (3.4), and how big their values may be.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use portico_cel::DeclType;
@@ -19,29 +21,51 @@ const SHORTEST_TIME: u64 = 21;
 const SHORTEST_DURATION: u64 = 3;
 const DAY: u64 = 12;
 
-/// The type of a place; None for what expressions do not see: places without a type, and what is made of such.
-pub(super) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
-    of(node, resource || node.embedded, SELF)
+/// Longest name of a type; below it, types are numbered. Every object has its whole path for a name otherwise, in the memory
+/// of each of them.
+const MAX_TYPE_NAME_BYTES: usize = 512;
+
+/// Names of types, which tell them apart.
+#[derive(Default)]
+struct Names {
+    numbered: Cell<usize>,
 }
 
-fn of(node: &Node, resource: bool, name: &str) -> Option<Arc<DeclType>> {
-    let mut declared = if node.int_or_string { int_or_string(node) } else { typed(node, resource, name)? };
+impl Names {
+    /// The name of what is below a type.
+    fn below(&self, name: &str, step: &str) -> String {
+        if name.len() + step.len() < MAX_TYPE_NAME_BYTES {
+            return format!("{name}.{step}");
+        }
+        self.numbered.set(self.numbered.get() + 1);
+        format!("{SELF}@{}", self.numbered.get())
+    }
+}
+
+/// The type of a place; None for what expressions do not see: places without a type, and what is made of such.
+pub(super) fn declare(node: &Node, resource: bool) -> Option<Arc<DeclType>> {
+    of(node, resource || node.embedded, SELF, &Names::default())
+}
+
+fn of(node: &Node, resource: bool, name: &str, names: &Names) -> Option<Arc<DeclType>> {
+    let mut declared =
+        if node.int_or_string { int_or_string(node) } else { typed(node, resource, name, names)? };
     declared.nullable = node.nullable;
     Some(Arc::new(declared))
 }
 
 fn int_or_string(node: &Node) -> DeclType {
-    let most = most_length(node).map_or(MOST_REQUEST_BYTES - 2, |length| length * 4);
+    let most = most_length(node).map_or(MOST_REQUEST_BYTES - 2, |length| length.saturating_mul(4));
     DeclType::scalar(DeclKind::IntOrString, most, 1)
 }
 
-fn typed(node: &Node, resource: bool, name: &str) -> Option<DeclType> {
+fn typed(node: &Node, resource: bool, name: &str, names: &Names) -> Option<DeclType> {
     // Whoever is a resource is an object with type and metadata, whatever else is said of it.
     Some(match node.ty? {
-        JsonType::Array => list(node, name)?,
+        JsonType::Array => list(node, name, names)?,
         JsonType::Object => match &node.additional {
-            Additional::Schema(values) => map(node, values, name)?,
-            _ => object(node, resource, name),
+            Additional::Schema(values) => map(node, values, name, names)?,
+            _ => object(node, resource, name, names),
         },
         JsonType::String => text(node),
         JsonType::Boolean => DeclType::scalar(DeclKind::Bool, 0, 4),
@@ -50,9 +74,9 @@ fn typed(node: &Node, resource: bool, name: &str) -> Option<DeclType> {
     })
 }
 
-fn list(node: &Node, name: &str) -> Option<DeclType> {
+fn list(node: &Node, name: &str, names: &Names) -> Option<DeclType> {
     let of_items = node.items.as_ref()?;
-    let items = of(of_items, of_items.embedded, &format!("{name}.@idx"))?;
+    let items = of(of_items, of_items.embedded, &names.below(name, "@idx"), names)?;
     let checks = node.checks.as_deref();
     let most = checks
         .and_then(|checks| checks.max_items)
@@ -68,8 +92,8 @@ fn list(node: &Node, name: &str) -> Option<DeclType> {
     Some(DeclType::list(items, kind, most))
 }
 
-fn map(node: &Node, values: &Node, name: &str) -> Option<DeclType> {
-    let values = of(values, values.embedded, &format!("{name}.@elem"))?;
+fn map(node: &Node, values: &Node, name: &str, names: &Names) -> Option<DeclType> {
+    let values = of(values, values.embedded, &names.below(name, "@elem"), names)?;
     let checks = node.checks.as_deref();
     let most = checks
         .and_then(|checks| checks.max_properties)
@@ -77,18 +101,18 @@ fn map(node: &Node, values: &Node, name: &str) -> Option<DeclType> {
     Some(DeclType::map(values, most))
 }
 
-fn object(node: &Node, resource: bool, name: &str) -> DeclType {
+fn object(node: &Node, resource: bool, name: &str, names: &Names) -> DeclType {
     let replaced = resource && !declares_metadata(node);
-    let required = |property: &str| {
-        node.checks.as_ref().is_some_and(|checks| checks.required.iter().any(|name| **name == *property))
-    };
-    let (mut fields, mut least) = (Vec::new(), 2);
+    let required = node.checks.as_ref().map_or(&[][..], |checks| &checks.required);
+    let required: HashSet<&str> = required.iter().map(|name| &**name).collect();
+    let required = |property: &str| required.contains(property);
+    let (mut fields, mut least) = (Vec::new(), 2_u64);
     for (property, below) in &node.properties {
         if replaced && matches!(&**property, "kind" | "apiVersion" | "metadata") {
             least += if required(property) { property.len() as u64 + 2 + 4 } else { 0 };
             continue;
         }
-        let Some(declared) = of(below, below.embedded, &format!("{name}.{property}")) else { continue };
+        let Some(declared) = of(below, below.embedded, &names.below(name, property), names) else { continue };
         if required(property) && below.default.is_none() {
             least += property.len() as u64 + declared.min_serialized_size + 4;
         }
@@ -143,7 +167,7 @@ fn text(node: &Node) -> DeclType {
 /// Most bytes of a text: four for each character that its length allows, or those of the longest allowed value.
 fn longest(node: &Node) -> u64 {
     if let Some(length) = most_length(node) {
-        return length * 4;
+        return length.saturating_mul(4);
     }
     let values: &[Value] = node.checks.as_ref().map_or(&[], |checks| &checks.enumeration);
     if values.is_empty() {

@@ -1,10 +1,7 @@
 //! What came out of checking a place and what is below it. Errors are told up to a limit; that there were more is known.
 
 use portico_machinery::field::Error;
-use portico_machinery::status::MOST_FIELD_ERRORS;
-
-/// The most bytes of errors that are told.
-const MOST_BYTES: usize = 1024 * 1024;
+use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
 
 /// How much may still be told.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +13,7 @@ pub(super) struct Room {
 impl Room {
     /// For a whole object.
     pub(super) fn whole() -> Self {
-        Self { errors: MOST_FIELD_ERRORS + 1, bytes: MOST_BYTES }
+        Self { errors: MOST_FIELD_ERRORS + 1, bytes: MOST_CAUSES_BYTES }
     }
 }
 
@@ -55,10 +52,15 @@ impl Outcome {
         self.matches += more;
     }
 
+    /// Whether further errors are not kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.room.errors == 0 || self.room.bytes == 0
+    }
+
     /// Something is wrong. The error is only made when there is room for it.
     pub(super) fn push(&mut self, error: impl FnOnce() -> Error) {
         self.valid = false;
-        if self.room.errors > 0 && self.room.bytes > 0 {
+        if !self.is_full() {
             self.keep(error());
         }
     }

@@ -1,0 +1,74 @@
+//! Expressions cost what they are long: reading, checking, estimating, planning and running one that is four times as long takes four
+//! times as long, not sixteen times.
+
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::{DeclType, DeclaredSizes, Environment, Language, Type, Value};
+
+/// How many times the work may grow when an expression becomes four times as long: 2.5 for each doubling.
+const MOST_GROWTH: f64 = 6.25;
+/// What is over sooner than this is measured too badly, and hurts nobody.
+const SHORT: Duration = Duration::from_millis(2);
+/// How often a measurement is repeated when the machine was busy.
+const ATTEMPTS: usize = 6;
+
+fn repeated(item: impl Fn(usize) -> String, joint: &str, count: usize) -> String {
+    (0..count).map(item).collect::<Vec<_>>().join(joint)
+}
+
+/// What an expression is made of, and one of so many of them.
+type Row = (&'static str, fn(usize) -> String);
+
+fn expressions() -> Vec<Row> {
+    vec![
+        ("sums", |n| repeated(|at| at.to_string(), " + ", n)),
+        ("conditions", |n| repeated(|at| format!("number != {at}"), " && ", n)),
+        ("calls", |n| format!("text{}", ".trim()".repeat(n / 20))),
+        ("lists", |n| format!("number in [{}]", repeated(|at| at.to_string(), ", ", n))),
+        ("floats in lists", |n| {
+            let floats = repeated(|at| format!("{at}.5"), ", ", n);
+            format!("ints.exists(x, double(x) in [{floats}])")
+        }),
+        ("maps", |n| format!("{{{}}}.size()", repeated(|at| format!("'k{at}': {at}"), ", ", n))),
+        ("macros", |n| repeated(|at| format!("ints.all(x, x != {at})"), " || ", n / 10)),
+        ("patterns", |n| repeated(|at| format!("text.matches('^a{at}$')"), " || ", n / 20)),
+        ("long texts", |n| format!("text == '{}'", "x".repeat(10 * n))),
+    ]
+}
+
+fn run(environment: &Environment, expression: &str) {
+    let program = environment.compile(expression).unwrap_or_else(|error| panic!("{error}"));
+    let _ = program.estimate(&DeclaredSizes(DeclType::dynamic()));
+    let ints = Value::list((0..20).map(Value::Int).collect());
+    let variables = [("ints", ints), ("text", Value::text("abc")), ("number", Value::Int(-1))];
+    let (result, _) = program.evaluate(&variables, u64::MAX, &|| false);
+    drop(result);
+}
+
+#[test]
+fn expressions_grow_with_their_length() {
+    let environment = Environment::new(Language::of_release(NEW_EXPRESSIONS))
+        .with("ints", Type::list(Type::Int))
+        .with("text", Type::String)
+        .with("number", Type::Int);
+    for (what, expression) in expressions() {
+        let (small, large) = (expression(250), expression(1_000));
+        let least = |expression: &str, before: Duration| {
+            let began = ThreadTime::now();
+            run(&environment, expression);
+            before.min(began.elapsed())
+        };
+        let (mut of_small, mut of_large) = (Duration::MAX, Duration::MAX);
+        let grew = |small: Duration, large: Duration| large.as_secs_f64() / small.as_secs_f64();
+        for _ in 0..ATTEMPTS {
+            (of_small, of_large) = (least(&small, of_small), least(&large, of_large));
+            if grew(of_small, of_large) <= MOST_GROWTH || of_large < SHORT {
+                break;
+            }
+        }
+        let within = grew(of_small, of_large) <= MOST_GROWTH || of_large < SHORT;
+        assert!(within, "{what}: {of_small:?} becomes {of_large:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Nothing grows with the square of what a user sends: each walk is measured on an input and on one four times as large.
+//!
+//! Processor time of this thread, the least of several runs; what is linear takes four times as long, what is quadratic sixteen.
+
+mod definitions;
+mod objects;
+mod ownership;
+mod patches;
+
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use serde_json::{Map, Value, json};
+
+use crate::structural::object_meta_for_tests;
+use crate::{Schema, Structural};
+
+/// How many times the work of an input may grow when the input becomes four times as large: 2.5 for each doubling.
+const MOST_GROWTH: f64 = 6.25;
+/// What is over sooner than this is measured too badly, and hurts nobody.
+const SHORT: Duration = Duration::from_millis(2);
+/// How often a measurement is repeated when the machine was busy.
+const ATTEMPTS: usize = 6;
+
+/// Checks that work on an input of `size` grows in proportion. `input` makes the input, which is not measured.
+fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&I)) {
+    let (small, large) = (input(size), input(4 * size));
+    let least = |input: &I, before: Duration| {
+        let began = ThreadTime::now();
+        work(input);
+        before.min(began.elapsed())
+    };
+    let (mut of_small, mut of_large) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ATTEMPTS {
+        (of_small, of_large) = (least(&small, of_small), least(&large, of_large));
+        of_small = least(&small, of_small);
+        let growth = of_large.as_secs_f64() / of_small.as_secs_f64().max(f64::EPSILON);
+        if growth <= MOST_GROWTH || of_large < SHORT {
+            return;
+        }
+    }
+    panic!("{what}: {of_small:?} for {size} becomes {of_large:?} for {}", 4 * size);
+}
+
+/// What grows, and an input of a size.
+type Row<I> = (&'static str, fn(usize) -> I);
+
+/// `count` names, each with a value.
+fn map(count: usize, value: &Value) -> Map<String, Value> {
+    (0..count).map(|at| (format!("k{at}"), value.clone())).collect()
+}
+
+/// `count` names.
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("k{at}")).collect()
+}
+
+/// A schema with these properties below `spec`.
+fn of_spec(spec: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": spec}})
+}
+
+/// The schema of custom resources with this `spec`.
+fn custom(spec: &Value) -> Schema {
+    Schema::structural(Structural::compile(&of_spec(spec)).unwrap(), object_meta_for_tests())
+}
+
+#[test]
+fn growth_with_the_square_is_found() {
+    let names = |count| names(count);
+    let scan = |names: &Vec<String>| {
+        let last = |name: &String| names.iter().rposition(|other| other == name);
+        assert!(names.iter().all(|name| last(name).is_some()));
+    };
+    let found = std::panic::catch_unwind(|| grows("a scan for each name", 400, names, scan));
+    assert!(found.is_err());
+}

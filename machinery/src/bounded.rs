@@ -1,0 +1,129 @@
+//! Lists of errors that a hostile body cannot make large: bounded in number and in bytes, where they are made.
+//!
+//! A body of 3 MiB can be wrong in hundreds of thousands of places whose paths are a mebibyte long. An item is only built
+//! while there is room for it, so what is left out costs nothing.
+
+use crate::field;
+use crate::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+
+/// What takes room in a [`Bounded`] list.
+pub trait Weight {
+    /// How many bytes of text it holds.
+    fn bytes(&self) -> usize;
+}
+
+impl Weight for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weight for field::Error {
+    fn bytes(&self) -> usize {
+        self.body.len() + self.path.as_str().len()
+    }
+}
+
+/// The first items of a list, up to a number and a sum of bytes; the last one may exceed the sum.
+#[derive(Clone, Debug)]
+pub struct Bounded<T> {
+    items: Vec<T>,
+    most: usize,
+    bytes_left: usize,
+}
+
+impl<T: Weight> Bounded<T> {
+    /// A list of at most `most` items that together hold about `bytes` bytes.
+    #[must_use]
+    pub fn new(most: usize, bytes: usize) -> Self {
+        Self { items: Vec::new(), most, bytes_left: bytes }
+    }
+
+    /// Whether nothing more is taken.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= self.most || self.bytes_left == 0
+    }
+
+    /// Builds and keeps an item while there is room.
+    pub fn push_with(&mut self, item: impl FnOnce() -> T) {
+        if !self.is_full() {
+            let item = item();
+            self.bytes_left = self.bytes_left.saturating_sub(item.bytes());
+            self.items.push(item);
+        }
+    }
+
+    /// The items so far.
+    #[must_use]
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// The items.
+    #[must_use]
+    pub fn into_items(self) -> Vec<T> {
+        self.items
+    }
+}
+
+impl<T: Weight + PartialEq> Bounded<T> {
+    /// As [`Self::push_with`], for an item that is kept once.
+    pub fn push_new_with(&mut self, item: impl FnOnce() -> T) {
+        if !self.is_full() {
+            let item = item();
+            if !self.items.contains(&item) {
+                self.push_with(|| item);
+            }
+        }
+    }
+}
+
+impl Bounded<field::Error> {
+    /// A list of what is wrong with one object: what a Status reports of it, and one more, so that it says that there are.
+    #[must_use]
+    pub fn field_errors() -> Self {
+        Self::new(MOST_FIELD_ERRORS + 1, MOST_CAUSES_BYTES)
+    }
+}
+
+impl<T: Weight> Extend<T> for Bounded<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        for item in items {
+            if self.is_full() {
+                return;
+            }
+            self.push_with(|| item);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_built_while_there_is_room() {
+        let (mut list, mut built) = (Bounded::new(3, 10), 0);
+        for _ in 0..5 {
+            list.push_with(|| {
+                built += 1;
+                "1234".to_owned()
+            });
+        }
+        assert_eq!((built, list.items().len()), (3, 3));
+        let mut short = Bounded::new(9, 5);
+        short.extend(["1234".to_owned(), "5678".to_owned(), "9".to_owned()]);
+        assert!(short.is_full());
+        assert_eq!(short.into_items(), ["1234", "5678"]);
+    }
+
+    #[test]
+    fn an_item_is_kept_once() {
+        let mut list = Bounded::new(9, 100);
+        for text in ["a", "b", "a"] {
+            list.push_new_with(|| text.to_owned());
+        }
+        assert_eq!(list.items(), ["a", "b"]);
+    }
+}
