@@ -30,6 +30,7 @@ use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics;
+use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
@@ -85,6 +86,9 @@ pub enum StartError {
         /// Why.
         source: portico_auth::jwt::KeyError,
     },
+    /// The system gives no threads.
+    #[error("threads cannot be started: {0}")]
+    Threads(#[source] std::io::Error),
     /// The store does not open.
     #[error("the store does not open: {0}")]
     Store(#[from] portico_store::OpenError),
@@ -180,6 +184,7 @@ impl Server {
         );
         believed.review_with(&identity, Arc::new(registry.clone()));
         let tasks = TaskSet::new();
+        registry.offload_to(Offload::start("long-work", &tasks).map_err(StartError::Threads)?);
         let definitions =
             registry.serve_custom_resources().await.map_err(|e| StartError::Definitions(e.to_string()))?;
         tasks.spawn_until_cancelled("definitions", definitions);

@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod lifecycle;
 pub mod listener;
 pub mod metrics;
+pub mod offload;
 pub mod pki;
 pub mod tasks;
 pub mod telemetry;

@@ -73,6 +73,13 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
+    /// How many bytes have to be read before this version's schema can be used: those of the definition, none once it is
+    /// compiled.
+    pub(crate) fn bytes_to_compile(&self, for_write: bool) -> usize {
+        let compiled = self.own.custom().is_none_or(|schema| schema.is_compiled(for_write));
+        if compiled { 0 } else { self.schemas.record().value.json().len() }
+    }
+
     /// Each version as `apiVersion`, and where it says how many there should be, if it has a scale.
     pub(crate) fn scales(&self) -> impl Iterator<Item = (String, Option<&str>)> {
         let version = |version: &facts::Version| format!("{}/{}", self.facts.group(), version.name);

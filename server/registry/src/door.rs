@@ -22,6 +22,7 @@ use crate::call::{BODY_LIMIT, Call};
 use crate::connections::{self, Asked as AskedToConnect, Connected, Connection, Registered};
 use crate::custom;
 use crate::forms::{self, Include, Renderer};
+use crate::long_work;
 use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
 use crate::served::Served;
@@ -30,12 +31,25 @@ use crate::views;
 use negotiate::Wanted;
 pub(crate) use route::{Action, Route};
 
-/// Answers a call; a failure is an answer, too. A call begins anew when the definition that it was validated along has
-/// changed by the time of its write.
-pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
+/// Answers a call; a failure is an answer, too. Work that takes long leaves this thread.
+pub(crate) async fn serve(inner: &Arc<Inner>, call: Call) -> Answer {
+    let served = route::served(inner, &call.target);
+    let offload = match inner.offload.get() {
+        Some(offload) if long_work::is_long(inner, served.as_deref(), &call).await => offload,
+        _ => return answer(inner, &call, served).await,
+    };
+    let work = {
+        let inner = Arc::clone(inner);
+        async move { answer(&inner, &call, served).await }
+    };
+    let ended = || Answer::status(Status::internal("the request ended before it was answered"));
+    offload.run("long-request", work).await.unwrap_or_else(ended)
+}
+
+/// Begins anew when the definition that the call was validated along has changed by the time of its write.
+async fn answer(inner: &Arc<Inner>, call: &Call, mut served: Option<Arc<Served>>) -> Answer {
     let mut attempts = 1;
     loop {
-        let served = route::served(inner, &call.target);
         let unrouted = match &served {
             Some(served) => served.custom.is_some() && !custom::leads(served, call),
             None => !inner.catalogue.has_group(&call.target.group),
@@ -47,11 +61,12 @@ pub(crate) async fn serve(inner: &Arc<Inner>, call: &Call) -> Answer {
             Ok(answer) => answer,
             Err(status) if is_definition_changed(&status) && attempts < MAX_DEFINITION_ATTEMPTS => {
                 attempts += 1;
+                served = route::served(inner, &call.target);
                 continue;
             }
             Err(status) => negotiate::failure(*status, &call.accept),
         };
-        if let Some(served) = served {
+        if let Some(served) = &served {
             let deprecation = &served.info.deprecation;
             if !deprecation.is_empty() {
                 answer.warnings.insert(0, deprecation.clone());
@@ -102,8 +117,8 @@ fn checked_name(call: &Call) -> Result<&str> {
 }
 
 /// Decides on a connection; what is none is answered.
-pub(crate) async fn connect(inner: &Arc<Inner>, call: &Call, registered: &dyn Registered) -> Connected {
-    match try_connect(inner, call, registered).await {
+pub(crate) async fn connect(inner: &Arc<Inner>, call: Call, registered: &dyn Registered) -> Connected {
+    match try_connect(inner, &call, registered).await {
         Ok(Some(decided)) => decided,
         Ok(None) => Connected::Answered(serve(inner, call).await),
         Err(status) => Connected::Answered(negotiate::failure(*status, &call.accept)),

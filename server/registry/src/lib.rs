@@ -32,6 +32,7 @@ mod identity;
 mod involved;
 mod list;
 mod log;
+mod long_work;
 mod managed_fields;
 mod modify;
 mod options;
@@ -66,6 +67,7 @@ pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
 pub use identity::Identity;
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
+pub use long_work::MAX_INLINE_BYTES;
 pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
     UpdateOptions, VersionMatch,
@@ -80,3 +82,6 @@ pub use webhooks::{ClientConfig, Resolver, Ways, WebhookLimits, WebhookService, 
 
 /// What a verb gives, or the Status that says why not.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod growth_tests;

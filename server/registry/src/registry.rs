@@ -12,6 +12,7 @@ pub use nouns::{Context, Deleted, Listed, Part, Patch, Place, Written};
 use portico_auth::Authorizer;
 use portico_kinds::Kinds;
 use portico_kit::metrics;
+use portico_kit::offload::Offload;
 use portico_machinery::{
     GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource, Object, Status,
 };
@@ -56,6 +57,8 @@ pub(crate) struct Inner {
     pub(crate) shared_transactions: SharedTransactions,
     /// Given once there is a way to webhooks.
     pub(crate) conversions: OnceLock<Conversions>,
+    /// Given once there are threads for long work; without, everything is done where it is asked for.
+    pub(crate) offload: OnceLock<Offload>,
     /// The types of delete options, for bodies in YAML.
     pub(crate) delete_options: Option<Schema>,
 }
@@ -114,6 +117,7 @@ impl Registry {
             converted: Converted::new(),
             shared_transactions: SharedTransactions::default(),
             conversions: OnceLock::new(),
+            offload: OnceLock::new(),
             delete_options: kinds.meta("DeleteOptions"),
             settings,
             clock,
@@ -130,6 +134,12 @@ impl Registry {
     pub fn ask_webhooks(&self, webhooks: Webhooks, metrics: &metrics::Registry) {
         // There is one already.
         let _ = self.inner.conversions.set(Conversions::new(webhooks, metrics));
+    }
+
+    /// Gives the registry threads for calls that take long; the first ones count.
+    pub fn offload_to(&self, offload: Offload) {
+        // There are some already.
+        let _ = self.inner.offload.set(offload);
     }
 
     /// What is wrong with the conversion webhooks behind a group version, by definition.
@@ -166,13 +176,13 @@ impl Registry {
 
     /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
     pub async fn serve(&self, call: Call) -> Answer {
-        door::serve(&self.inner, &call).await
+        door::serve(&self.inner, call).await
     }
 
     /// The door for subresources that connect (`exec`, `log`, `proxy`, ...): an answer, or where to dial. Anything else
     /// is answered as [`Registry::serve`] would.
     pub async fn connect(&self, call: Call, registered: &dyn Registered) -> Connected {
-        door::connect(&self.inner, &call, registered).await
+        door::connect(&self.inner, call, registered).await
     }
 
     /// Creates an object; its namespace is its own.

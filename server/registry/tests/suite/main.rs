@@ -17,6 +17,7 @@ mod exactness;
 mod harness;
 mod interposed;
 mod lists;
+mod long_work;
 mod namespaces;
 mod ownership;
 mod protobuf;

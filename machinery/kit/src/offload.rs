@@ -1,0 +1,146 @@
+//! Threads for requests that take long: their work leaves the threads that serve connections.
+//!
+//! A request whose body or schema is large keeps a processor busy for tens of milliseconds, and everybody whose connection is on
+//! the same thread waits. Its whole future runs here instead; the operating system shares the processors between these
+//! threads and the serving ones. It must not know what the work is.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::tasks::{TaskName, TaskSet};
+
+/// How many pieces of work run at a time on each thread: those that wait for others (webhooks, the store) leave the thread to
+/// those that compute. Further ones wait, in order, as long as whoever asked does.
+const MAX_RUNNING_PER_THREAD: usize = 4;
+/// A thread's stack, as large as that of serving threads: decoders go down with the depth of documents.
+const STACK_BYTES: usize = 8 << 20;
+
+/// The threads. They end when this is dropped, and with them what still runs there.
+#[derive(Debug)]
+pub struct Offload {
+    /// Only nothing while this is dropped.
+    runtime: Option<Runtime>,
+    permits: Arc<Semaphore>,
+    tasks: TaskSet,
+}
+
+impl Offload {
+    /// Starts half as many threads as there are processors, at least one.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no event queue.
+    pub fn start(name: &str, tasks: &TaskSet) -> io::Result<Self> {
+        let threads = available_parallelism().map_or(1, |count| count.get() / 2).max(1);
+        Self::with_threads(name, threads, tasks)
+    }
+
+    /// Starts so many threads.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no event queue.
+    pub fn with_threads(name: &str, threads: usize, tasks: &TaskSet) -> io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(threads).thread_name(name).thread_stack_size(STACK_BYTES).enable_all();
+        let permits = Arc::new(Semaphore::new(threads * MAX_RUNNING_PER_THREAD));
+        Ok(Self { runtime: Some(builder.build()?), permits, tasks: tasks.clone() })
+    }
+
+    /// Runs work there and waits for it; it is dropped when its caller is. None when it panicked, or when the threads are
+    /// ending.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        name: impl Into<TaskName>,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        let runtime = self.runtime.as_ref()?;
+        let (done, outcome) = oneshot::channel();
+        let caller = CancellationToken::new();
+        let _left = caller.clone().drop_guard();
+        self.tasks.spawn_on(runtime.handle(), name, async move {
+            let _permit = permit;
+            if let Some(outcome) = caller.run_until_cancelled(work).await {
+                // Who asked may have left.
+                let _ = done.send(outcome);
+            }
+        });
+        outcome.await.ok()
+    }
+}
+
+impl Drop for Offload {
+    fn drop(&mut self) {
+        // Waiting for threads is not allowed where this may be dropped.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn offload(threads: usize) -> Arc<Offload> {
+        Arc::new(Offload::with_threads("long", threads, &TaskSet::new()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn work_leaves_the_thread_that_asked_for_it() {
+        let offload = offload(1);
+        let there = offload.run("where", async { thread::current().name().map(str::to_owned) }).await;
+        assert_eq!(there, Some(Some("long".to_owned())));
+        assert_eq!(offload.run("panics", async move { assert!(there.is_none()) }).await, None);
+        assert_eq!(offload.run("goes on", async { 7 }).await, Some(7));
+    }
+
+    /// The thread that asked goes on serving while another computes: this test has one thread, which would hang.
+    #[tokio::test]
+    async fn the_thread_that_asked_is_free_meanwhile() {
+        let offload = offload(1);
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let work = offload.run("computes", async move { held.recv().is_ok() });
+        let here = async {
+            tokio::task::yield_now().await;
+            release.send(()).unwrap();
+        };
+        let (outcome, ()) = tokio::join!(work, here);
+        assert_eq!(outcome, Some(true));
+    }
+
+    #[tokio::test]
+    async fn work_ends_with_its_caller_and_makes_room() {
+        let offload = offload(1);
+        let (entered, mut started) = tokio::sync::mpsc::channel(MAX_RUNNING_PER_THREAD);
+        let waiting: Vec<_> = (0..MAX_RUNNING_PER_THREAD)
+            .map(|_| {
+                let (offload, entered) = (Arc::clone(&offload), entered.clone());
+                Box::pin(async move {
+                    let work = async move {
+                        entered.send(()).await.unwrap();
+                        std::future::pending::<()>().await;
+                    };
+                    offload.run("waits", work).await
+                })
+            })
+            .collect();
+        let mut all = futures::future::select_all(waiting);
+        for _ in 0..MAX_RUNNING_PER_THREAD {
+            tokio::select! {
+                () = async { drop((&mut all).await) } => unreachable!("it waits for ever"),
+                Some(()) = started.recv() => {}
+            }
+        }
+        assert_eq!(offload.permits.available_permits(), 0);
+        drop(all);
+        assert_eq!(offload.run("next", async { 1 }).await, Some(1));
+    }
+}
