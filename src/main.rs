@@ -1,6 +1,7 @@
 //! The `portico` command: control service and facade in one process, or either alone; and verbs of its client.
 
 mod crds;
+mod data;
 mod run;
 mod settings;
 
@@ -18,8 +19,11 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == "crds") {
-        return crds::main(std::env::args_os().skip(1));
+    let verb = std::env::args_os().nth(1).unwrap_or_default();
+    match verb.to_str() {
+        Some("crds") => return crds::main(std::env::args_os().skip(1)),
+        Some(verb) if data::VERBS.contains(&verb) => return data::main(std::env::args_os()),
+        _ => {}
     }
     match settings::parse(std::env::args_os().collect()) {
         Ok(Parsed::Print(text)) => say(&text),

@@ -19,12 +19,15 @@ use portico_kit::telemetry::{LogFormat, Telemetry, TelemetryError};
 
 use crate::settings::{LoggingFormat, Role, SettingError, Settings};
 use addresses::AddressesFile;
+pub(crate) use server::KUBERNETES;
 use signals::{Asked, Signals};
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
 /// A setting turned out to be unusable only when its file was read.
 const USAGE: u8 = 2;
+/// The database is not the one that was served last: only a person can say what is to become of it.
+const REPLACED: u8 = 3;
 
 /// Why the process ended badly; one line for people.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +56,13 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// 2 for settings, 1 for everything else.
+    /// 2 for settings, 3 for a database that was exchanged, 1 for everything else.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Setting(_) | Self::Telemetry(_) => USAGE,
             Self::Server(error) if error.is_setting() => USAGE,
             Self::Facade(error) if error.is_setting() => USAGE,
+            Self::Server(error) if error.is_replaced() => REPLACED,
             _ => 1,
         }
     }

@@ -46,7 +46,8 @@ const ENV_PREFIX: &str = "PORTICO_";
     version,
     propagate_version = true,
     args_conflicts_with_subcommands = false,
-    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions."
+    after_help = "portico crds --help tells what its client can do with CustomResourceDefinitions; portico backup, restore and \
+                  doctor look after a data folder (--help after each)."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -52,6 +52,8 @@ pub enum Reason {
     TooManyRequests,
     /// 500
     InternalError,
+    /// 500, what is stored cannot be read
+    StorageReadError,
     /// 500, the operation may be tried again
     ServerTimeout,
     /// 503
@@ -61,7 +63,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    const ALL: [(Self, &'static str, u16); 19] = [
+    const ALL: [(Self, &'static str, u16); 20] = [
         (Self::Unknown, "", 500),
         (Self::BadRequest, "BadRequest", 400),
         (Self::Unauthorized, "Unauthorized", 401),
@@ -78,6 +80,7 @@ impl Reason {
         (Self::Invalid, "Invalid", 422),
         (Self::TooManyRequests, "TooManyRequests", 429),
         (Self::InternalError, "InternalError", 500),
+        (Self::StorageReadError, "StorageReadError", 500),
         (Self::ServerTimeout, "ServerTimeout", 500),
         (Self::ServiceUnavailable, "ServiceUnavailable", 503),
         (Self::Timeout, "Timeout", 504),

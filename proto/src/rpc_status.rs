@@ -34,6 +34,7 @@ pub fn code_of(status: &Status) -> Code {
         Reason::TooManyRequests => Code::ResourceExhausted,
         Reason::ServerTimeout | Reason::ServiceUnavailable => Code::Unavailable,
         Reason::Timeout => Code::DeadlineExceeded,
+        Reason::StorageReadError => Code::DataLoss,
         Reason::InternalError => Code::Internal,
         Reason::Unknown => by_http(status.code),
     }

@@ -121,6 +121,12 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Whether the database is not the one that was served last: starting again changes nothing.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::Store(portico_store::OpenError::Replaced { .. }))
+    }
+
     /// Whether a setting is wrong, rather than the machine or the data.
     #[must_use]
     pub fn is_setting(&self) -> bool {

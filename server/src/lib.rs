@@ -5,6 +5,7 @@
 
 mod assembly;
 mod chain;
+pub mod data;
 mod grpc;
 mod kubeconfigs;
 mod listen;

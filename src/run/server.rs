@@ -13,11 +13,11 @@ use super::{Failure, Process};
 use crate::settings::Settings;
 
 /// The Kubernetes release that this build follows.
-const KUBERNETES: Release = Release { major: 1, minor: 36 };
+pub(crate) const KUBERNETES: Release = Release { major: 1, minor: 36 };
 /// The gate behind which a GET of exec, attach and portforward needs permission to create.
 const CREATE_PERMISSION: &str = "AuthorizePodWebsocketUpgradeCreatePermission";
-/// The database's file in the data folder.
-const DATABASE: &str = "portico.db";
+/// The gate behind which objects that cannot be read may be deleted.
+const UNSAFE_DELETION: &str = "AllowUnsafeMalformedObjectDeletion";
 
 /// Starts the control service.
 pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Server, Failure> {
@@ -70,6 +70,7 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             service_ranges: s.core_api.service_cluster_ip_range.clone(),
             allow_privileged: s.core_api.allow_privileged,
             connections: connections(s)?,
+            unsafe_deletion: s.core_api.features()?.enabled(UNSAFE_DELETION),
             disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },
@@ -109,11 +110,12 @@ fn store(s: &Settings) -> StoreSettings {
         marks_kept: s.store.event_ttl + s.store.compaction_interval * 2,
         history_max_bytes: s.store.history_max_bytes,
         compaction_interval: s.store.compaction_interval,
+        reserve_bytes: s.store.database_reserve_bytes,
         max_file_bytes: (s.store.database_max_bytes > 0).then_some(s.store.database_max_bytes),
         write_queue: s.store.write_queue,
         subscription_events: s.store.watch_queue_events,
         subscription_bytes: s.store.watch_queue_bytes,
-        ..StoreSettings::new(s.process.data_dir.join(DATABASE))
+        ..StoreSettings::new(portico_server::data::database(&s.process.data_dir))
     }
 }
 

@@ -35,7 +35,9 @@ struct Reference {
 impl Reference {
     fn asked_for() -> Option<Self> {
         let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
-        let address = std::env::var("PORTICO_RECORD").ok()?.parse().expect("PORTICO_RECORD is ADDRESS:PORT");
+        let address = std::env::var("PORTICO_RECORD").ok()?;
+        let address =
+            address.parse().unwrap_or_else(|_| panic!("PORTICO_RECORD={address} is no ADDRESS:PORT"));
         let ca = std::fs::read(variable("PORTICO_RECORD_CA")).unwrap();
         Some(Self { address, ca, fixture: variable("PORTICO_RECORD_FIXTURE").into() })
     }

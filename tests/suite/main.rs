@@ -30,4 +30,5 @@ mod real_definitions;
 mod service_accounts;
 mod split;
 mod storage_versions;
+mod store_faults;
 mod websocket_watches;

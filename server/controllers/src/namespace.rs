@@ -189,11 +189,12 @@ async fn count(
     resource: &GroupResource,
     remaining: &mut Remaining,
 ) -> Result<(), Box<Status>> {
-    let left = registry.list(resource, namespace, &ListOptions::default()).await?.items;
-    if left.is_empty() {
+    let left = registry.list(resource, namespace, &ListOptions::default()).await?;
+    let count = left.items.len() + left.unreadable;
+    if count == 0 {
         return Ok(());
     }
-    let finalizers = left.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
-    remaining.add(resource.clone(), left.len(), finalizers);
+    let finalizers = left.items.iter().flat_map(|object| object.object().finalizers()).map(str::to_owned);
+    remaining.add(resource.clone(), count, finalizers);
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portico_machinery::accept::{Encoding, Form};
-use portico_machinery::status::Details;
+use portico_machinery::status::{Details, Reason};
 use portico_machinery::{Object, Status, names};
 use portico_schema::{Format, Schema};
 
@@ -27,6 +27,7 @@ use crate::options::{CreateOptions, DeleteOptions, Query};
 use crate::registry::{Context, Deleted, Inner, Place, Written};
 use crate::served::Served;
 use crate::stored::Stored;
+use crate::unreadable;
 use crate::views;
 use negotiate::Wanted;
 pub(crate) use route::{Action, Route};
@@ -91,6 +92,9 @@ async fn try_serve(inner: &Arc<Inner>, call: &Call, served: Option<Arc<Served>>)
     let Route { served, action, part, namespace } = route::find(served, call)?;
     negotiate::check_route(action, &served, call)?;
     let name = checked_name(call)?;
+    if matches!(action, Action::Get | Action::List | Action::Watch) {
+        check_key(&served, namespace, name)?;
+    }
     let place = Place { part, namespace, name };
     let query = Query::parse(&call.query);
     let request = Request { inner, call, served, query, namespace, place };
@@ -114,6 +118,18 @@ fn checked_name(call: &Call) -> Result<&str> {
             Err(Box::new(Status::bad_request(format!("Name parameter invalid: {name:?}: {complaint}"))))
         }
     }
+}
+
+/// 500 for a namespace that would lead elsewhere in a tree of keys, in the words of upstream's storage (`PrepareKey`).
+fn check_key(served: &Served, namespace: &str, name: &str) -> Result<()> {
+    if !matches!(namespace, "." | "..") {
+        return Ok(());
+    }
+    let mut key = format!("/{}/{namespace}", served.resource.resource);
+    if !name.is_empty() {
+        key = format!("{key}/{name}");
+    }
+    Err(Box::new(Status::failure(Reason::Unknown, format!("invalid key: {key:?}"))))
 }
 
 /// Decides on a connection; what is none is answered.
@@ -227,8 +243,9 @@ impl Request<'_> {
         let include = self.include(wanted.form)?;
         let page = self.inner.list(&self.served, self.namespace, &options).await?;
         let revision = page.revision;
+        let warnings = unreadable::warning(&self.served.resource, &page.unreadable).into_iter().collect();
         let body = forms::stream(self.inner, &self.served, wanted, include, page);
-        Ok(Answer { body, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+        Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 
     async fn watch(&self) -> Result<Answer> {
@@ -349,19 +366,24 @@ impl Request<'_> {
         let wanted = negotiate::object(&self.served, self.call)?;
         self.check_size()?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
+        let options = self.inner.checked_delete(options, false)?;
         let mut answer = self.deleted(wanted, &options).await?;
         answer.warnings = self.served.strategy.delete_warnings(&options);
         Ok(answer)
     }
 
     async fn deleted(&self, wanted: Wanted, options: &DeleteOptions) -> Result<Answer> {
-        let Deleted { stored, removed } =
-            self.inner.delete(&self.served, self.namespace, self.place.name, options).await?;
+        let (namespace, name) = (self.namespace, self.place.name);
+        let Deleted { stored, removed } = if options.ignore_read_error {
+            self.inner.delete_unreadable(&self.context(), &self.served, namespace, name).await?
+        } else {
+            self.inner.delete(&self.served, namespace, name, options).await?
+        };
         if !removed {
             let accepted = options.orphan_dependents == Some(false);
             return self.object(if accepted { 202 } else { 200 }, &stored, wanted, false);
         }
-        if self.served.info.deletion.answers_object {
+        if self.served.info.deletion.answers_object && !options.ignore_read_error {
             return self.object(200, &stored, wanted, false);
         }
         let status = Status::success(Some(Details {
@@ -379,12 +401,14 @@ impl Request<'_> {
         self.check_size()?;
         let select = self.query.list_options(false)?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
+        let options = self.inner.checked_delete(options, true)?;
         let include = self.include(wanted.form)?;
         let (page, last) =
             self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
         let revision = page.revision.max(last);
+        let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
         let body = forms::stream(self.inner, &self.served, wanted, include, page);
-        let warnings = self.served.strategy.delete_warnings(&options);
+        let warnings = left_out.into_iter().chain(self.served.strategy.delete_warnings(&options)).collect();
         Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
     }
 }

@@ -4,6 +4,8 @@ use portico_machinery::status::{Cause, Reason};
 use portico_machinery::{GroupResource, Status};
 use portico_store::{StoreError, TxnError};
 
+use crate::unreadable;
+
 /// What every reader of a stale object is told.
 pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -14,6 +16,7 @@ pub(crate) fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> B
         TxnError::Conflict { .. } => Status::conflict(resource, name, MODIFIED),
         TxnError::NotFound { .. } => Status::not_found(resource, name),
         TxnError::Exists { .. } => Status::already_exists(resource, name),
+        TxnError::Unreadable { .. } => unreadable::of_txn(&error, resource, name),
         TxnError::TooLarge(text) => Status::failure(Reason::RequestEntityTooLarge, text),
         TxnError::Full(_) | TxnError::Unknown(_) => Status::internal(error),
         TxnError::Unavailable(_) | TxnError::Closed => {
@@ -29,7 +32,9 @@ pub(crate) fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
         StoreError::Future { current } => too_large_version(wanted, current),
-        StoreError::Corrupt { .. } => Status::internal(error),
+        StoreError::Corrupt { key, reason } => {
+            unreadable::status(key.resource(), key.name(), key.path(), &reason)
+        }
         StoreError::Unavailable(_) | StoreError::Closed => {
             Status::unavailable(error.to_string()).with_retry_after(1)
         }

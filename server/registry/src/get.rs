@@ -47,9 +47,10 @@ impl Inner {
     ) -> Result<Option<Arc<Record>>> {
         let snapshot = self.snapshot(served).await?;
         let namespace = if served.info.namespaced { namespace } else { "" };
-        match snapshot.get(&Key::new(&served.storage, namespace, name)) {
+        let path = Key::new(&served.storage, namespace, name).path().to_owned();
+        match snapshot.get_path(&path) {
             Some(record) => self.incoming(served, Arc::clone(record)).await.map(Some),
-            None => Ok(None),
+            None => self.check_readable(served, &snapshot, &path).map(|()| None),
         }
     }
 

@@ -48,6 +48,7 @@ mod stored;
 mod strategies;
 mod system;
 mod token;
+mod unreadable;
 mod update;
 mod validation;
 mod views;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use portico_store::{ListAt, Record, Scope, Snapshot, StoreError};
+use portico_store::{ListAt, Record, Scope, Snapshot, StoreError, Unreadable};
 
 use crate::Result;
 use crate::failure::{self, too_large_version};
@@ -25,6 +25,8 @@ pub(crate) struct Page {
     pub(crate) continue_token: String,
     /// How many remain, when selectors do not hide it.
     pub(crate) remaining: Option<u64>,
+    /// What was left out because it cannot be read.
+    pub(crate) unreadable: Vec<Unreadable>,
 }
 
 impl From<Page> for Listed {
@@ -34,12 +36,16 @@ impl From<Page> for Listed {
             revision: page.revision,
             continue_token: page.continue_token,
             remaining: page.remaining,
+            unreadable: page.unreadable.len(),
         }
     }
 }
 
 /// How many objects are converted at a time, at least, when only some of them are wanted.
 const CONVERTED_AT_ONCE: usize = 500;
+
+/// How many objects are read at a time, at least, when only some of them are wanted: of past states, from the log.
+const SELECTED_AT_ONCE: usize = 500;
 
 /// At which state to read.
 #[derive(Clone, Copy)]
@@ -108,7 +114,7 @@ impl Inner {
     async fn list_converted(&self, served: &Served, mut request: Request<'_>, at: At) -> Result<Page> {
         let selection = std::mem::take(&mut request.selection);
         let limit = request.limit.take();
-        let Page { mut records, revision, .. } = self.list_at(served, &request, at).await?;
+        let Page { mut records, revision, unreadable, .. } = self.list_at(served, &request, at).await?;
         let chunk = limit.map_or(usize::MAX, |limit| limit.max(CONVERTED_AT_ONCE));
         let (mut shown, mut taken) = (Vec::new(), 0);
         while taken < limit.unwrap_or(usize::MAX) && !records.is_empty() {
@@ -118,7 +124,7 @@ impl Inner {
             shown.extend(converted);
         }
         let request = Request { selection, limit, ..request };
-        Ok(cut(shown, records.len() as u64, &request, revision))
+        Ok(Page { unreadable, ..cut(shown, records.len() as u64, &request, revision) })
     }
 
     /// Waits a moment for a revision that has not been written yet, then answers 504.
@@ -138,21 +144,40 @@ impl Inner {
         if (snapshot.changed()..=snapshot.revision()).contains(&revision) {
             return Ok(Page { revision, ..page_of(&snapshot, request) }.at(request, revision));
         }
-        let filtered = !request.selection.is_everything();
-        let query = ListAt {
-            scope: match request.namespace {
-                Some(namespace) => Scope::namespace(&served.storage, namespace),
-                None => Scope::all(&served.storage),
-            },
-            revision,
-            after: request.after.clone(),
-            // What selectors leave out is not known before reading.
-            limit: request.limit.filter(|_| !filtered),
+        let scope = match request.namespace {
+            Some(namespace) => Scope::namespace(&served.storage, namespace),
+            None => Scope::all(&served.storage),
         };
-        match self.store.list_at(query).await {
-            Ok(found) => Ok(cut(found.records, found.remaining, request, revision)),
+        match self.read_exactly(scope, request, revision).await {
+            Ok(page) => Ok(page),
             Err(StoreError::Compacted { .. }) if request.after.is_some() => Err(compacted_token(request)),
             Err(error) => Err(failure::of_read(error, revision)),
+        }
+    }
+
+    /// Reads until a page is full. What selectors leave out is not known before reading: more is read at a time then, and
+    /// twice as much each time, so that few reads find what is rare, and few objects are read for a page of what is not.
+    async fn read_exactly(
+        &self,
+        scope: Scope,
+        request: &Request<'_>,
+        revision: i64,
+    ) -> std::result::Result<Page, StoreError> {
+        let least = if request.selection.is_everything() { 0 } else { SELECTED_AT_ONCE };
+        let mut chunk = request.limit.map(|limit| limit.max(least));
+        let (mut selected, mut unreadable) = (Vec::new(), Vec::new());
+        let mut after = request.after.clone();
+        loop {
+            let query = ListAt { scope: scope.clone(), revision, after, limit: chunk };
+            let found = self.store.list_at(query).await?;
+            after = found.records.last().map(|record| record.key.path().to_owned());
+            unreadable.extend(found.unreadable);
+            selected.extend(found.records.into_iter().filter(|record| request.selection.takes(record)));
+            let full = request.limit.is_some_and(|limit| selected.len() >= limit);
+            if full || found.remaining == 0 || after.is_none() {
+                return Ok(Page { unreadable, ..cut(selected, found.remaining, request, revision) });
+            }
+            chunk = chunk.map(|chunk| chunk.saturating_mul(2));
         }
     }
 }
@@ -177,7 +202,8 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
     if let Some(path) = &request.only {
         let found = snapshot.get_path(path).filter(|r| request.selection.takes(r)).cloned();
         let records = found.into_iter().collect();
-        return Page { records, revision: snapshot.revision(), ..Page::default() };
+        let unreadable = snapshot.unreadable(path).cloned().into_iter().collect();
+        return Page { records, revision: snapshot.revision(), unreadable, ..Page::default() };
     }
     let mut range = snapshot.range(request.namespace, request.after.as_deref());
     let limit = request.limit.unwrap_or(usize::MAX);
@@ -190,7 +216,8 @@ fn page_of(snapshot: &Snapshot, request: &Request<'_>) -> Page {
             records.push(record.clone());
         }
     }
-    let page = Page { records, revision: snapshot.revision(), ..Page::default() };
+    let unreadable = snapshot.unreadable_in(request.namespace).cloned().collect();
+    let page = Page { records, revision: snapshot.revision(), unreadable, ..Page::default() };
     page.followed_by(range.len() as u64, request)
 }
 

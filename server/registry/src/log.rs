@@ -12,6 +12,7 @@ use crate::failure;
 use crate::registry::Registry;
 use crate::served::Served;
 use crate::stored::Stored;
+use crate::unreadable;
 
 /// The group of records that nobody serves.
 const INTERNAL: &str = "portico.dev";
@@ -158,9 +159,12 @@ impl Registry {
         let (store, resource) = (self.store(), Resource::from(object.resource.clone()));
         let key = Key::new(&resource, &object.namespace, &object.name);
         if let Some(snapshot) = store.cached(&resource) {
+            if let Some(object) = snapshot.unreadable(key.path()) {
+                return Err(Box::new(unreadable::of(&resource, object)));
+            }
             return Ok(snapshot.get(&key).map(|record| Stored::new(Arc::clone(record))));
         }
-        let record = store.get_at(&key, store.revision()).await.map_err(unreadable)?;
+        let record = store.get_at(&key, store.revision()).await.map_err(of_read)?;
         Ok(record.map(Stored::new))
     }
 
@@ -169,7 +173,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn dependents(&self, owner_uid: &str) -> Result<Vec<ObjectRef>> {
-        self.store().dependents(owner_uid).await.map(refs).map_err(unreadable)
+        self.store().dependents(owner_uid).await.map(refs).map_err(of_read)
     }
 
     /// The uids that existing objects name as owners.
@@ -177,7 +181,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn owners(&self) -> Result<Vec<String>> {
-        self.store().owners().await.map_err(unreadable)
+        self.store().owners().await.map_err(of_read)
     }
 
     /// The objects that are being deleted and still there.
@@ -185,7 +189,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn deleting(&self) -> Result<Vec<ObjectRef>> {
-        self.store().deleting().await.map(refs).map_err(unreadable)
+        self.store().deleting().await.map(refs).map_err(of_read)
     }
 
     /// The resources that have objects in a namespace.
@@ -193,7 +197,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn resources_in(&self, namespace: &str) -> Result<Vec<GroupResource>> {
-        let resources = self.store().resources_in(namespace).await.map_err(unreadable)?;
+        let resources = self.store().resources_in(namespace).await.map_err(of_read)?;
         Ok(resources.iter().map(|resource: &Resource| GroupResource::clone(resource)).collect())
     }
 
@@ -202,7 +206,7 @@ impl Registry {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn object_counts(&self) -> Result<Vec<(GroupResource, u64)>> {
-        let counts = self.store().counts().await.map_err(unreadable)?;
+        let counts = self.store().counts().await.map_err(of_read)?;
         let served = counts.into_iter().filter(|(resource, _)| resource.group != INTERNAL);
         Ok(served.map(|(resource, count)| (GroupResource::clone(&resource), count)).collect())
     }
@@ -237,6 +241,6 @@ fn refs(keys: Vec<Key>) -> Vec<ObjectRef> {
     keys.iter().map(ObjectRef::of).collect()
 }
 
-fn unreadable(error: StoreError) -> Box<portico_machinery::Status> {
+fn of_read(error: StoreError) -> Box<portico_machinery::Status> {
     failure::of_read(error, 0)
 }

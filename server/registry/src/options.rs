@@ -6,6 +6,7 @@ mod list;
 mod validate;
 mod write;
 
+pub(crate) use delete::IGNORE_READ_ERROR;
 pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use list::{ListOptions, VersionMatch};
 pub use write::{CreateOptions, FieldValidation, PatchOptions, UpdateOptions};

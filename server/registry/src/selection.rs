@@ -65,6 +65,17 @@ impl Selection {
         self.fields.requires_exact_match("metadata.name")
     }
 
+    /// Whether it can take an object of this key.
+    pub(crate) fn may_take(&self, record: &Record) -> bool {
+        self.fields.terms().iter().filter(|term| is_metadata(&term.field)).all(|term| {
+            let value = match term.field.as_str() {
+                "metadata.name" => record.key.name(),
+                _ => record.key.namespace(),
+            };
+            (value == term.value) != term.negated
+        })
+    }
+
     pub(crate) fn takes(&self, record: &Record) -> bool {
         let found = if self.inside { custom::field_values(record, &self.fields) } else { HashMap::new() };
         self.labels.matches(|key| record.value.label(key))

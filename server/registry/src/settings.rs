@@ -54,6 +54,8 @@ pub struct Settings {
     pub node_ports: RangeInclusive<u16>,
     /// Connections to what runs on nodes.
     pub connections: ConnectionSettings,
+    /// Whether DeleteOptions may ask for what cannot be read to be deleted (gate `AllowUnsafeMalformedObjectDeletion`).
+    pub unsafe_deletion: bool,
     /// What issues and checks service accounts' tokens; without, none is issued and none is known.
     pub identity: Option<Arc<Identity>>,
 }
@@ -74,6 +76,7 @@ impl Default for Settings {
             service_ranges: vec![default_service_range()],
             node_ports: 30_000..=32_767,
             connections: ConnectionSettings::default(),
+            unsafe_deletion: false,
             identity: None,
             allow_privileged: false,
             disabled_admission_plugins: Vec::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::{Stream, stream};
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
-use portico_store::{Event, Record, Scope, Signature, Subscription, WatchError};
+use portico_store::{Event, Record, Scope, Signature, StoreError, Subscription, WatchError};
 use rand::Rng;
 use tokio::time::{Instant, Sleep};
 
@@ -207,6 +207,10 @@ impl Watcher {
         match error {
             WatchError::Lagged { .. } | WatchError::Closed => None,
             WatchError::Compacted { .. } => Some(self.fail(&too_old(error))),
+            // It goes on behind what cannot be shown, after a list: any other failure would be tried again from here.
+            WatchError::Store(StoreError::Corrupt { .. }) => {
+                Some(self.fail(&Status::expired(error.to_string())))
+            }
             WatchError::Store(_) => Some(self.fail(&Status::internal(error))),
         }
     }
@@ -312,12 +316,17 @@ fn seen<'e>(selection: &Selection, event: &'e Event) -> Option<(EventType, &'e A
         };
         return Some((kind, &event.record));
     }
-    let before = event.previous.as_ref().filter(|r| selection.takes(r));
+    // Nobody knows whether it was selected, as far as that depends on more than its name.
+    let took = |r: &Record| if r.value.is_unreadable() { selection.may_take(r) } else { selection.takes(r) };
+    let before = event.previous.as_ref().filter(|r| took(r));
     let after = !deleted && selection.takes(&event.record);
     match (before, after) {
         (None, true) => Some((EventType::Added, &event.record)),
         (Some(_), true) => Some((EventType::Modified, &event.record)),
         (Some(_), false) if deleted => Some((EventType::Deleted, &event.record)),
+        (Some(previous), false) if previous.value.is_unreadable() => {
+            Some((EventType::Deleted, &event.record))
+        }
         (Some(previous), false) => Some((EventType::Deleted, previous)),
         (None, false) => None,
     }

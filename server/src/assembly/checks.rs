@@ -14,14 +14,17 @@ use crate::grpc::config::board::Board;
 /// Checks are looked at this often once all have passed, and more often before: readiness waits for them.
 const PERIOD: Policy = Policy::new(Duration::from_millis(1), Duration::from_secs(1), 1.3, 0.0);
 
-/// Posts the results of all checks, for ever; only changes travel. `ready` is given when all pass for the first time.
+/// Posts the results of all checks, for ever; only changes travel. `ready` is given when all that
+/// readiness needs pass for the first time.
 pub(super) fn publish(health: Health, board: Board, ready: Signal, tasks: &TaskSet) {
     tasks.spawn_until_cancelled("health-checks", async move {
         let mut pause = Backoff::new(PERIOD);
         let mut posted = BTreeSet::new();
         loop {
             let results = evaluate(&health).await;
-            if results.iter().all(|(_, check)| check.ok) {
+            let readyz = Endpoint::Readyz.name();
+            let needed = |check: &Check| check.endpoints.iter().any(|endpoint| endpoint == readyz);
+            if results.iter().all(|(_, check)| check.ok || !needed(check)) {
                 ready.signal();
             }
             let names: BTreeSet<String> = results.iter().map(|(name, _)| name.clone()).collect();

@@ -1,6 +1,7 @@
 //! The rooms behind the services, and the post-start hooks that start them, under upstream's names.
 
 mod definitions;
+mod storage;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -234,6 +235,7 @@ impl Rooms {
             };
             health.add(endpoints, Check::waiting(name, reachable))?;
         }
+        storage::add_checks(health, store)?;
         let synced = self.informers.synced();
         let informers = move || if synced.is_signaled() { Ok(()) } else { Err("not synced".to_owned()) };
         health.add(&[Readyz], Check::new("informer-sync", informers))?;

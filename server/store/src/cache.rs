@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
@@ -13,6 +13,7 @@ use crate::event::{Event, EventType};
 use crate::key::{Key, Resource};
 use crate::record::Record;
 use crate::snapshot::{Objects, Snapshot};
+use crate::unreadable::Unreadable;
 
 /// All resources that were ever written or asked for.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Cache {
     slots: RwLock<HashMap<Resource, Arc<Slot>>>,
     next_id: AtomicI64,
     bytes: AtomicI64,
+    /// How many objects cannot be read.
+    unreadable: AtomicUsize,
 }
 
 /// One resource.
@@ -77,16 +80,38 @@ impl Cache {
         self.slots.read().values().map(|slot| (slot.id, slot.resource.clone())).collect()
     }
 
-    /// An object's current state; None also when its resource is not loaded.
+    /// An object's current state, whether it can be read or not; None also when its resource is not loaded.
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<Record>> {
         let slots = self.slots.read();
-        slots.get(key.resource())?.state.load().as_ref()?.objects.get(key.path()).cloned()
+        let state = slots.get(key.resource())?.state.load();
+        let objects = &state.as_ref()?.objects;
+        let unreadable = || objects.get_unreadable(key.path()).map(|object| object.record.clone());
+        objects.get(key.path()).cloned().or_else(unreadable)
+    }
+
+    /// The objects that cannot be read, of the resources that are loaded; in key order.
+    pub(crate) fn unreadable(&self) -> Vec<Unreadable> {
+        if self.unreadable.load(Ordering::Relaxed) == 0 {
+            return Vec::new();
+        }
+        let loaded = self.slots().into_iter().filter_map(|slot| slot.state.load_full());
+        let mut all: Vec<_> =
+            loaded.flat_map(|loaded| loaded.objects.unreadable().cloned().collect::<Vec<_>>()).collect();
+        all.sort_by(|a, b| a.key().cmp(b.key()));
+        all
     }
 
     /// Publishes what the database holds of a resource; `records` are in key order.
-    pub(crate) fn load(&self, slot: &Slot, records: &[Arc<Record>], revision: i64) {
+    pub(crate) fn load(
+        &self,
+        slot: &Slot,
+        records: &[Arc<Record>],
+        unreadable: Vec<Unreadable>,
+        revision: i64,
+    ) {
         self.add_bytes(records.iter().map(|record| weight(record)).sum());
-        let objects = Arc::new(Objects::from_sorted(records));
+        self.unreadable.fetch_add(unreadable.len(), Ordering::Relaxed);
+        let objects = Arc::new(Objects::from_sorted(records, unreadable));
         slot.state.store(Some(Arc::new(Loaded { objects, changed: revision })));
     }
 
@@ -123,6 +148,9 @@ impl Cache {
             }
         };
         self.add_bytes(-before.map_or(0, |record| weight(&record)));
+        if objects.remove_unreadable(event.record.key.path()) {
+            self.unreadable.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn add_bytes(&self, bytes: i64) {

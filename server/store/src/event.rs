@@ -22,7 +22,8 @@ pub struct Event {
     pub event_type: EventType,
     /// The new state; for a deletion the last state at the deletion's revision.
     pub record: Arc<Record>,
-    /// The state before, None for [`EventType::Added`]: selectors need it to tell what left their view.
+    /// The state before, None for [`EventType::Added`]: selectors need it to tell what left their view. Its value may be
+    /// unreadable ([`crate::Value::is_unreadable`]).
     pub previous: Option<Arc<Record>>,
 }
 
@@ -30,6 +31,11 @@ impl Event {
     /// The revision of the change.
     pub fn revision(&self) -> i64 {
         self.record.revision
+    }
+
+    /// Whether the state before could not be read.
+    pub fn is_of_unreadable(&self) -> bool {
+        self.previous.as_ref().is_some_and(|previous| previous.value.is_unreadable())
     }
 
     /// About how many bytes of memory only this event keeps alive.

@@ -45,6 +45,7 @@ impl<'a> Group<'a> {
         let mut records = Vec::with_capacity(txn.operations.len());
         for Operation { key, expect, change } in txn.operations {
             let current = self.current(&staged, &key);
+            check_readable(&key, expect, &change, current.as_ref())?;
             check(&key, expect, current.as_ref())?;
             let revision = self.revision + 1 + staged.events.len() as i64;
             let event = event_of(&key, change, current, revision);
@@ -79,6 +80,22 @@ impl<'a> Group<'a> {
                 touched.after = after;
             }
         }
+    }
+}
+
+/// What cannot be read can only be deleted: nobody knows what a write would replace, or what a check relied on.
+fn check_readable(
+    key: &Key,
+    expect: Expect,
+    change: &Change,
+    current: Option<&Arc<Record>>,
+) -> Result<(), TxnError> {
+    let deletes = matches!(change, Change::Delete(_)) && expect != Expect::Absent;
+    match current {
+        Some(current) if current.value.is_unreadable() && !deletes => {
+            Err(TxnError::Unreadable { key: key.clone() })
+        }
+        _ => Ok(()),
     }
 }
 

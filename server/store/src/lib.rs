@@ -22,6 +22,7 @@ mod sqlite;
 mod store;
 mod subscription;
 mod txn;
+mod unreadable;
 
 pub use event::{Event, EventType};
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
@@ -31,7 +32,11 @@ pub use record::{Record, Value};
 pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
-pub use sqlite::{OpenError, SqliteStore};
+pub use sqlite::{
+    BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
+    SqliteStore, backup, restore,
+};
 pub use store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
+pub use unreadable::{Condition, Unreadable};

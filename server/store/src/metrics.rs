@@ -2,7 +2,10 @@
 
 use portico_kit::metrics::{Histogram, Registry};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+
+use crate::key::Resource;
 
 const SECONDS: &[f64] =
     &[0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -31,6 +34,8 @@ pub struct Metrics {
     pub(crate) history_bytes: Gauge,
     /// `portico_store_subscriptions`: running watches.
     pub(crate) subscriptions: Gauge,
+    /// `portico_store_unreadable_objects`: objects whose stored bytes cannot be read, by resource.
+    pub(crate) unreadable: Family<[(&'static str, String); 2], Gauge>,
     /// `apiserver_storage_size_bytes`: upstream's name for the size of the database file.
     pub(crate) file_bytes: Gauge,
 }
@@ -64,7 +69,25 @@ impl Metrics {
             cache_bytes: gauge("portico_store_cache_bytes", "Memory that the current state takes"),
             history_bytes: gauge("portico_store_history_bytes", "Superseded values in the database"),
             subscriptions: gauge("portico_store_subscriptions", "Running watches"),
+            unreadable: registry.gauge_vec(
+                "portico_store_unreadable_objects",
+                "Objects whose stored bytes cannot be read, of the resources that are loaded",
+            ),
             file_bytes: gauge("apiserver_storage_size_bytes", "Size of the storage database file"),
         }
     }
+
+    /// Reports how many objects of a resource cannot be read.
+    pub(crate) fn unreadable(&self, resource: &Resource, count: usize) {
+        self.unreadable.get_or_create(&labels(resource)).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Reports that an object that could not be read is gone.
+    pub(crate) fn readable_again(&self, resource: &Resource) {
+        self.unreadable.get_or_create(&labels(resource)).dec();
+    }
+}
+
+fn labels(resource: &Resource) -> [(&'static str, String); 2] {
+    [("group", resource.group.clone()), ("resource", resource.resource.clone())]
 }

@@ -19,6 +19,17 @@ impl Value {
         Self { json: json.into(), indexed }
     }
 
+    /// In the place of bytes that cannot be read.
+    pub(crate) fn unreadable(uid: &str) -> Self {
+        Self { json: Box::default(), indexed: Indexed { uid: uid.into(), ..Indexed::default() } }
+    }
+
+    /// Whether the stored bytes cannot be read. Only [`crate::Event::previous`] shows such a value: of the deletion of an
+    /// unreadable object, and of what superseded bytes that were damaged later.
+    pub fn is_unreadable(&self) -> bool {
+        self.json.is_empty()
+    }
+
     /// The stored JSON, without the resource version.
     pub fn json(&self) -> &[u8] {
         &self.json

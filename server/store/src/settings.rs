@@ -18,6 +18,8 @@ pub struct Settings {
     pub compaction_interval: Duration,
     /// How large the database file may grow; writes beyond it fail as on a full disk. None: as the disk allows.
     pub max_file_bytes: Option<u64>,
+    /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written.
+    pub reserve_bytes: u64,
     /// How many requests wait for the writer; a caller beyond that waits for room.
     pub write_queue: usize,
     /// How many operations the writer makes durable with one sync at most.
@@ -44,6 +46,7 @@ impl Settings {
             history_max_bytes: 256 << 20,
             compaction_interval: Duration::from_secs(30),
             max_file_bytes: None,
+            reserve_bytes: 4 << 20,
             write_queue: 1_024,
             group_operations: 256,
             ring_events: 16_384,

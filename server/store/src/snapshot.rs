@@ -1,10 +1,12 @@
 //! The state of one resource at one moment: immutable, ordered, shared. Knows nothing of SQL, revisions of history or who reads.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::key::{Key, Resource};
 use crate::record::Record;
 use crate::signature::Signature;
+use crate::unreadable::Unreadable;
 
 /// A chunk is split when it grows beyond this; a write copies the pointers of one chunk.
 const CHUNK_MAX: usize = 128;
@@ -36,14 +38,38 @@ pub(crate) struct Objects {
     /// Never holds an empty chunk.
     chunks: Vec<Chunk>,
     len: usize,
+    /// By path; nearly always none.
+    unreadable: Option<Arc<BTreeMap<Box<str>, Unreadable>>>,
 }
 
 impl Objects {
     /// Records that are in path order already.
-    pub(crate) fn from_sorted(records: &[Arc<Record>]) -> Self {
+    pub(crate) fn from_sorted(records: &[Arc<Record>], unreadable: Vec<Unreadable>) -> Self {
         let chunk = |records: &[Arc<Record>]| Arc::new(records.iter().cloned().map(Entry::new).collect());
         let chunks = records.chunks(CHUNK_MAX / 2).map(chunk).collect();
-        Self { chunks, len: records.len() }
+        let by_path = |object: Unreadable| (object.key().path().into(), object);
+        let unreadable = (!unreadable.is_empty())
+            .then(|| Arc::new(unreadable.into_iter().map(by_path).collect::<BTreeMap<_, _>>()));
+        Self { chunks, len: records.len(), unreadable }
+    }
+
+    /// The objects that cannot be read, in key order.
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
+        self.unreadable.iter().flat_map(|objects| objects.values())
+    }
+
+    pub(crate) fn get_unreadable(&self, path: &str) -> Option<&Unreadable> {
+        self.unreadable.as_ref()?.get(path)
+    }
+
+    /// Forgets an object that could not be read; whether there was one.
+    pub(crate) fn remove_unreadable(&mut self, path: &str) -> bool {
+        let Some(objects) = &mut self.unreadable else { return false };
+        let removed = Arc::make_mut(objects).remove(path).is_some();
+        if objects.is_empty() {
+            self.unreadable = None;
+        }
+        removed
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<&Arc<Record>> {
@@ -161,6 +187,18 @@ impl Snapshot {
     /// One object by [`Key::path`].
     pub fn get_path(&self, path: &str) -> Option<&Arc<Record>> {
         self.objects.get(path)
+    }
+
+    /// The object of this [`Key::path`] when it exists and cannot be read.
+    pub fn unreadable(&self, path: &str) -> Option<&Unreadable> {
+        self.objects.get_unreadable(path)
+    }
+
+    /// The objects of a namespace (None: all) that cannot be read, in key order; none of them is among the others.
+    pub fn unreadable_in<'a>(&'a self, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Unreadable> {
+        let of_namespace =
+            move |object: &&Unreadable| namespace.is_none_or(|n| object.key().namespace() == n);
+        self.objects.unreadable().filter(of_namespace)
     }
 
     /// All objects in key order.

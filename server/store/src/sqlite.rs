@@ -3,12 +3,17 @@
 //! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read` everything else's SQL,
 //! `compaction` the history's end.
 
+mod backup;
 mod codec;
 mod compaction;
+mod doctor;
+mod epoch;
 mod lock;
+mod mark;
 mod open;
 mod persist;
 mod read;
+mod space;
 mod statement;
 mod writer;
 
@@ -19,10 +24,14 @@ use portico_kit::tasks::TaskSet;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
+pub use self::doctor::{Doctor, Examination, Finding};
+pub use self::epoch::DEFAULT_REVISION_BUMP;
 pub use self::open::OpenError;
 
 use self::compaction::{Compactor, History};
 use self::read::Reader;
+use self::space::Space;
 use self::writer::{CommitRequest, Request, Results, Writer};
 use crate::hub::Hub;
 use crate::index::Indexer;
@@ -34,6 +43,7 @@ use crate::snapshot::Snapshot;
 use crate::store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
 use crate::subscription::{Selection, Subscription, WatchError};
 use crate::txn::{Change, Committed, Txn, TxnError};
+use crate::unreadable::Condition;
 
 /// A [`Store`] in a SQLite file.
 pub struct SqliteStore {
@@ -41,6 +51,7 @@ pub struct SqliteStore {
     reader: Arc<Reader>,
     requests: mpsc::Sender<Request>,
     compactor: Arc<Compactor>,
+    space: Arc<Space>,
     group_operations: usize,
     closing: CancellationToken,
     closed: CancellationToken,
@@ -66,8 +77,15 @@ impl SqliteStore {
         let history = Arc::new(History::default());
         let cache = Arc::new(opened.cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
-        let reader = Reader { pool: opened.readers, indexer, cache: cache.clone(), hub: hub.clone() };
-        let reader = Arc::new(reader);
+        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes);
+        let space = Arc::new(space);
+        let reader = Arc::new(Reader {
+            pool: opened.readers,
+            indexer,
+            cache: cache.clone(),
+            hub: hub.clone(),
+            metrics: metrics.clone(),
+        });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
             requests: requests.clone(),
@@ -78,6 +96,7 @@ impl SqliteStore {
             marks_kept: settings.marks_kept,
             interval: settings.compaction_interval,
             path: settings.path.clone(),
+            space: space.clone(),
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
@@ -89,6 +108,11 @@ impl SqliteStore {
             metrics,
             revision: opened.revision,
             compacted: opened.compacted,
+            readers: reader.pool.clone(),
+            path: settings.path.clone(),
+            identity: opened.identity.clone(),
+            marked: opened.revision,
+            space: space.clone(),
             group_operations: settings.group_operations.max(1),
             closing: closing.clone(),
             lock: opened.lock,
@@ -98,6 +122,7 @@ impl SqliteStore {
             reader,
             requests,
             compactor,
+            space,
             group_operations: settings.group_operations.max(1),
             closing,
             closed: CancellationToken::new(),
@@ -109,10 +134,8 @@ impl SqliteStore {
     fn start(&self, writer: Writer, tasks: &TaskSet) {
         let ending =
             Ending { hub: self.reader.hub.clone(), closed: self.closed.clone(), tasks: tasks.clone() };
-        let pool = self.reader.pool.clone();
         tasks.spawn("store-writer", async move {
             let ended = writer.run().await;
-            pool.close().await;
             if let Err(error) = ended {
                 ending.tasks.fail("store-writer", &error.to_string());
             }
@@ -319,6 +342,10 @@ impl Store for SqliteStore {
 
     fn resources_in<'a>(&'a self, namespace: &'a str) -> BoxFuture<'a, Result<Vec<Resource>, StoreError>> {
         Box::pin(self.reader.resources_in(namespace))
+    }
+
+    fn condition(&self) -> Condition {
+        Condition { full: self.space.full(), unreadable: self.reader.cache.unreadable() }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

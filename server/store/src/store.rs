@@ -11,6 +11,7 @@ use crate::record::Record;
 use crate::snapshot::Snapshot;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
+use crate::unreadable::{Condition, Unreadable};
 
 /// Who this store is. Versions of what is derived from it are {store_id, epoch, revision}.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub struct Page {
     pub records: Vec<Arc<Record>>,
     /// How many follow after the last of `records`; 0 on the last page.
     pub remaining: u64,
+    /// Objects of the scope that were met and cannot be read; they are not among `records`.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// Why a read failed.
@@ -113,10 +116,10 @@ pub trait Store: Send + Sync + 'static {
     fn commit(&self, txns: Vec<Txn>) -> BoxFuture<'_, Vec<Result<Committed, TxnError>>>;
 
     /// The current state of a resource, from memory, with a revision at which it is exact. The first ask for a resource
-    /// loads it.
+    /// loads it; objects that cannot be read are logged then, and kept apart ([`Snapshot::unreadable`]).
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`], `Unavailable`, `Closed`.
+    /// [`StoreError::Unavailable`], `Closed`.
     fn snapshot<'a>(&'a self, resource: &'a Resource) -> BoxFuture<'a, Result<Snapshot, StoreError>>;
 
     /// The current state of a resource if it is loaded already: [`Store::snapshot`] without a future.
@@ -212,6 +215,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many objects exist of each resource that has any, from an index; nothing is loaded.
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>>;
+
+    /// What is wrong with the store while it serves.
+    fn condition(&self) -> Condition;
 
     /// Stops taking writes, finishes those that are queued, and closes the database.
     fn close(&self) -> BoxFuture<'_, ()>;

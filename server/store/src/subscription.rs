@@ -18,8 +18,10 @@ use crate::store::{ResourceFilter, Scope, StoreError};
 /// Events that became visible together, in revision order.
 pub(crate) type Batch = Arc<[Arc<Event>]>;
 
-/// How many events one read of history brings.
-const HISTORY_PAGE: usize = 500;
+/// How many events one read of history brings at most.
+const MAX_HISTORY_EVENTS: usize = 500;
+/// How many bytes they take at most, but for the last of them: what each watch that resumes holds at a time.
+const MAX_HISTORY_BYTES: usize = 1 << 20;
 
 /// Why a subscription ended, or could not start.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -73,15 +75,24 @@ impl Selection {
 
 /// Reads past events: the part of a store that subscriptions need.
 pub(crate) trait History: Send + Sync {
-    /// The first `limit` events with a revision in `(after, until]`; fewer only when there are no more. Events that the
-    /// selection does not take may be among them.
+    /// The first events with a revision in `(after, until]`: until there are `limit`, or they take `max_bytes`. Events that
+    /// the selection does not take may be among them.
     fn events(
         &self,
         selection: Selection,
         after: i64,
         until: i64,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>>;
+        max_bytes: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>>;
+}
+
+/// A part of the past.
+pub(crate) struct HistoryPage {
+    /// In revision order.
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Whether more may follow.
+    pub(crate) more: bool,
 }
 
 /// What waits for one subscription: counted by the sender and the receiver, bounded by the sender.
@@ -196,17 +207,17 @@ impl Subscription {
     }
 
     async fn read_history(&mut self, after: i64, until: i64) -> Result<(), WatchError> {
-        let page = self.history.events(self.selection.clone(), after, until, HISTORY_PAGE).await;
+        let (events, bytes) = (MAX_HISTORY_EVENTS, MAX_HISTORY_BYTES);
+        let page = self.history.events(self.selection.clone(), after, until, events, bytes).await;
         // Rows are deleted only after the compaction point has moved: what was read before is whole.
         let oldest = self.hub.compacted();
         if oldest > after {
             return Err(WatchError::Compacted { wanted: after, oldest });
         }
         let page = page.map_err(WatchError::Store)?;
-        let more = page.len() >= HISTORY_PAGE;
-        let reached = page.last().map_or(until, |event| event.revision());
-        self.unread = more.then_some((reached, until));
-        self.pending.push_back(page.into());
+        let reached = page.events.last().map_or(until, |event| event.revision());
+        self.unread = page.more.then_some((reached, until));
+        self.pending.push_back(page.events.into());
         Ok(())
     }
 

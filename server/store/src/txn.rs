@@ -118,6 +118,12 @@ pub enum TxnError {
         /// Its state now.
         current: Arc<Record>,
     },
+    /// The object exists and its stored bytes cannot be read: it can only be deleted.
+    #[error("{key} cannot be read from the storage")]
+    Unreadable {
+        /// Which object.
+        key: Key,
+    },
     /// A value beyond [`Txn::MAX_VALUE_BYTES`], or too many operations.
     #[error("the request is too large: {0}")]
     TooLarge(String),

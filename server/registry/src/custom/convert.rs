@@ -139,7 +139,8 @@ impl Inner {
         selection: &Selection,
     ) -> Result<Arc<Event>> {
         let Some(custom) = &served.custom else { return Ok(event) };
-        let before = event.previous.as_ref().filter(|_| !selection.is_everything());
+        let selects = !selection.is_everything();
+        let before = event.previous.as_ref().filter(|before| selects && !before.value.is_unreadable());
         if custom.shows(&event.record) && before.is_none_or(|record| custom.shows(record)) {
             return Ok(event);
         }

@@ -116,6 +116,8 @@ impl<'q> Query<'q> {
             orphan_dependents: self.flag("orphanDependents"),
             propagation_policy: self.first("propagationPolicy").map(str::to_owned),
             dry_run: self.all("dryRun"),
+            ignore_store_read_error_with_cluster_breaking_potential: self
+                .flag("ignoreStoreReadErrorWithClusterBreakingPotential"),
             preconditions: Some(delete::Preconditions {
                 uid: self.named("uid"),
                 resource_version: self.named("resourceVersion"),

@@ -6,6 +6,9 @@ use serde::Deserialize;
 use super::validate::{self, refuse};
 use crate::Result;
 
+/// The option that asks for what cannot be read to be deleted.
+pub(crate) const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
 /// What must hold of an object for it to be deleted; empty strings ask for nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -40,6 +43,8 @@ pub struct DeleteOptions {
     pub orphan_dependents: Option<bool>,
     /// What becomes of dependents.
     pub propagation: Option<Propagation>,
+    /// `ignoreStoreReadErrorWithClusterBreakingPotential`: whether an object is meant that cannot be read.
+    pub ignore_read_error: bool,
 }
 
 impl DeleteOptions {
@@ -65,6 +70,7 @@ pub(super) struct Raw {
     pub(super) orphan_dependents: Option<bool>,
     pub(super) propagation_policy: Option<String>,
     pub(super) dry_run: Vec<String>,
+    pub(super) ignore_store_read_error_with_cluster_breaking_potential: Option<bool>,
 }
 
 impl Raw {
@@ -89,6 +95,9 @@ impl Raw {
             preconditions: self.preconditions.unwrap_or_default(),
             orphan_dependents: self.orphan_dependents,
             propagation,
+            ignore_read_error: self
+                .ignore_store_read_error_with_cluster_breaking_potential
+                .unwrap_or_default(),
         })
     }
 }
@@ -116,6 +125,24 @@ impl DeleteOptions {
     }
 }
 
+impl DeleteOptions {
+    /// 422 when the wish to delete what cannot be read stands beside what would have to be read.
+    pub(crate) fn check_unsafe(&self, collection: bool) -> Result<()> {
+        let beside = [
+            (collection, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+            (self.dry_run, "cannot be set together with .dryRun"),
+            (self.propagation.is_some(), "cannot be set together with .propagationPolicy"),
+            (self.orphan_dependents.is_some(), "cannot be set together with .orphanDependents"),
+            (self.grace_period_seconds.is_some(), "cannot be set together with .gracePeriodSeconds"),
+            (self.preconditions != Preconditions::default(), "cannot be set together with .preconditions"),
+        ];
+        let wrong = beside.into_iter().filter(|(wrong, _)| *wrong);
+        let path = field::Path::from(IGNORE_READ_ERROR);
+        let errors: Vec<_> = wrong.map(|(_, why)| field::Error::invalid(&path, true, why)).collect();
+        refuse("DeleteOptions", &errors)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +163,22 @@ mod tests {
                 .message
                 .ends_with(r#"supported values: "Foreground", "Background", "Orphan", "nil""#)
         );
+    }
+
+    #[test]
+    fn the_wish_stands_alone_or_is_refused() {
+        let alone = DeleteOptions { ignore_read_error: true, ..DeleteOptions::default() };
+        assert!(alone.check_unsafe(false).is_ok());
+        let with = DeleteOptions { dry_run: true, grace_period_seconds: Some(0), ..alone.clone() };
+        let refused = with.check_unsafe(false).unwrap_err();
+        assert_eq!(refused.code, 422);
+        assert_eq!(
+            refused.message,
+            "DeleteOptions.meta.k8s.io \"\" is invalid: \
+             [ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .dryRun, \
+             ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with \
+             .gracePeriodSeconds]"
+        );
+        assert!(alone.check_unsafe(true).unwrap_err().message.contains("DELETECOLLECTION"));
     }
 }

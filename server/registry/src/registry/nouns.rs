@@ -61,6 +61,8 @@ pub struct Listed {
     pub continue_token: String,
     /// How many remain, when that is known without looking (no selectors).
     pub remaining: Option<u64>,
+    /// How many objects were left out because they cannot be read.
+    pub unreadable: usize,
 }
 
 /// A patch and what kind it is.

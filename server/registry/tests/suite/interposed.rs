@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_store::{
-    Committed, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope, Snapshot, Store,
-    StoreError, Subscription, Txn, TxnError, WatchError,
+    Committed, Condition, Identity, Key, ListAt, Page, Record, Resource, ResourceFilter, Scope, Snapshot,
+    Store, StoreError, Subscription, Txn, TxnError, WatchError,
 };
 use tokio::sync::watch;
 
@@ -122,6 +122,10 @@ impl Store for Interposed {
 
     fn counts(&self) -> BoxFuture<'_, Result<Vec<(Resource, u64)>, StoreError>> {
         self.store.counts()
+    }
+
+    fn condition(&self) -> Condition {
+        self.store.condition()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

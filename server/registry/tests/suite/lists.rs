@@ -55,6 +55,32 @@ async fn pages_show_one_moment() {
 }
 
 #[tokio::test]
+async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
+    let door = Door::open().await;
+    // More than are read at a time: what is selected is rare at first, and dense at the end.
+    let chosen = |n: usize| n % 300 == 7 || n > 1_390;
+    for n in 0..1_400 {
+        let label = if chosen(n) { "yes" } else { "no" };
+        let map = format!(r#"{{"metadata":{{"name":"m{n:04}","labels":{{"chosen":"{label}"}}}}}}"#);
+        assert_eq!(door.post(MAPS, &map).await.code, 201);
+    }
+    let query = "labelSelector=chosen%3Dyes&limit=4";
+    let mut page = door.get(&format!("{MAPS}?{query}")).await;
+    // The later pages come from the log.
+    door.delete(&format!("{MAPS}/m0007")).await;
+    let mut names = page.names();
+    while page.at("metadata.continue") != "\"\"" {
+        let token = page.at("metadata.continue");
+        page = door.get(&format!("{MAPS}?{query}&continue={token}")).await;
+        assert_eq!(page.code, 200);
+        assert!(page.names().len() == 4 || page.at("metadata.continue") == "\"\"", "{:?}", page.names());
+        names.extend(page.names());
+    }
+    let expected: Vec<String> = (0..1_400).filter(|n| chosen(*n)).map(|n| format!("m{n:04}")).collect();
+    assert_eq!(names, expected);
+}
+
+#[tokio::test]
 async fn a_token_that_history_forgot_is_expired_and_offers_another() {
     let door = with_maps(&["a", "b", "c"]).await;
     let first = door.get(&format!("{MAPS}?limit=1")).await;
@@ -137,4 +163,21 @@ async fn a_table_of_a_list_has_a_row_each_and_the_objects_asked_for() {
         (list.at("kind").as_str(), list.at("items.0.kind").as_str()),
         ("PartialObjectMetadataList", "PartialObjectMetadata")
     );
+}
+
+#[tokio::test]
+async fn a_namespace_that_leads_elsewhere_is_refused_as_by_upstreams_storage() {
+    let door = Door::open().await;
+    for (rest, key) in [
+        ("../configmaps", "/configmaps/.."),
+        ("./configmaps", "/configmaps/."),
+        ("../configmaps/x", "/configmaps/../x"),
+    ] {
+        let answer = door.get(&format!("/api/v1/namespaces/{rest}")).await;
+        let want = format!(
+            r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"invalid key: \"{key}\"","code":500}}"#
+        );
+        assert_eq!((answer.code, answer.text.trim_end()), (500, want.as_str()), "{rest}");
+    }
+    assert_eq!(door.get("/api/v1/namespaces/../namespaces/default").await.code, 404);
 }

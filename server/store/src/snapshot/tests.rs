@@ -51,7 +51,7 @@ proptest! {
 #[test]
 fn a_snapshot_does_not_see_later_changes() {
     let records: Vec<_> = (0..1_000).map(|n| record("a", &format!("{n:04}"), n)).collect();
-    let mut objects = Objects::from_sorted(&records);
+    let mut objects = Objects::from_sorted(&records, Vec::new());
     let before = snapshot(objects.clone());
     objects.remove("a/0500");
     objects.insert(record("a", "0001", 2_000));
@@ -70,7 +70,7 @@ fn what_selectors_rule_out_is_passed_over_and_counted() {
         Arc::new(Record { key, revision: n, value: Value::new(*b"{}", indexed) })
     };
     let records: Vec<_> = (0..1_000).map(labelled).collect();
-    let snapshot = snapshot(Objects::from_sorted(&records));
+    let snapshot = snapshot(Objects::from_sorted(&records, Vec::new()));
     let required = Signature::default().with_label("app", "web");
     let mut range = snapshot.range(Some("a"), Some("a/0099"));
     assert_eq!(range.next_matching(required).unwrap().revision, 100);

@@ -9,10 +9,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::persist;
 use super::read::{Reader, failed};
+use super::space::Space;
 use super::statement::Batch as Statements;
 use super::writer::Request;
+use super::{open, persist};
 use crate::event::{Event, EventType};
 use crate::hub::Hub;
 use crate::metrics::Metrics;
@@ -61,6 +62,8 @@ pub(crate) enum Step {
     /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
     /// for the last of it. Answers 0.
     Mark { at: i64, oldest: i64 },
+    /// The reserve is there: end the lack of space, if there was one. Answers 0.
+    Relax,
 }
 
 impl Maintenance {
@@ -71,6 +74,7 @@ impl Maintenance {
         revision: i64,
         hub: &Hub,
         history: &History,
+        space: &Space,
     ) {
         let done = match self.step {
             Step::Compact(until) => {
@@ -78,9 +82,8 @@ impl Maintenance {
                 compact(connection, compacted, until, hub, history).await
             }
             Step::Vacuum => vacuum(connection).await,
-            Step::Checkpoint => {
-                sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(connection).await.map(|_| 0)
-            }
+            Step::Checkpoint => checkpoint(connection).await,
+            Step::Relax => space.relax(connection).await.map(|()| 0),
             Step::Mark { at, oldest } => mark(connection, revision, at, oldest).await,
         };
         // A caller that has gone away does not stop the work.
@@ -143,6 +146,17 @@ async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     Ok(free - SPARE_PAGES - pages)
 }
 
+/// Copies what it can and cuts the log if no reader needs it: writes wait behind this, so it waits for nobody. What is left
+/// over the next one copies.
+async fn checkpoint(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let busy_timeout = open::BUSY_TIMEOUT.as_millis();
+    sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;
+    let done = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut *connection).await;
+    let restore = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {busy_timeout}"));
+    sqlx::query(restore).execute(connection).await?;
+    done.map(|_| 0)
+}
+
 async fn mark(
     connection: &mut SqliteConnection,
     revision: i64,
@@ -166,6 +180,7 @@ pub(crate) struct Compactor {
     pub(crate) marks_kept: Duration,
     pub(crate) interval: Duration,
     pub(crate) path: std::path::PathBuf,
+    pub(crate) space: Arc<Space>,
 }
 
 impl Compactor {
@@ -176,8 +191,11 @@ impl Compactor {
         let (mut counted, mut marked) = (false, 0);
         let work = async {
             loop {
-                ticks.tick().await;
-                match self.tick(&mut counted, &mut marked, opened_at).await {
+                let done = tokio::select! {
+                    _ = ticks.tick() => self.tick(&mut counted, &mut marked, opened_at).await,
+                    () = self.space.retry() => self.replenish().await,
+                };
+                match done {
                     Ok(()) => {}
                     Err(StoreError::Closed) => return,
                     Err(error) => tracing::warn!(%error, "history could not be compacted; tried again later"),
@@ -206,10 +224,24 @@ impl Compactor {
                 .await?;
             *marked = revision;
         }
+        self.replenish().await?;
         if let Ok(file) = tokio::fs::metadata(&self.path).await {
             self.metrics.file_bytes.set(i64::try_from(file.len()).unwrap_or(i64::MAX));
         }
         Ok(())
+    }
+
+    /// Makes the reserve for deletions when it is missing.
+    async fn replenish(&self) -> Result<(), StoreError> {
+        let space = self.space.clone();
+        match portico_kit::tasks::blocking(move || space.replenish()).await {
+            Some(Ok(())) => self.step(Step::Relax).await.map(drop),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "there is no space for the reserve");
+                Ok(())
+            }
+            None => Err(StoreError::Closed),
+        }
     }
 
     /// Superseded values that were there when the store was opened.
@@ -257,7 +289,10 @@ impl Compactor {
         if gave {
             self.step(Step::Checkpoint).await?;
         }
-        Ok(())
+        match self.space.full() {
+            Some(_) => self.replenish().await,
+            None => Ok(()),
+        }
     }
 
     async fn step(&self, step: Step) -> Result<i64, StoreError> {

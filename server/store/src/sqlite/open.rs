@@ -10,7 +10,10 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
+use super::epoch::{self, DEFAULT_REVISION_BUMP};
 use super::lock::{self, FileLock};
+use super::mark::{self, Found, Mark, Verdict, beside};
+use super::space;
 use crate::cache::Cache;
 use crate::key::Resource;
 use crate::settings::Settings;
@@ -21,7 +24,10 @@ const MIGRATIONS: [(i64, &str, &str); 1] =
     [(1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql"))];
 
 /// Bytes of a database page; also what the size limit is counted in.
-const PAGE_BYTES: u64 = 4_096;
+pub(crate) const PAGE_BYTES: u64 = 4_096;
+
+/// How long a statement waits for a lock that somebody else holds.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +66,17 @@ pub enum OpenError {
         /// What SQLite said.
         error: sqlx::Error,
     },
+    /// It is not the database that was served here last.
+    #[error(
+        "{path} is not the database that was served here last: {reason}. `portico restore {path}` takes it into service as \
+         it is, as a new epoch; without {path} and {path}.mark a new store begins"
+    )]
+    Replaced {
+        /// The database file.
+        path: PathBuf,
+        /// By what it differs.
+        reason: String,
+    },
     /// A migration failed.
     #[error("{path}: {error}")]
     Migration {
@@ -86,9 +103,24 @@ pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     let path = settings.path.clone();
     let lock = lock::acquire(&path)?;
     let failed = |error| OpenError::Database { path: path.clone(), error };
+    let (mark, has_log) = (Mark::read(&path)?, beside(&path, "-wal").exists());
     let mut writer = writer_options(settings).connect().await.map_err(failed)?;
+    let found = found(&mut writer, &path).await?;
+    let verdict = mark::compare(mark.as_ref(), found.as_ref(), has_log);
+    if let Verdict::Replaced(reason) = verdict {
+        return Err(OpenError::Replaced { path, reason });
+    }
     migrate(&mut writer, &path).await?;
+    if let (Verdict::LogMissing, Some(found)) = (verdict, &found) {
+        let (epoch, revision) = (found.epoch + 1, found.revision.saturating_add(DEFAULT_REVISION_BUMP));
+        tracing::error!(
+            path = %path.display(), epoch, revision,
+            "the write-ahead log is gone that the last process has left: the last writes may be lost, so a new epoch begins"
+        );
+        epoch::begin(&mut writer, epoch, revision).await.map_err(failed)?;
+    }
     let (identity, revision, compacted) = meta(&mut writer).await.map_err(failed)?;
+    mark_of(&identity, revision, true).write(&path)?;
     let cache = resources(&mut writer).await.map_err(failed)?;
     let readers = SqlitePoolOptions::new()
         .min_connections(0)
@@ -98,10 +130,30 @@ pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     Ok(Opened { lock, writer, readers, identity, revision, compacted, cache })
 }
 
+/// What the mark of a database says from now on.
+pub(crate) fn mark_of(identity: &Identity, revision: i64, open: bool) -> Mark {
+    Mark { store_id: identity.store_id.clone(), epoch: identity.epoch, revision, open }
+}
+
+/// Who a database says that it is; none when it is new.
+pub(crate) async fn found(
+    connection: &mut SqliteConnection,
+    path: &Path,
+) -> Result<Option<Found>, OpenError> {
+    let failed = |error| OpenError::Database { path: path.to_owned(), error };
+    if check_version(connection, path).await? == 0 {
+        return Ok(None);
+    }
+    let select = sqlx::query("SELECT store_id, epoch, revision FROM meta WHERE id = 1");
+    let Some(row) = select.fetch_optional(connection).await.map_err(failed)? else { return Ok(None) };
+    let read = || Ok(Found { store_id: row.try_get(0)?, epoch: row.try_get(1)?, revision: row.try_get(2)? });
+    read().map_err(failed).map(Some)
+}
+
 fn base_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
-        .busy_timeout(Duration::from_secs(5))
+        .busy_timeout(BUSY_TIMEOUT)
         .pragma("temp_store", "memory")
         // Rows on their way from SQLite's thread; small numbers make loading a ping-pong of threads.
         .row_buffer_size(512)
@@ -120,18 +172,25 @@ fn writer_options(settings: &Settings) -> SqliteConnectOptions {
         .pragma("wal_autocheckpoint", "4000")
         .pragma("journal_size_limit", "67108864");
     if let Some(bytes) = settings.max_file_bytes {
-        options = options.pragma("max_page_count", (bytes / PAGE_BYTES).max(1).to_string());
+        options = options.pragma("max_page_count", space::max_pages(bytes).to_string());
     }
     options
 }
 
-async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+/// The schema version of a database, 0 for a new one; refuses one that this program does not know.
+async fn check_version(connection: &mut SqliteConnection, path: &Path) -> Result<i64, OpenError> {
     let known = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or(0);
-    let found = schema_version(writer).await;
+    let found = schema_version(connection).await;
     let found = found.map_err(|error| OpenError::Database { path: path.to_owned(), error })?;
     if found > known {
         return Err(OpenError::TooNew { path: path.to_owned(), found, known });
     }
+    Ok(found)
+}
+
+/// Brings a database to the schema of this program.
+pub(crate) async fn migrate(writer: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    check_version(writer, path).await?;
     let migrations = MIGRATIONS.map(|(version, description, sql)| {
         Migration::new(version, description.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });

@@ -14,9 +14,11 @@ use crate::event::{Event, EventType};
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
+use crate::metrics::Metrics;
 use crate::record::{Record, Value};
 use crate::store::{ListAt, Page, StoreError};
-use crate::subscription::{History, Selection};
+use crate::subscription::{History, HistoryPage, Selection};
+use crate::unreadable::Unreadable;
 
 /// What reading needs; shared by the store and its subscriptions.
 pub(crate) struct Reader {
@@ -24,6 +26,7 @@ pub(crate) struct Reader {
     pub(crate) indexer: Arc<dyn Indexer>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) metrics: Metrics,
 }
 
 /// The last state of each key up to a revision (`?2`), greater than a key (`?3`, `?4`), up to a namespace (`?5`).
@@ -44,16 +47,19 @@ impl Reader {
         }
         // Nothing of this resource is written before it is loaded: any revision read now is good.
         let revision = self.hub.revision();
-        let records = if slot.stored.load(std::sync::atomic::Ordering::Acquire) {
+        let (records, unreadable) = if slot.stored.load(std::sync::atomic::Ordering::Acquire) {
             self.current(slot).await?
         } else {
-            Vec::new()
+            Default::default()
         };
-        self.cache.load(slot, &records, revision);
+        if !unreadable.is_empty() {
+            self.metrics.unreadable(&slot.resource, unreadable.len());
+        }
+        self.cache.load(slot, &records, unreadable, revision);
         Ok(())
     }
 
-    async fn current(&self, slot: &Slot) -> Result<Vec<Arc<Record>>, StoreError> {
+    async fn current(&self, slot: &Slot) -> Result<(Vec<Arc<Record>>, Vec<Unreadable>), StoreError> {
         // In revision order, which is the order of the file: every page is read once, however the keys lie.
         let select = format!(
             "SELECT l.namespace, l.name, l.revision, l.value FROM log l \
@@ -61,12 +67,37 @@ impl Reader {
         );
         let select = sqlx::query(AssertSqlSafe(select)).bind(slot.id).bind(i64::MAX).bind("").bind("");
         let mut rows = select.bind(char::MAX.to_string()).fetch(&self.pool);
-        let mut records = Vec::new();
+        let (mut records, mut unread) = (Vec::new(), Vec::new());
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            records.push(self.record(&slot.resource, &row, 0)?);
+            match self.record(&slot.resource, &row, 0) {
+                Ok(record) => records.push(record),
+                Err(StoreError::Corrupt { key, reason }) => {
+                    unread.push((key, row.try_get(2).map_err(failed)?, reason));
+                }
+                Err(error) => return Err(error),
+            }
         }
+        // Its connection is needed for what follows.
+        drop(rows);
         sort(&mut records);
-        Ok(records)
+        Ok((records, self.unreadable(unread).await?))
+    }
+
+    /// Objects that cannot be read, with their uids; each is logged.
+    async fn unreadable(&self, rows: Vec<(Key, i64, String)>) -> Result<Vec<Unreadable>, StoreError> {
+        let mut unreadable = Vec::with_capacity(rows.len());
+        for (key, revision, reason) in rows {
+            let uid = sqlx::query_scalar("SELECT uid FROM log WHERE revision = ?").bind(revision);
+            let uid: Option<String> = uid.fetch_optional(&self.pool).await.map_err(failed)?;
+            tracing::error!(
+                object = %key,
+                revision,
+                reason,
+                "a stored object cannot be read: it is left out of lists; `portico doctor` removes it"
+            );
+            unreadable.push(Unreadable::new(key, revision, &uid.unwrap_or_default(), &reason));
+        }
+        Ok(unreadable)
     }
 
     /// A record from the columns namespace, name, revision, value.
@@ -109,7 +140,8 @@ impl Reader {
             let (total, limit) = (range.len(), query.limit.unwrap_or(usize::MAX));
             let records: Vec<_> = range.take(limit).cloned().collect();
             let remaining = (total - records.len()) as u64;
-            return Ok(Page { records, remaining });
+            let unreadable = snapshot.unreadable_in(query.scope.namespace.as_deref()).cloned().collect();
+            return Ok(Page { records, remaining, unreadable });
         }
         let page = self.list_from_log(&slot, &query).await;
         // Rows are deleted only after the compaction point has moved: what was read before is whole.
@@ -122,8 +154,8 @@ impl Reader {
             Some(namespace) => (namespace.clone(), namespace),
             None => (String::new(), char::MAX.to_string()),
         };
-        let after = query.after.as_deref().unwrap_or("").max(&first);
-        let limit = query.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        let mut after = query.after.as_deref().unwrap_or("").max(&first).to_owned();
+        let mut page = Page::default();
         let select = format!(
             "SELECT k.namespace, k.name, k.revision, l.value FROM ({STATES} ORDER BY namespace, name LIMIT ?6) k \
              CROSS JOIN log l ON l.revision = k.revision"
@@ -133,18 +165,52 @@ impl Reader {
             let query = sqlx::query(AssertSqlSafe(sql)).bind(slot.id).bind(query.revision);
             query.bind(namespace.to_owned()).bind(name.to_owned()).bind(last_namespace.clone())
         };
-        let select = query_of(select, after).bind(limit);
-        let rows = select.fetch_all(&self.pool).await.map_err(failed)?;
-        let mut records: Vec<_> =
-            rows.iter().map(|row| self.record(&slot.resource, row, 0)).collect::<Result<_, _>>()?;
-        sort(&mut records);
-        let Some(last) = records.last().filter(|_| query.limit == Some(records.len())) else {
-            return Ok(Page { records, remaining: 0 });
-        };
+        // What cannot be read takes no place in the page.
+        while query.limit.is_none_or(|limit| page.records.len() < limit) {
+            let wanted = query.limit.map(|limit| limit - page.records.len());
+            let limit = wanted.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+            let select = query_of(select.clone(), &after).bind(limit);
+            let rows = select.fetch_all(&self.pool).await.map_err(failed)?;
+            let (last, count) = self.append(slot, &rows, &mut page)?;
+            match last.filter(|_| wanted == Some(count)) {
+                Some(last) => after = last,
+                None => return Ok(page),
+            }
+        }
         let count = format!("SELECT count(*) FROM ({STATES})");
-        let row = query_of(count, last.key.path()).fetch_one(&self.pool).await.map_err(failed)?;
+        let row = query_of(count, &after).fetch_one(&self.pool).await.map_err(failed)?;
         let remaining: i64 = row.try_get(0).map_err(failed)?;
-        Ok(Page { records, remaining: u64::try_from(remaining).unwrap_or(0) })
+        page.remaining = u64::try_from(remaining).unwrap_or(0);
+        Ok(page)
+    }
+
+    /// Adds rows (namespace, name, revision, value) to a page; the greatest path among them, and how many they are.
+    fn append(
+        &self,
+        slot: &Slot,
+        rows: &[SqliteRow],
+        page: &mut Page,
+    ) -> Result<(Option<String>, usize), StoreError> {
+        let mut records = Vec::with_capacity(rows.len());
+        let mut last: Option<String> = None;
+        for row in rows {
+            let path = match self.record(&slot.resource, row, 0) {
+                Ok(record) => {
+                    records.push(record.clone());
+                    record.key.path().to_owned()
+                }
+                Err(StoreError::Corrupt { key, reason }) => {
+                    let revision = row.try_get(2).map_err(failed)?;
+                    page.unreadable.push(Unreadable::new(key.clone(), revision, "", &reason));
+                    key.path().to_owned()
+                }
+                Err(error) => return Err(error),
+            };
+            last = last.max(Some(path));
+        }
+        sort(&mut records);
+        page.records.append(&mut records);
+        Ok((last, rows.len()))
     }
 
     pub(crate) async fn get_at(&self, key: &Key, revision: i64) -> Result<Option<Arc<Record>>, StoreError> {
@@ -255,7 +321,8 @@ impl Reader {
         after: i64,
         until: i64,
         limit: usize,
-    ) -> Result<Vec<Arc<Event>>, StoreError> {
+        max_bytes: usize,
+    ) -> Result<HistoryPage, StoreError> {
         const SELECT: &str = "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, p.revision, p.value \
             FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
             WHERE l.revision > ?1 AND l.revision <= ?2 AND (?3 = 0 OR l.resource = ?3) ORDER BY l.revision";
@@ -265,17 +332,22 @@ impl Reader {
         };
         let resources = self.cache.resources();
         let mut rows = sqlx::query(SELECT).bind(after).bind(until).bind(only).fetch(&self.pool);
-        let mut events = Vec::new();
-        while events.len() < limit {
-            let Some(row) = rows.try_next().await.map_err(failed)? else { break };
+        let (mut events, mut bytes, mut more) = (Vec::new(), 0, true);
+        while events.len() < limit && bytes < max_bytes {
+            let Some(row) = rows.try_next().await.map_err(failed)? else {
+                more = false;
+                break;
+            };
             let id: i64 = row.try_get(0).map_err(failed)?;
             // A resource that is written has a slot: the writer made it.
             let Some(resource) = resources.get(&id) else { continue };
             if selection.takes_resource(resource) {
-                events.push(Arc::new(self.event(resource, &row)?));
+                let event = self.event(resource, &row)?;
+                bytes += event.record.weight() + event.weight();
+                events.push(Arc::new(event));
             }
         }
-        Ok(events)
+        Ok(HistoryPage { events, more })
     }
 
     fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
@@ -285,7 +357,13 @@ impl Reader {
         let previous = match revision {
             Some(revision) => {
                 let value = row.try_get(7).map_err(failed)?;
-                Some(Arc::new(self.decode(record.key.clone(), revision, value)?))
+                let previous = match self.decode(record.key.clone(), revision, value) {
+                    Err(StoreError::Corrupt { key, .. }) => {
+                        Record { key, revision, value: Value::unreadable(record.value.uid()) }
+                    }
+                    decoded => decoded?,
+                };
+                Some(Arc::new(previous))
             }
             None => None,
         };
@@ -305,8 +383,9 @@ impl History for Reader {
         after: i64,
         until: i64,
         limit: usize,
-    ) -> BoxFuture<'_, Result<Vec<Arc<Event>>, StoreError>> {
-        Box::pin(self.past(selection, after, until, limit))
+        max_bytes: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
+        Box::pin(self.past(selection, after, until, limit, max_bytes))
     }
 }
 

@@ -2,21 +2,26 @@
 //!
 //! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqlitePool;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::compaction::{History, Maintenance};
+use super::compaction::{History, Maintenance, Step};
 use super::lock::FileLock;
+use super::mark::MARK_REVISIONS;
+use super::space::{self, Space};
 use super::{open, persist};
 use crate::cache::Cache;
 use crate::group::Group;
 use crate::hub::Hub;
 use crate::metrics::Metrics;
+use crate::store::Identity;
 use crate::subscription::Batch;
 use crate::txn::{Change, Committed, Txn, TxnError};
 
@@ -55,6 +60,12 @@ pub(crate) struct Writer {
     pub(crate) revision: i64,
     /// The compaction point in the database; the hub's may be ahead of it.
     pub(crate) compacted: i64,
+    pub(crate) readers: SqlitePool,
+    pub(crate) path: PathBuf,
+    pub(crate) identity: Identity,
+    /// The revision in the database's mark.
+    pub(crate) marked: i64,
+    pub(crate) space: Arc<Space>,
     pub(crate) group_operations: usize,
     pub(crate) closing: CancellationToken,
     /// Let go of when the connection is closed.
@@ -64,6 +75,18 @@ pub(crate) struct Writer {
 impl Writer {
     /// Serves requests until the store closes, then those that are queued, then closes the database.
     pub(crate) async fn run(mut self) -> Result<(), Fatal> {
+        let served = self.serve().await;
+        // Before the log goes, as it does with the last connection, after an error, too: nothing follows this revision.
+        self.mark(false).await;
+        served?;
+        // The last connection that closes moves the log into the file, and readers cannot.
+        self.readers.close().await;
+        open::close(self.connection).await;
+        drop(self.lock);
+        Ok(())
+    }
+
+    async fn serve(&mut self) -> Result<(), Fatal> {
         while let Some(request) = self.next().await {
             match request {
                 Request::Commit(first) => {
@@ -76,9 +99,10 @@ impl Writer {
                 Request::Maintain(maintenance) => self.maintain(maintenance).await,
             }
             self.metrics.queue_depth.set(i64::try_from(self.requests.len()).unwrap_or(i64::MAX));
+            if self.revision >= self.marked.saturating_add(MARK_REVISIONS) {
+                self.mark(true).await;
+            }
         }
-        open::close(self.connection).await;
-        drop(self.lock);
         Ok(())
     }
 
@@ -110,29 +134,59 @@ impl Writer {
         (group, None)
     }
 
+    /// Writes the database's mark. A mark that stays behind is none that lies, so a failure costs nothing now.
+    async fn mark(&mut self, open: bool) {
+        let mark = open::mark_of(&self.identity, self.revision, open);
+        let path = self.path.clone();
+        match portico_kit::tasks::blocking(move || mark.write(&path)).await {
+            Some(Ok(())) => self.marked = self.revision,
+            Some(Err(error)) => tracing::warn!(%error, "the database's mark cannot be written"),
+            None => tracing::warn!("the database's mark was not written: the process is ending"),
+        }
+    }
+
+    /// Commits a group. When there is no space for it what makes objects go is tried again, without the rest.
     async fn commit(&mut self, mut requests: Vec<CommitRequest>) -> Result<(), Fatal> {
         let started = Instant::now();
         let cache = self.cache.clone();
-        let mut group = Group::new(&cache, self.revision);
-        let mut results: Vec<Results> = Vec::with_capacity(requests.len());
-        for request in &mut requests {
-            let txns = std::mem::take(&mut request.txns);
-            results.push(txns.into_iter().map(|txn| group.judge(txn)).collect());
-        }
-        // When all are refused nothing is written: what they were judged by is what the last commit has left.
-        if !group.events.is_empty()
-            && let Err(error) = persist::commit(&mut self.connection, &self.cache, &group).await
-        {
+        let txns: Vec<Vec<Txn>> = requests.iter_mut().map(|r| std::mem::take(&mut r.txns)).collect();
+        let (mut offered, mut freeing) = match (self.space.full(), freeing(&txns)) {
+            (Some(why), freeing) => (only(freeing, &why), None),
+            (None, freeing) => {
+                (txns.into_iter().map(|txns| txns.into_iter().map(Ok).collect()).collect(), Some(freeing))
+            }
+        };
+        loop {
+            let (group, mut results) = judge(&cache, self.revision, offered);
+            let Err(error) = self.persist(&group).await else {
+                self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
+                self.visible(group, requests, results);
+                return Ok(());
+            };
             let failure = self.failed(error).await?;
             self.metrics.failures.inc();
-            // Refusals, too, may have been judged by what is not there now.
-            results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone()));
-            answer(requests, results);
+            match (&failure, freeing.take()) {
+                (TxnError::Full(why), Some(freeing)) => {
+                    self.space.exhausted(&mut self.connection, why.clone()).await;
+                    offered = only(freeing, why);
+                }
+                _ => {
+                    // Refusals, too, may have been judged by what is not there now.
+                    results.iter_mut().flatten().for_each(|result| *result = Err(failure.clone()));
+                    answer(requests, results);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Makes a group durable. When all are refused nothing is written: what they were judged by is what the last commit
+    /// has left.
+    async fn persist(&mut self, group: &Group<'_>) -> Result<(), sqlx::Error> {
+        if group.events.is_empty() {
             return Ok(());
         }
-        self.metrics.commit_seconds.observe(started.elapsed().as_secs_f64());
-        self.visible(group, requests, results);
-        Ok(())
+        persist::commit(&mut self.connection, &self.cache, group).await
     }
 
     /// The group is durable: cache, revision, answers, subscriptions, in this order.
@@ -146,6 +200,9 @@ impl Writer {
         let events: Batch = group.events.into();
         self.revision = revision;
         self.cache.apply(&events);
+        for event in events.iter().filter(|event| event.is_of_unreadable()) {
+            self.metrics.readable_again(event.record.key.resource());
+        }
         self.hub.publish(&events, revision);
         answer(requests, results);
         self.hub.dispatch(&events, revision);
@@ -175,11 +232,40 @@ impl Writer {
     }
 
     async fn maintain(&mut self, maintenance: Maintenance) {
-        let (history, hub) = (self.history.clone(), self.hub.clone());
-        maintenance.run(&mut self.connection, &mut self.compacted, self.revision, &hub, &history).await;
+        if matches!(maintenance.step, Step::Mark { .. }) {
+            self.mark(true).await;
+        }
+        let (history, hub, space) = (self.history.clone(), self.hub.clone(), self.space.clone());
+        let (connection, compacted) = (&mut self.connection, &mut self.compacted);
+        maintenance.run(connection, compacted, self.revision, &hub, &history, &space).await;
         self.metrics.compacted.set(self.hub.compacted());
         self.metrics.history_bytes.set(self.history.bytes.load(Ordering::Relaxed));
     }
+}
+
+/// Txns by request: to be judged, or refused already.
+type Offered = Vec<Vec<Result<Txn, TxnError>>>;
+
+/// Those that make objects go, in their places.
+fn freeing(txns: &[Vec<Txn>]) -> Vec<Vec<Option<Txn>>> {
+    let freeing = |txn: &Txn| space::frees(txn).then(|| txn.clone());
+    txns.iter().map(|txns| txns.iter().map(freeing).collect()).collect()
+}
+
+/// Refuses the others for lack of space.
+fn only(freeing: Vec<Vec<Option<Txn>>>, why: &str) -> Offered {
+    let full = || TxnError::Full(format!("{why}; only deletions are written"));
+    let of_request = |txns: Vec<Option<Txn>>| txns.into_iter().map(|txn| txn.ok_or_else(full)).collect();
+    freeing.into_iter().map(of_request).collect()
+}
+
+fn judge(cache: &Cache, revision: i64, offered: Offered) -> (Group<'_>, Vec<Results>) {
+    let mut group = Group::new(cache, revision);
+    let mut of_request = |txns: Vec<Result<Txn, TxnError>>| -> Results {
+        txns.into_iter().map(|txn| txn.and_then(|txn| group.judge(txn))).collect()
+    };
+    let results = offered.into_iter().map(&mut of_request).collect();
+    (group, results)
 }
 
 /// How many operations write something: checks cost next to nothing.

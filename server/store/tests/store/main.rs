@@ -1,6 +1,12 @@
 //! The shared store suite: what every implementation of `Store` must do, run against each of them.
 
 #[cfg(test)]
+mod backups;
+#[cfg(test)]
+mod doctor;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod history;
@@ -11,9 +17,13 @@ mod limits;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod space;
+#[cfg(test)]
 mod sqlite;
 #[cfg(test)]
 mod transactions;
+#[cfg(test)]
+mod unreadable;
 #[cfg(test)]
 mod watches;
 
@@ -40,6 +50,7 @@ suite! {
     watches::a_watch_gets_every_change_in_order_with_the_state_before,
     watches::a_watch_resumes_from_any_revision,
     watches::a_watch_resumes_over_a_restart,
+    watches::a_watch_resumes_over_large_events,
     watches::a_watch_of_a_namespace_gets_only_its_changes,
     watches::follow_gets_the_one_log_filtered,
     watches::a_slow_subscription_is_cut_and_nobody_else,

@@ -1,9 +1,8 @@
 //! What is particular to SQLite: the file, its lock, its schema.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
 
-use portico_store::{OpenError, Resource, Store, StoreError, Txn};
+use portico_store::{OpenError, Txn};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
@@ -62,7 +61,7 @@ async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let folder = backend.path().parent().unwrap().to_owned();
     assert_eq!(mode(&folder), 0o700);
-    for name in ["portico.db", "portico.db-wal", "portico.db-shm", "portico.db.lock"] {
+    for name in ["portico.db", "portico.db-wal", "portico.db-shm", "portico.db.lock", "portico.db.mark"] {
         assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
     }
     let mut connection = raw(&backend).await;
@@ -75,22 +74,22 @@ async fn the_files_are_the_owners_alone_and_vacuum_is_incremental() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_value_that_cannot_be_read_is_named_and_fails_no_other_resource() {
+async fn a_reader_that_takes_its_time_holds_up_neither_compaction_nor_writes() {
     let backend = Sqlite::new();
     let store = backend.open().await;
-    put(&*store, &key("a/1"), "x").await;
-    let nodes = Resource::new("", "nodes");
-    put(&*store, &portico_store::Key::new(&nodes, "", "n"), "x").await;
-    store.close().await;
-    drop(store);
-    let mut connection = raw(&backend).await;
-    sqlx::query("UPDATE log SET value = x'09ff' WHERE name = '1'").execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
-    let store: Arc<dyn Store> = backend.open().await;
-    let error = store.snapshot(&config_maps()).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Corrupt { key: found, .. } if *found == key("a/1")), "{error}");
-    assert_eq!(store.snapshot(&nodes).await.unwrap().len(), 1);
-    assert!(commit(&*store, Txn::create(key("a/2"), value(&key("a/2"), "x"))).await.is_err());
+    for n in 0..300 {
+        put(&*store, &key("a/1"), &format!("{n}{}", "x".repeat(20_000))).await;
+    }
+    // It reads an old state, so the write-ahead log cannot be cut.
+    let mut reader = raw(&backend).await;
+    sqlx::query("BEGIN").execute(&mut reader).await.unwrap();
+    let _read: i64 = sqlx::query_scalar("SELECT count(*) FROM log").fetch_one(&mut reader).await.unwrap();
+    put(&*store, &key("a/1"), "last").await;
+    // Before: the writer waited for the reader, five seconds for each checkpoint.
+    let compacted = tokio::time::timeout(std::time::Duration::from_secs(3), store.compact(store.revision()));
+    assert_eq!(compacted.await.expect("it waits for the reader").unwrap(), store.revision());
+    put(&*store, &key("a/1"), "after").await;
+    sqlx::query("COMMIT").execute(&mut reader).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

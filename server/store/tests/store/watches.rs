@@ -64,6 +64,19 @@ pub async fn a_watch_resumes_over_a_restart(backend: &dyn Backend) {
     assert_eq!(text(events[2].previous.as_ref().unwrap()), "1");
 }
 
+pub async fn a_watch_resumes_over_large_events(backend: &dyn Backend) {
+    let store = backend.open_with(&|settings| settings.ring_bytes = 1).await;
+    // Several times as much as is read at a time, and one event that is more than that alone.
+    let sizes = (0..60).map(|n| if n == 30 { 2_000_000 } else { 60_000 });
+    let mut expected = Vec::new();
+    for (n, size) in sizes.enumerate() {
+        let revision = put(&*store, &key(&format!("a/{n}")), &"x".repeat(size / 2)).await;
+        expected.push(format!("Added a/{n}@{revision}"));
+    }
+    let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    assert_eq!(told(&take(&mut watch, 60).await), expected);
+}
+
 pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend) {
     let store = backend.open_with(&|settings| settings.ring_events = 2).await;
     for path in ["a/1", "a-b/1", "b/1", "a/2", "b/2", "b/3"] {

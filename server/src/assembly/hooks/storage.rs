@@ -1,0 +1,34 @@
+//! Checks of a store that serves, though not everything.
+//!
+//! Without space nothing but deletions is written: not ready. An object that cannot be read keeps nobody from the others:
+//! `/healthz` alone says so.
+
+use std::sync::Arc;
+
+use portico_kit::health::{Check, Endpoint, Health, HealthError};
+use portico_store::Store;
+
+/// How many objects one failure names.
+const MAX_NAMED: usize = 10;
+
+/// Adds both checks.
+pub(super) fn add_checks(health: &Health, store: &Arc<dyn Store>) -> Result<(), HealthError> {
+    let full = Arc::clone(store);
+    health.add(&[Endpoint::Readyz], Check::new("storage-space", move || space(&*full)))?;
+    let readable = Arc::clone(store);
+    health.add(&[Endpoint::Healthz], Check::new("storage-readable", move || objects(&*readable)))
+}
+
+fn space(store: &dyn Store) -> Result<(), String> {
+    store.condition().full.map_or(Ok(()), |why| Err(format!("only deletions are written: {why}")))
+}
+
+fn objects(store: &dyn Store) -> Result<(), String> {
+    let unreadable = store.condition().unreadable;
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let named = unreadable.iter().take(MAX_NAMED).map(|object| object.key().to_string());
+    let named: Vec<String> = named.collect();
+    Err(format!("{} stored objects cannot be read, among them {}", unreadable.len(), named.join(", ")))
+}

@@ -1,0 +1,270 @@
+//! Examines a database that may be damaged: what SQLite says of the file, what cannot be read, what does not fit together.
+//!
+//! Reading goes on beside a process that serves; removing needs the database for itself.
+
+mod checks;
+
+use std::path::{Path, PathBuf};
+
+use futures::TryStreamExt;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
+
+use super::mark::Mark;
+use super::open::{self, OpenError};
+use super::{codec, epoch, lock};
+use crate::index::Indexer;
+use crate::key::{Key, Resource};
+use crate::record::{Record, Value};
+use crate::store::Identity;
+use crate::unreadable::Unreadable;
+
+/// Something that is wrong with a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// SQLite's integrity check complains.
+    Damaged(String),
+    /// An object's current state cannot be read.
+    Unreadable(Unreadable),
+    /// A past state cannot be read: no object misses anything, watches from before it must list again.
+    UnreadableHistory(Unreadable),
+    /// Parts of the database contradict each other.
+    Inconsistent(String),
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Examination {
+    /// The revision that was looked at; 0 when it cannot be read.
+    pub revision: i64,
+    /// How many objects can be read.
+    pub objects: u64,
+    /// How many states are kept, past ones included.
+    pub states: u64,
+    /// What is wrong; nothing when the database is sound.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines one database.
+pub struct Doctor<'a> {
+    database: PathBuf,
+    indexer: &'a dyn Indexer,
+}
+
+/// Each row of the log with its resource, and whether it is its object's last; in key order.
+const ROWS: &str = "SELECT r.api_group, r.resource, l.namespace, l.name, l.revision, l.value, l.uid, l.deleted, \
+    l.revision = (SELECT max(n.revision) FROM log n WHERE n.resource = l.resource AND n.namespace = l.namespace \
+    AND n.name = l.name) FROM log l JOIN resource r ON r.id = l.resource \
+    ORDER BY r.api_group, r.resource, l.namespace, l.name, l.revision";
+
+/// A row of the log.
+struct Stored {
+    state: Result<Record, Unreadable>,
+    /// Whether it is what the object is now; else it is past, or a tombstone.
+    current: bool,
+}
+
+impl<'a> Doctor<'a> {
+    /// Of this database file; the indexer decides what can be read.
+    pub fn new(database: impl Into<PathBuf>, indexer: &'a dyn Indexer) -> Self {
+        Self { database: database.into(), indexer }
+    }
+
+    /// Looks at everything; writes nothing.
+    ///
+    /// # Errors
+    /// [`OpenError`] when there is nothing that could be examined.
+    pub async fn examine(&self) -> Result<Examination, OpenError> {
+        let mut connection = self.connect(true).await?;
+        let mut examination = Examination::default();
+        // One transaction: everything below looks at the same state.
+        self.run(&mut connection, "BEGIN").await?;
+        checks::integrity(&mut connection, &mut examination).await;
+        let found = open::found(&mut connection, &self.database).await;
+        match found {
+            Err(OpenError::Database { error, .. }) => examination.damaged(&error),
+            Err(error) => return Err(error),
+            Ok(None) => {
+                examination.findings.push(Finding::Inconsistent("there is no store in it".to_owned()))
+            }
+            Ok(Some(found)) => {
+                examination.revision = found.revision;
+                checks::mark(Mark::read(&self.database)?.as_ref(), &found, &mut examination);
+                if let Err(error) = self.examine_rows(&mut connection, &mut examination).await {
+                    examination.damaged(&error);
+                }
+                checks::consistency(&mut connection, &mut examination).await;
+            }
+        }
+        self.close(connection).await?;
+        Ok(examination)
+    }
+
+    async fn examine_rows(
+        &self,
+        connection: &mut SqliteConnection,
+        examination: &mut Examination,
+    ) -> Result<(), sqlx::Error> {
+        let mut owners = checks::Owners::default();
+        let mut rows = sqlx::query(ROWS).fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await? {
+            let stored = self.stored(&row)?;
+            examination.states += 1;
+            match stored.state {
+                Ok(record) if stored.current => {
+                    examination.objects += 1;
+                    owners.of(&record);
+                }
+                Ok(_) => {}
+                Err(state) if stored.current => examination.findings.push(Finding::Unreadable(state)),
+                Err(state) => examination.findings.push(Finding::UnreadableHistory(state)),
+            }
+        }
+        drop(rows);
+        owners.compare(connection, examination).await
+    }
+
+    /// Hands on the current state of every object that can be read, in key order. Answers how many cannot.
+    ///
+    /// # Errors
+    /// [`OpenError`], and those of `take`, which ends it.
+    pub async fn export(
+        &self,
+        mut take: impl FnMut(&Record) -> std::io::Result<()>,
+    ) -> Result<u64, OpenError> {
+        let mut connection = self.connect(true).await?;
+        let failed = |error| OpenError::Database { path: self.database.clone(), error };
+        let mut left_out = 0;
+        let mut rows = sqlx::query(ROWS).fetch(&mut connection);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let stored = self.stored(&row).map_err(failed)?;
+            match stored.state {
+                Ok(record) if stored.current => {
+                    take(&record).map_err(|error| OpenError::File { path: "the export".into(), error })?;
+                }
+                Err(_) if stored.current => left_out += 1,
+                _ => {}
+            }
+        }
+        drop(rows);
+        self.close(connection).await?;
+        Ok(left_out)
+    }
+
+    /// Removes every object whose current state cannot be read, and all history: a new epoch begins. Answers what was
+    /// removed; when there is nothing to remove, nothing changes.
+    ///
+    /// # Errors
+    /// [`OpenError`]; nothing was removed then.
+    pub async fn remove_unreadable(&self) -> Result<Vec<Unreadable>, OpenError> {
+        let _lock = lock::acquire(&self.database)?;
+        let examination = self.examine().await?;
+        let mut removed = Vec::new();
+        let mut past = false;
+        for finding in examination.findings {
+            match finding {
+                Finding::Unreadable(object) => removed.push(object),
+                Finding::UnreadableHistory(_) => past = true,
+                Finding::Damaged(_) | Finding::Inconsistent(_) => {}
+            }
+        }
+        if removed.is_empty() && !past {
+            return Ok(removed);
+        }
+        let mut connection = self.connect(false).await?;
+        self.run(&mut connection, "PRAGMA synchronous = FULL").await?;
+        let failed = |error| OpenError::Database { path: self.database.clone(), error };
+        for object in &removed {
+            remove(&mut connection, object.key()).await.map_err(failed)?;
+        }
+        let found = open::found(&mut connection, &self.database).await?;
+        if let Some(found) = found {
+            let (epoch, revision) = (found.epoch + 1, found.revision + 1);
+            epoch::begin(&mut connection, epoch, revision).await.map_err(failed)?;
+            let identity = Identity { store_id: found.store_id, epoch };
+            open::mark_of(&identity, revision, false).write(&self.database)?;
+        }
+        self.close(connection).await?;
+        Ok(removed)
+    }
+
+    fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, sqlx::Error> {
+        let resource = Resource::new(row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?);
+        let namespace: &str = row.try_get(2)?;
+        let key = Key::new(&resource, namespace.trim_end_matches('/'), row.try_get(3)?);
+        let (revision, value): (i64, &[u8]) = (row.try_get(4)?, row.try_get(5)?);
+        let (uid, deleted, last): (&str, i64, i64) = (row.try_get(6)?, row.try_get(7)?, row.try_get(8)?);
+        let read = codec::decode(value)
+            .and_then(|json| Ok(Value::new(json, self.indexer.index(&resource, json).map_err(|e| e.0)?)));
+        let state = match read {
+            Ok(value) => Ok(Record { key, revision, value }),
+            Err(reason) => Err(Unreadable::new(key, revision, uid, &reason)),
+        };
+        Ok(Stored { state, current: last == 1 && deleted == 0 })
+    }
+
+    async fn connect(&self, read_only: bool) -> Result<SqliteConnection, OpenError> {
+        let options = SqliteConnectOptions::new().filename(&self.database).busy_timeout(open::BUSY_TIMEOUT);
+        let connected = options.read_only(read_only).disable_statement_logging().connect().await;
+        connected.map_err(|error| OpenError::Database { path: self.database.clone(), error })
+    }
+
+    async fn run(&self, connection: &mut SqliteConnection, sql: &'static str) -> Result<(), OpenError> {
+        let done = sqlx::query(sql).execute(connection).await.map(drop);
+        done.map_err(|error| OpenError::Database { path: self.database.clone(), error })
+    }
+
+    async fn close(&self, connection: SqliteConnection) -> Result<(), OpenError> {
+        connection.close().await.map_err(|error| OpenError::Database { path: self.database.clone(), error })
+    }
+
+    /// The database file.
+    pub fn database(&self) -> &Path {
+        &self.database
+    }
+}
+
+/// Removes an object with its past, and whom it named as owners.
+async fn remove(connection: &mut SqliteConnection, key: &Key) -> Result<(), sqlx::Error> {
+    let (namespace, name) = super::read::split_path(key.path());
+    for table in ["log", "owner"] {
+        let delete = format!(
+            "DELETE FROM {table} WHERE namespace = ? AND name = ? AND resource = \
+             (SELECT id FROM resource WHERE api_group = ? AND resource = ?)"
+        );
+        let delete = sqlx::query(sqlx::AssertSqlSafe(delete)).bind(namespace).bind(name);
+        let resource = key.resource();
+        delete.bind(&*resource.group).bind(&*resource.resource).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+impl Examination {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn damaged(&mut self, error: &sqlx::Error) {
+        self.findings.push(Finding::Damaged(error.to_string()));
+    }
+
+    fn inconsistent(&mut self, text: String) {
+        self.findings.push(Finding::Inconsistent(text));
+    }
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Damaged(text) => write!(f, "damaged: {text}"),
+            Self::Unreadable(o) => {
+                write!(f, "unreadable: {} at revision {}: {}", o.key(), o.revision(), o.reason())
+            }
+            Self::UnreadableHistory(o) => {
+                write!(f, "unreadable past state: {} at revision {}: {}", o.key(), o.revision(), o.reason())
+            }
+            Self::Inconsistent(text) => write!(f, "inconsistent: {text}"),
+        }
+    }
+}

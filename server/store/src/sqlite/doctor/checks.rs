@@ -1,0 +1,128 @@
+//! The single checks: SQLite's own, the mark outside, counters, the index of owners, the chain of states.
+
+use std::collections::BTreeSet;
+
+use futures::TryStreamExt;
+use sqlx::{Row, SqliteConnection};
+
+use super::{Examination, Finding};
+use crate::record::Record;
+use crate::sqlite::mark::{self, Found, Mark, Verdict};
+
+/// How many complaints of SQLite are reported.
+const MAX_COMPLAINTS: u32 = 100;
+/// How many entries of the index of owners are named.
+const MAX_OWNERS: usize = 100;
+
+/// SQLite's own check: pages, and indexes against tables.
+pub(super) async fn integrity(connection: &mut SqliteConnection, examination: &mut Examination) {
+    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA integrity_check({MAX_COMPLAINTS})"));
+    let found: Result<Vec<String>, _> = sqlx::query_scalar(pragma).fetch_all(connection).await;
+    match found {
+        Ok(lines) => {
+            let complaints = lines.into_iter().filter(|line| line != "ok");
+            examination.findings.extend(complaints.map(Finding::Damaged));
+        }
+        Err(error) => examination.damaged(&error),
+    }
+}
+
+/// Whether it is the database that was served last.
+pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examination) {
+    // Whether there is a log cannot be said any more: looking has made one.
+    if let Verdict::Replaced(reason) = mark::compare(mark, Some(found), true) {
+        examination.inconsistent(format!("not the database that was served here last: {reason}"));
+    }
+}
+
+/// What must hold between the tables, as text and a query that counts what contradicts it.
+const RULES: [(&str, &str); 6] = [
+    (
+        "states are newer than the store's revision",
+        "SELECT count(*) FROM log, meta WHERE log.revision > meta.revision",
+    ),
+    (
+        "the compaction point lies behind the store's revision",
+        "SELECT count(*) FROM meta WHERE compacted > revision",
+    ),
+    (
+        "states belong to no resource",
+        "SELECT count(*) FROM log WHERE NOT EXISTS (SELECT 1 FROM resource r WHERE r.id = log.resource)",
+    ),
+    ("states say that they follow a later one", "SELECT count(*) FROM log WHERE previous >= revision"),
+    (
+        "states say that they follow one of another object",
+        "SELECT count(*) FROM log l JOIN log p ON p.revision = l.previous WHERE l.previous > 0 AND \
+         (p.resource <> l.resource OR p.namespace <> l.namespace OR p.name <> l.name)",
+    ),
+    (
+        "objects are named as dependents and are not there",
+        "SELECT count(*) FROM owner o WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.resource = o.resource \
+         AND l.namespace = o.namespace AND l.name = o.name AND l.deleted = 0 AND l.revision = (SELECT max(n.revision) \
+         FROM log n WHERE n.resource = o.resource AND n.namespace = o.namespace AND n.name = o.name))",
+    ),
+];
+
+/// Counters and references.
+pub(super) async fn consistency(connection: &mut SqliteConnection, examination: &mut Examination) {
+    for (rule, query) in RULES {
+        let count: Result<i64, _> = sqlx::query_scalar(query).fetch_one(&mut *connection).await;
+        match count {
+            Ok(0) => {}
+            Ok(count) => examination.inconsistent(format!("{count} {rule}")),
+            Err(error) => examination.damaged(&error),
+        }
+    }
+}
+
+/// Who owns whom according to the objects, against the index of it.
+#[derive(Default)]
+pub(super) struct Owners {
+    named: BTreeSet<(String, String)>,
+}
+
+impl Owners {
+    pub(super) fn of(&mut self, record: &Record) {
+        for owner in record.value.owners() {
+            self.named.insert((record.key.to_string(), owner.to_string()));
+        }
+    }
+
+    pub(super) async fn compare(
+        mut self,
+        connection: &mut SqliteConnection,
+        examination: &mut Examination,
+    ) -> Result<(), sqlx::Error> {
+        const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name, o.owner_uid FROM owner o \
+            JOIN resource r ON r.id = o.resource";
+        let unreadable: BTreeSet<String> = examination.findings.iter().filter_map(unreadable_key).collect();
+        let mut extra = Vec::new();
+        let mut rows = sqlx::query(SELECT).fetch(connection);
+        while let Some(row) = rows.try_next().await? {
+            let resource =
+                crate::key::Resource::new(row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?);
+            let namespace: &str = row.try_get(2)?;
+            let key = crate::key::Key::new(&resource, namespace.trim_end_matches('/'), row.try_get(3)?);
+            let entry = (key.to_string(), row.try_get::<String, _>(4)?);
+            // Whom an object names that cannot be read is known to the index alone.
+            if !self.named.remove(&entry) && !unreadable.contains(&entry.0) {
+                extra.push(entry);
+            }
+        }
+        for (key, owner) in extra.into_iter().take(MAX_OWNERS) {
+            examination
+                .inconsistent(format!("{key} is indexed as a dependent of {owner}, which it does not name"));
+        }
+        for (key, owner) in self.named.into_iter().take(MAX_OWNERS) {
+            examination.inconsistent(format!("{key} names its owner {owner}, which the index does not know"));
+        }
+        Ok(())
+    }
+}
+
+fn unreadable_key(finding: &Finding) -> Option<String> {
+    match finding {
+        Finding::Unreadable(object) => Some(object.key().to_string()),
+        _ => None,
+    }
+}

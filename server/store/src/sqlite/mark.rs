@@ -1,0 +1,164 @@
+//! What is known of a database outside of it: a small file beside it, by which an older copy, or a database whose
+//! write-ahead log was taken away, is noticed when it is opened.
+//!
+//! The mark is never ahead of the database. It costs no write anything: it is written when the database is opened and
+//! closed, every [`MARK_REVISIONS`], and with each compaction that finds a new revision.
+
+use std::path::{Path, PathBuf};
+
+use portico_kit::atomic_file;
+use serde::{Deserialize, Serialize};
+
+use super::open::OpenError;
+
+/// How many revisions may pass before the mark follows, at most.
+pub(crate) const MARK_REVISIONS: i64 = 4_096;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Mark {
+    pub(crate) store_id: String,
+    pub(crate) epoch: i64,
+    /// The database has reached at least this revision; exactly this one once it is closed in order.
+    pub(crate) revision: i64,
+    /// Whether a process has it open: there is a write-ahead log then.
+    pub(crate) open: bool,
+}
+
+/// Who a database says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) store_id: String,
+    pub(crate) epoch: i64,
+    pub(crate) revision: i64,
+}
+
+/// What mark and database say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing speaks against the database.
+    Trusted,
+    /// The write-ahead log is gone that the last process has left. Perhaps another program has moved it into the database,
+    /// perhaps the last writes went with it.
+    LogMissing,
+    /// The database is not the one that the mark is about.
+    Replaced(String),
+}
+
+impl Mark {
+    /// Reads the mark of a database; none for a database that was never opened by this version, and for one whose mark
+    /// cannot be read.
+    pub(crate) fn read(database: &Path) -> Result<Option<Self>, OpenError> {
+        let path = path(database);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(OpenError::File { path, error }),
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(mark) => Ok(Some(mark)),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the database's mark cannot be read; it is made anew");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes the mark of a database, durably.
+    pub(crate) fn write(&self, database: &Path) -> Result<(), OpenError> {
+        let path = path(database);
+        // A struct of strings and numbers always encodes.
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        bytes.push(b'\n');
+        atomic_file::write(&path, &bytes, atomic_file::PRIVATE)
+            .map_err(|error| OpenError::File { path, error })
+    }
+}
+
+/// Compares a database with its mark. `has_log`: whether there was a write-ahead log before it was opened.
+pub(crate) fn compare(mark: Option<&Mark>, found: Option<&Found>, has_log: bool) -> Verdict {
+    let Some(mark) = mark else { return Verdict::Trusted };
+    let reached = mark.revision;
+    let Some(found) = found else {
+        return Verdict::Replaced(format!("it is empty, and had reached revision {reached}"));
+    };
+    if found.store_id != mark.store_id {
+        return Verdict::Replaced(format!("it is store {}, and was store {}", found.store_id, mark.store_id));
+    }
+    if found.epoch != mark.epoch {
+        return Verdict::Replaced(format!("it is of epoch {}, and was of epoch {}", found.epoch, mark.epoch));
+    }
+    match (mark.open && !has_log, found.revision < reached) {
+        (true, true) => Verdict::Replaced(format!(
+            "its write-ahead log is missing: it is at revision {}, and had reached {reached}",
+            found.revision
+        )),
+        (false, true) => Verdict::Replaced(format!(
+            "it is an older copy: it is at revision {}, and had reached {reached}",
+            found.revision
+        )),
+        (true, false) => Verdict::LogMissing,
+        (false, false) => Verdict::Trusted,
+    }
+}
+
+/// The file beside a database whose name goes on like this.
+pub(crate) fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn path(database: &Path) -> PathBuf {
+    beside(database, ".mark")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(open: bool) -> Mark {
+        Mark { store_id: "a".to_owned(), epoch: 2, revision: 100, open }
+    }
+
+    fn found(store_id: &str, epoch: i64, revision: i64) -> Found {
+        Found { store_id: store_id.to_owned(), epoch, revision }
+    }
+
+    #[test]
+    fn a_database_is_trusted_unless_its_mark_speaks_against_it() {
+        let same = found("a", 2, 100);
+        assert_eq!(compare(None, Some(&same), false), Verdict::Trusted);
+        assert_eq!(compare(None, None, false), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(false)), Some(&same), false), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900)), true), Verdict::Trusted);
+        assert_eq!(compare(Some(&mark(true)), Some(&found("a", 2, 900)), false), Verdict::LogMissing);
+        for (found, has_log, why) in [
+            (None, false, "it is empty, and had reached revision 100"),
+            (Some(found("b", 2, 100)), true, "it is store b, and was store a"),
+            (Some(found("a", 1, 100)), true, "it is of epoch 1, and was of epoch 2"),
+            (Some(found("a", 3, 100)), true, "it is of epoch 3, and was of epoch 2"),
+            (Some(found("a", 2, 99)), true, "it is an older copy: it is at revision 99, and had reached 100"),
+            (
+                Some(found("a", 2, 99)),
+                false,
+                "its write-ahead log is missing: it is at revision 99, and had reached 100",
+            ),
+        ] {
+            let verdict = compare(Some(&mark(true)), found.as_ref(), has_log);
+            assert_eq!(verdict, Verdict::Replaced(why.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_mark_comes_back_and_one_that_cannot_be_read_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portico.db");
+        assert_eq!(Mark::read(&database).unwrap(), None);
+        mark(true).write(&database).unwrap();
+        assert_eq!(Mark::read(&database).unwrap(), Some(mark(true)));
+        std::fs::write(path(&database), "{").unwrap();
+        assert_eq!(Mark::read(&database).unwrap(), None);
+    }
+}

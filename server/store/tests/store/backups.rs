@@ -1,0 +1,317 @@
+//! Backups while it is written to, restores, and databases that somebody else has exchanged.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use portico_store::{
+    BackupError, DEFAULT_REVISION_BUMP, ListAt, OpenError, Scope, Store, StoreError, WatchError, backup,
+    restore,
+};
+
+use crate::harness::*;
+
+/// Tells the child, which is this same program, where to write.
+const CHILD: &str = "PORTICO_STORE_BACKUP";
+/// Callers that write at the same time.
+const CALLERS: usize = 8;
+
+async fn lines_of(store: &dyn Store) -> Vec<String> {
+    lines(store.snapshot(&config_maps()).await.unwrap().iter())
+}
+
+/// Writes from many callers until it is told to stop; what each revision wrote, as far as it was acknowledged.
+async fn storm(store: Arc<dyn Store>, stop: Arc<AtomicBool>) -> BTreeMap<i64, String> {
+    let caller = async |caller: usize| {
+        let mut acknowledged = Vec::new();
+        for n in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let key = key(&format!("a/{caller}-{}", n % 7));
+            let revision = put(&*store, &key, &n.to_string()).await;
+            acknowledged.push((revision, format!("{}={n}", key.path())));
+        }
+        acknowledged
+    };
+    futures::future::join_all((0..CALLERS).map(caller)).await.into_iter().flatten().collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_taken_during_writes_restores_to_the_state_of_one_revision() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    let folder = backend.path().parent().unwrap().to_owned();
+    let stop = Arc::new(AtomicBool::new(false));
+    let backups = async {
+        let mut made = Vec::new();
+        for n in 0..4 {
+            store.wait_for(store.revision() + 50).await.unwrap();
+            let file = folder.join(format!("backup-{n}"));
+            made.push((backup(&backend.path(), &file).await.unwrap(), file));
+        }
+        stop.store(true, Ordering::Relaxed);
+        made
+    };
+    let (acknowledged, made) = tokio::join!(storm(store.clone(), stop.clone()), backups);
+    assert!(made.windows(2).all(|pair| pair[0].0.revision < pair[1].0.revision));
+    for (copied, file) in made {
+        let there = Sqlite::new();
+        let restored = restore(&file, &there.path(), DEFAULT_REVISION_BUMP).await.unwrap();
+        assert_eq!(restored.revision, copied.revision + DEFAULT_REVISION_BUMP);
+        let mut expected = BTreeMap::new();
+        for (revision, write) in acknowledged.range(..=copied.revision) {
+            let (path, text) = write.split_once('=').unwrap();
+            expected.insert(path.to_owned(), format!("{path}@{revision}={text}"));
+        }
+        let restored = there.open().await;
+        assert_eq!(lines_of(&*restored).await, expected.into_values().collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
+    let backend = Sqlite::new();
+    let file = backend.path().with_file_name("backup");
+    let store = backend.open().await;
+    let identity = store.identity().clone();
+    put(&*store, &key("a/1"), "kept").await;
+    put(&*store, &key("a/2"), "old").await;
+    let copied = backup(&backend.path(), &file).await.unwrap();
+    assert_eq!((copied.revision, &copied.store_id, copied.epoch), (3, &identity.store_id, 1));
+    put(&*store, &key("a/2"), "lost").await;
+    let shown = put(&*store, &key("a/3"), "lost").await;
+    let kept = lines_of(&*store).await;
+    store.close().await;
+    drop(store);
+
+    // Twice: what the first restore has shown is over as well.
+    let (mut latest, mut shown) = (shown, vec![copied.revision, shown]);
+    for epoch in 2..=3 {
+        let restored = restore(&file, &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
+        assert_eq!((restored.epoch, &restored.store_id), (epoch, &identity.store_id));
+        assert_eq!(restored.revision, latest + DEFAULT_REVISION_BUMP);
+        let replaced = restored.replaced.unwrap();
+        assert!(replaced.ends_with(format!("portico.db.epoch-{}", epoch - 1)), "{}", replaced.display());
+        let store = backend.open().await;
+        assert_eq!(store.identity().epoch, epoch);
+        assert_eq!(lines_of(&*store).await, ["a/1@2=kept", "a/2@3=old"]);
+        for earlier in &shown {
+            let watch = store.watch(Scope::all(&config_maps()), *earlier);
+            assert!(matches!(watch, Err(WatchError::Compacted { .. })), "{earlier}");
+            let next_page = ListAt {
+                scope: Scope::all(&config_maps()),
+                revision: *earlier,
+                after: Some("a/1".to_owned()),
+                limit: Some(1),
+            };
+            assert!(matches!(store.list_at(next_page).await, Err(StoreError::Compacted { .. })), "{earlier}");
+        }
+        let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+        latest = put(&*store, &key("a/4"), "new").await;
+        shown.push(latest);
+        assert_eq!(told(&take(&mut watch, 1).await), [format!("Added a/4@{latest}")]);
+        store.close().await;
+    }
+    // What was replaced first is whole.
+    let first = Sqlite::new();
+    restore(&backend.path().with_file_name("portico.db.epoch-1"), &first.path(), 1).await.unwrap();
+    assert_eq!(lines_of(&*first.open().await).await, kept);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_backed_up_or_restored_is_left_as_it_was() {
+    let backend = Sqlite::new();
+    let file = backend.path().with_file_name("backup");
+    let nothing = backup(&backend.path(), &file).await;
+    assert!(matches!(nothing, Err(BackupError::NoStore(path)) if path == backend.path()));
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    backup(&backend.path(), &file).await.unwrap();
+    assert!(matches!(backup(&backend.path(), &file).await, Err(BackupError::Exists(path)) if path == file));
+    let used = restore(&file, &backend.path(), 1).await;
+    assert!(matches!(used, Err(BackupError::Open(OpenError::InUse { .. }))), "{used:?}");
+    store.close().await;
+    drop(store);
+    let text = backend.path().with_file_name("text");
+    std::fs::write(&text, "this is no database, whatever its name says. ".repeat(30)).unwrap();
+    let foreign = restore(&text, &backend.path(), 1).await;
+    assert!(matches!(foreign, Err(BackupError::Open(OpenError::Database { .. }))), "{foreign:?}");
+    // A page of the backup is overwritten: a copy that SQLite finds damaged, or cannot read, replaces nothing.
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0x5a);
+    std::fs::write(&file, bytes).unwrap();
+    assert!(restore(&file, &backend.path(), 1).await.is_err());
+    let store = backend.open().await;
+    assert_eq!((store.identity().epoch, lines_of(&*store).await), (1, vec!["a/1@2=x".to_owned()]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_copy_is_refused_until_it_is_restored_in_place() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    store.close().await;
+    let copy = backend.path().with_file_name("copy");
+    std::fs::copy(backend.path(), &copy).unwrap();
+    let store = backend.open().await;
+    let shown = put(&*store, &key("a/2"), "x").await;
+    store.close().await;
+    drop(store);
+    std::fs::copy(&copy, backend.path()).unwrap();
+    let Err(error) = backend.try_open(&|_| ()).await else { panic!("opened") };
+    let said = "it is an older copy: it is at revision 2, and had reached 3. `portico restore ";
+    assert!(error.to_string().contains(said), "{error}");
+    let restored = restore(&backend.path(), &backend.path(), DEFAULT_REVISION_BUMP).await.unwrap();
+    assert_eq!((restored.epoch, restored.revision), (2, shown + DEFAULT_REVISION_BUMP));
+    assert_eq!(lines_of(&*backend.open().await).await, ["a/1@2=x"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_database_and_none_are_refused() {
+    let (backend, other) = (Sqlite::new(), Sqlite::new());
+    for backend in [&backend, &other] {
+        let store = backend.open().await;
+        put(&*store, &key("a/1"), "x").await;
+        store.close().await;
+    }
+    std::fs::copy(other.path(), backend.path()).unwrap();
+    let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
+    assert!(error.contains("it is store ") && error.contains(", and was store "), "{error}");
+    std::fs::remove_file(backend.path()).unwrap();
+    let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
+    assert!(error.contains("it is empty, and had reached revision 2"), "{error}");
+    // Who wants to begin anew says so.
+    std::fs::remove_file(backend.path()).unwrap();
+    std::fs::remove_file(backend.path().with_file_name("portico.db.mark")).unwrap();
+    assert_eq!(backend.open().await.revision(), 1);
+}
+
+/// Writes a line for the parent process, past the capturing of output.
+fn say(line: &str) {
+    std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// The child: writes, says how far it came, and then waits to be killed. Without the variable that the parent sets this is
+/// no test of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writer() {
+    let Ok(path) = std::env::var(CHILD) else { return };
+    let store = open_sqlite(PathBuf::from(path), &|_| ()).await.unwrap();
+    for n in 0.. {
+        put(&store, &key(&format!("a/{}", n % 100)), &"x".repeat(10_000)).await;
+        if n == 300 {
+            say("written");
+        }
+    }
+}
+
+/// A server that is killed in the middle of its writes.
+fn killed_writer(path: &Path, meanwhile: impl FnOnce()) {
+    use std::io::{BufRead, BufReader};
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "backups::writer", "--nocapture", "--test-threads=1"])
+        .env(CHILD, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(output.any(|line| line.unwrap().ends_with("written")), "the child ended early");
+    meanwhile();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
+    let backend = Sqlite::new();
+    backend.open().await.close().await;
+    killed_writer(&backend.path(), || ());
+    let path = backend.path();
+    let log = path.with_file_name("portico.db-wal");
+    // As it is, nothing is wrong with it: the log is replayed.
+    let store = backend.open().await;
+    let (revision, epoch) = (store.revision(), store.identity().epoch);
+    assert!(revision > 300 && epoch == 1);
+    store.close().await;
+    drop(store);
+    killed_writer(&path, || ());
+    std::fs::remove_file(&log).unwrap();
+    let store = backend.open().await;
+    assert_eq!(store.identity().epoch, 2, "nobody was told of a new epoch");
+    assert!(store.revision() >= revision + DEFAULT_REVISION_BUMP);
+    assert!(matches!(store.watch(Scope::all(&config_maps()), revision), Err(WatchError::Compacted { .. })));
+    store.close().await;
+    drop(store);
+    // A crash before anything has reached the file itself: it is empty, and that is said.
+    let fresh = Sqlite::new();
+    killed_writer(&fresh.path(), || ());
+    std::fs::remove_file(fresh.path().with_file_name("portico.db-wal")).unwrap();
+    std::fs::write(fresh.path(), "").unwrap();
+    let error = fresh.try_open(&|_| ()).await.err().unwrap();
+    assert!(matches!(error, OpenError::Replaced { .. }), "{error}");
+}
+
+/// The child: makes backups, one after the other, until it is killed.
+#[tokio::test]
+async fn backup_maker() {
+    let Ok(path) = std::env::var("PORTICO_STORE_BACKUPS_OF") else { return };
+    let path = PathBuf::from(path);
+    for n in 0.. {
+        say("backup");
+        backup(&path, &path.with_file_name(format!("backup-{n}"))).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_is_killed_leaves_no_file_that_looks_whole() {
+    use std::io::{BufRead, BufReader};
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    for n in 0..200 {
+        put(&*store, &key(&format!("a/{n}")), &"x".repeat(5_000)).await;
+    }
+    let expected = lines_of(&*store).await;
+    let (path, folder) = (backend.path(), backend.path().parent().unwrap().to_owned());
+    tokio::task::spawn_blocking(move || {
+        for round in 1..6 {
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "backups::backup_maker", "--nocapture", "--test-threads=1"])
+                .env("PORTICO_STORE_BACKUPS_OF", &path)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let begun = lines.map(Result::unwrap).filter(|line| line.ends_with("backup")).take(round).count();
+            assert_eq!(begun, round);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let whole = |name: &str| name.starts_with("backup-") && !name.ends_with(".partial");
+            for entry in std::fs::read_dir(path.parent().unwrap()).unwrap() {
+                let entry = entry.unwrap();
+                if whole(entry.file_name().to_str().unwrap()) {
+                    std::fs::rename(entry.path(), entry.path().with_file_name(format!("whole-{round}")))
+                        .unwrap();
+                }
+            }
+        }
+    })
+    .await
+    .unwrap();
+    let mut whole = 0;
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_str().unwrap().starts_with("whole-") {
+            let there = Sqlite::new();
+            restore(&entry.path(), &there.path(), 1).await.unwrap();
+            assert_eq!(lines_of(&*there.open().await).await, expected);
+            whole += 1;
+        }
+    }
+    assert!(whole >= 4, "{whole}");
+    // The store did not notice.
+    put(&*store, &key("a/after"), "x").await;
+}

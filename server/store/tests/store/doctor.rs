@@ -1,0 +1,123 @@
+//! Examining, exporting and mending databases.
+
+use portico_store::{Doctor, Finding, MetadataIndexer, OpenError};
+use sqlx::Connection;
+
+use crate::harness::*;
+use crate::unreadable::{damage, raw};
+
+async fn filled(backend: &Sqlite) {
+    let store = backend.open().await;
+    for name in 0..4 {
+        put(&*store, &key(&format!("a/{name}")), "old").await;
+        let change = portico_store::Change::Put(owned(&key(&format!("a/{name}")), "new", &["owner"]));
+        let txn = portico_store::Txn::one(key(&format!("a/{name}")), portico_store::Expect::Exists, change);
+        commit(&*store, txn).await.unwrap();
+    }
+    delete(&*store, &key("a/3")).await;
+    store.close().await;
+}
+
+async fn findings(backend: &Sqlite) -> Vec<String> {
+    let examined = Doctor::new(backend.path(), &MetadataIndexer).examine().await.unwrap();
+    examined.findings.iter().map(Finding::to_string).collect()
+}
+
+async fn execute(backend: &Sqlite, sql: &'static str) {
+    let mut connection = raw(backend).await;
+    sqlx::query(sql).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sound_database_is_sound_served_or_not() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    let doctor = |path| Doctor::new(path, &MetadataIndexer);
+    let examined = doctor(backend.path()).examine().await.unwrap();
+    assert!(examined.is_sound(), "{:?}", examined.findings);
+    assert_eq!((examined.objects, examined.states, examined.revision), (3, 9, 10));
+    let store = backend.open().await;
+    assert!(doctor(backend.path()).examine().await.unwrap().is_sound());
+    let used = doctor(backend.path()).remove_unreadable().await;
+    assert!(matches!(used, Err(OpenError::InUse { .. })));
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_read_is_named_left_out_and_removed_for_good() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    damage(&backend, "1", "x'09'").await;
+    let text = "unreadable: configmaps/a/1 at revision 5: unknown value format 9";
+    assert_eq!(findings(&backend).await, [text]);
+    let doctor = Doctor::new(backend.path(), &MetadataIndexer);
+    let mut exported = Vec::new();
+    let left_out = doctor
+        .export(|record| {
+            exported.push(format!("{}={}", record.key.path(), crate::harness::text(record)));
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!((exported, left_out), (vec!["a/0=new".to_owned(), "a/2=new".to_owned()], 1));
+    let removed = doctor.remove_unreadable().await.unwrap();
+    assert_eq!(removed.iter().map(|object| object.key().clone()).collect::<Vec<_>>(), [key("a/1")]);
+    assert_eq!(findings(&backend).await, Vec::<String>::new());
+    assert!(doctor.remove_unreadable().await.unwrap().is_empty());
+    // The state before it does not come back, and whoever watched it lists again.
+    let store = backend.open().await;
+    assert_eq!(store.identity().epoch, 2);
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!(lines(snapshot.iter()), ["a/0@3=new", "a/2@7=new"]);
+    assert_eq!(store.dependents("owner").await.unwrap(), [key("a/0"), key("a/2")]);
+    assert!(store.watch(portico_store::Scope::all(&config_maps()), 10).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn contradictions_are_found() {
+    for (sql, text) in [
+        ("UPDATE meta SET revision = 9", "inconsistent: 1 states are newer than the store's revision"),
+        ("DELETE FROM resource", "inconsistent: 9 states belong to no resource"),
+        (
+            "UPDATE log SET previous = 2 WHERE revision = 7",
+            "inconsistent: 1 states say that they follow one of another object",
+        ),
+        (
+            "DELETE FROM owner WHERE name = '1'",
+            "inconsistent: configmaps/a/1 names its owner owner, which the index does not know",
+        ),
+        (
+            "INSERT INTO owner SELECT 'other', resource, namespace, name FROM owner WHERE name = '1'",
+            "inconsistent: configmaps/a/1 is indexed as a dependent of other, which it does not name",
+        ),
+        (
+            "UPDATE owner SET name = 'x' WHERE name = '1'",
+            "inconsistent: 1 objects are named as dependents and are not there",
+        ),
+    ] {
+        let backend = Sqlite::new();
+        filled(&backend).await;
+        execute(&backend, sql).await;
+        let found = findings(&backend).await;
+        assert!(found.iter().any(|finding| finding == text), "{sql}: {found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_told_apart() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    execute(&backend, "UPDATE log SET value = x'09' WHERE revision = 2").await;
+    let text = "unreadable past state: configmaps/a/0 at revision 2: unknown value format 9";
+    assert_eq!(findings(&backend).await, [text]);
+    Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
+    assert_eq!(findings(&backend).await, Vec::<String>::new());
+    // The last page of the file.
+    let mut bytes = std::fs::read(backend.path()).unwrap();
+    let last = bytes.len() - 4096;
+    bytes[last..].fill(0x5a);
+    std::fs::write(backend.path(), bytes).unwrap();
+    let found = findings(&backend).await;
+    assert!(found.iter().any(|finding| finding.starts_with("damaged: ")), "{found:?}");
+}

@@ -1,0 +1,68 @@
+//! A database of every landed schema is opened, read, written and watched by this version.
+
+use std::path::{Path, PathBuf};
+
+use portico_store::{Doctor, ListAt, MetadataIndexer, Scope};
+
+use crate::harness::*;
+
+/// The databases that are kept: made by `make`, once for each migration, by the version that landed it.
+const KEPT: [&str; 1] = ["schema-0001.db"];
+
+fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
+}
+
+#[test]
+fn every_migration_has_its_database() {
+    let migrations = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/sqlite");
+    assert_eq!(
+        std::fs::read_dir(migrations).unwrap().count(),
+        KEPT.len(),
+        "make the database of the new schema"
+    );
+    assert_eq!(std::fs::read_dir(testdata()).unwrap().count(), KEPT.len());
+}
+
+/// Makes the database of the newest schema. To be run by hand, once, with a new migration.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "makes what is kept"]
+async fn make() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "first").await;
+    put(&*store, &key("a/2"), "x").await;
+    put(&*store, &key("a/1"), "second").await;
+    let change = portico_store::Change::Put(owned(&key("b/3"), "owned", &["uid-1"]));
+    let txn = portico_store::Txn::one(key("b/3"), portico_store::Expect::Absent, change);
+    commit(&*store, txn).await.unwrap();
+    delete(&*store, &key("a/2")).await;
+    store.close().await;
+    let newest = KEPT.last().unwrap();
+    std::fs::create_dir_all(testdata()).unwrap();
+    std::fs::copy(backend.path(), testdata().join(newest)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn databases_of_earlier_versions_are_opened_read_written_and_watched() {
+    for name in KEPT {
+        let backend = Sqlite::new();
+        std::fs::create_dir_all(backend.path().parent().unwrap()).unwrap();
+        std::fs::copy(testdata().join(name), backend.path()).unwrap();
+        let store = backend.open().await;
+        assert_eq!((store.revision(), store.identity().epoch), (6, 1), "{name}");
+        let snapshot = store.snapshot(&config_maps()).await.unwrap();
+        assert_eq!(lines(snapshot.iter()), ["a/1@4=second", "b/3@5=owned"]);
+        assert_eq!(store.dependents("uid-1").await.unwrap(), [key("b/3")]);
+        let past = ListAt { scope: Scope::all(&config_maps()), revision: 3, after: None, limit: None };
+        assert_eq!(lines(&store.list_at(past).await.unwrap().records), ["a/1@2=first", "a/2@3=x"]);
+        let mut watch = store.watch(Scope::all(&config_maps()), 2).unwrap();
+        put(&*store, &key("a/1"), "third").await;
+        let events = ["Added a/2@3", "Modified a/1@4", "Added b/3@5", "Deleted a/2@6", "Modified a/1@7"];
+        assert_eq!(told(&take(&mut watch, 5).await), events);
+        store.close().await;
+        drop(store);
+        let examined = Doctor::new(backend.path(), &MetadataIndexer).examine().await.unwrap();
+        assert!(examined.is_sound(), "{:?}", examined.findings);
+    }
+}

@@ -1,0 +1,85 @@
+//! A database that is full: deletions go through, everything else is refused clearly, until there is space again.
+
+use std::time::Duration;
+
+use portico_store::{Change, Expect, Store, Txn, TxnError};
+
+use crate::harness::*;
+
+/// How large the database may grow.
+const LIMIT: u64 = 2 << 20;
+const RESERVE: u64 = 1 << 20;
+
+async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {
+    let key = key(&format!("a/{n:04}"));
+    let created = commit(store, Txn::create(key.clone(), value(&key, &"x".repeat(20_000)))).await;
+    created.map(|created| created.revision)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_database_takes_deletions_and_recovers() {
+    let backend = Sqlite::new();
+    let store = backend
+        .open_with(&|settings| {
+            settings.max_file_bytes = Some(LIMIT);
+            settings.reserve_bytes = RESERVE;
+            settings.compaction_interval = Duration::from_millis(20);
+        })
+        .await;
+    let mut created = 0;
+    let full = loop {
+        match create(&*store, created).await {
+            Ok(_) => created += 1,
+            Err(error) => break error,
+        }
+    };
+    let said = "the database or its disk is full: ";
+    assert!(matches!(full, TxnError::Full(_)) && full.to_string().starts_with(said), "{full}");
+    assert!(created > 20, "{created}");
+    assert!(store.condition().full.is_some());
+    // An update would grow it: only what makes objects go is written.
+    let grown = key("a/0000");
+    let update = Txn::one(grown.clone(), Expect::Exists, Change::Put(value(&grown, "y")));
+    let refused = commit(&*store, update).await.unwrap_err();
+    assert!(refused.to_string().ends_with("; only deletions are written"), "{refused}");
+    for n in 0..created {
+        delete(&*store, &key(&format!("a/{n:04}"))).await;
+    }
+    assert!(store.snapshot(&config_maps()).await.unwrap().is_empty());
+    // The past still fills it; once that is forgotten everything is written again.
+    store.compact(store.revision()).await.unwrap();
+    let recovered = async {
+        while store.condition().full.is_some() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), recovered)
+        .await
+        .expect("there is space and it is not used");
+    create(&*store, created).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_that_finds_the_database_full_first_goes_through_at_once() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    for n in 0..60 {
+        create(&*store, n).await.unwrap();
+    }
+    store.close().await;
+    drop(store);
+    // Opened with a limit below what is there: the next write finds no space, and it is a deletion.
+    let store = backend.open_with(&|settings| settings.max_file_bytes = Some(4096)).await;
+    let deletion = async |n: usize| {
+        let key = key(&format!("a/{n:04}"));
+        commit(
+            &*store,
+            Txn::one(key.clone(), Expect::Exists, Change::Delete(value(&key, &"x".repeat(90_000)))),
+        )
+        .await
+    };
+    for n in 0..10 {
+        deletion(n).await.unwrap();
+    }
+    assert!(matches!(create(&*store, 100).await, Err(TxnError::Full(_))));
+}

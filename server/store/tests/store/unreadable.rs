@@ -1,0 +1,164 @@
+//! Objects whose stored bytes cannot be read: they stand in nobody's way, and go when they are told to.
+
+use std::sync::Arc;
+
+use portico_store::{
+    Change, Expect, ListAt, Scope, Snapshot, Store, StoreError, Txn, TxnError, Unreadable, WatchError,
+};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+
+use crate::harness::*;
+
+/// What an object is overwritten with, and what is said of it.
+const DAMAGES: [(&str, &str); 4] = [
+    ("x'00ffdeadbeef'", "unknown value format 0"),
+    ("x''", "the value is empty"),
+    ("x'017b'", "EOF while parsing an object at line 1 column 1"),
+    ("substr(value, 1, length(value) / 2)", "EOF while parsing"),
+];
+
+pub async fn raw(backend: &Sqlite) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
+}
+
+/// Overwrites the current state of an object, behind the store's back.
+pub async fn damage(backend: &Sqlite, name: &str, value: &str) {
+    let mut connection = raw(backend).await;
+    let update = format!(
+        "UPDATE log SET value = {value} WHERE revision = (SELECT max(revision) FROM log WHERE name = '{name}')"
+    );
+    let done = sqlx::query(sqlx::AssertSqlSafe(update)).execute(&mut connection).await.unwrap();
+    assert_eq!(done.rows_affected(), 1);
+    connection.close().await.unwrap();
+}
+
+/// Objects `a/0` to `a/4`, of which `a/2`, updated once and owned, cannot be read; the store is open again.
+async fn damaged(backend: &Sqlite, value: &str) -> Arc<dyn Store> {
+    let store = backend.open().await;
+    for name in 0..5 {
+        put(&*store, &key(&format!("a/{name}")), "x").await;
+    }
+    let change = Change::Put(owned(&key("a/2"), "y", &["owner"]));
+    commit(&*store, Txn::one(key("a/2"), Expect::Exists, change)).await.unwrap();
+    store.close().await;
+    drop(store);
+    damage(backend, "2", value).await;
+    backend.open().await
+}
+
+fn names(snapshot: &Snapshot) -> Vec<&str> {
+    snapshot.iter().map(|record| record.key.name()).collect()
+}
+
+fn paths(unreadable: &[Unreadable]) -> Vec<&str> {
+    unreadable.iter().map(|object| object.key().path()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_is_wrong_with_one_object_the_others_are_read_written_and_watched() {
+    for (value, reason) in DAMAGES {
+        let backend = Sqlite::new();
+        let store = damaged(&backend, value).await;
+        let snapshot = store.snapshot(&config_maps()).await.unwrap();
+        assert_eq!(names(&snapshot), ["0", "1", "3", "4"]);
+        let unreadable = snapshot.unreadable("a/2").unwrap();
+        assert!(unreadable.reason().starts_with(reason), "{}", unreadable.reason());
+        assert_eq!((unreadable.uid(), unreadable.key()), ("uid-2", &key("a/2")));
+        assert_eq!(snapshot.unreadable_in(Some("a")).count(), 1);
+        assert_eq!(snapshot.unreadable_in(Some("b")).count(), 0);
+        assert_eq!(paths(&store.condition().unreadable), ["a/2"]);
+
+        let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+        let created = commit(&*store, Txn::create(key("a/5"), value_of("a/5"))).await.unwrap().revision;
+        put(&*store, &key("a/0"), "z").await;
+        delete(&*store, &key("a/1")).await;
+        let events = take(&mut watch, 3).await;
+        let expected = [
+            format!("Added a/5@{created}"),
+            format!("Modified a/0@{}", created + 1),
+            format!("Deleted a/1@{}", created + 2),
+        ];
+        assert_eq!(told(&events), expected);
+    }
+}
+
+fn value_of(path: &str) -> portico_store::Value {
+    value(&key(path), "x")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_read_is_deleted_and_nothing_else() {
+    let backend = Sqlite::new();
+    let store = damaged(&backend, "x'09'").await;
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    let revision = snapshot.unreadable("a/2").unwrap().revision();
+    let new = || Change::Put(value_of("a/2"));
+    for (expect, change) in [
+        (Expect::Absent, new()),
+        (Expect::Any, new()),
+        (Expect::Exists, new()),
+        (Expect::Revision(revision), new()),
+        (Expect::Revision(revision), Change::Check),
+        (Expect::Absent, Change::Check),
+    ] {
+        let refused = commit(&*store, Txn::one(key("a/2"), expect, change)).await;
+        assert!(matches!(refused, Err(TxnError::Unreadable { key: found }) if found == key("a/2")));
+    }
+    let stale = Txn::delete(key("a/2"), revision - 1, value_of("a/2"));
+    assert!(matches!(commit(&*store, stale).await, Err(TxnError::Conflict { .. })));
+    assert_eq!(store.dependents("owner").await.unwrap(), [key("a/2")]);
+
+    let mut watch = store.watch(Scope::all(&config_maps()), store.revision()).unwrap();
+    let deleted = Txn::delete(key("a/2"), revision, value_of("a/2"));
+    let deleted = commit(&*store, deleted).await.unwrap().revision;
+    let events = take(&mut watch, 1).await;
+    assert_eq!(told(&events), [format!("Deleted a/2@{deleted}")]);
+    assert!(events[0].is_of_unreadable());
+    assert!(store.snapshot(&config_maps()).await.unwrap().unreadable("a/2").is_none());
+    assert!(store.condition().unreadable.is_empty());
+    assert!(store.dependents("owner").await.unwrap().is_empty());
+    // The past says the same, and the name is free again.
+    store.close().await;
+    drop(store);
+    let store = backend.open().await;
+    let mut past = store.watch(Scope::all(&config_maps()), deleted - 1).unwrap();
+    let events = take(&mut past, 1).await;
+    assert!(events[0].is_of_unreadable() && !events[0].record.value.is_unreadable());
+    commit(&*store, Txn::create(key("a/2"), value_of("a/2"))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
+    let backend = Sqlite::new();
+    let store = damaged(&backend, "x'09'").await;
+    let revision = store.revision();
+    // What changes afterwards makes the reads below come from the log.
+    put(&*store, &key("a/9"), "x").await;
+    let list = |after: Option<&str>, limit| ListAt {
+        scope: Scope::all(&config_maps()),
+        revision,
+        after: after.map(str::to_owned),
+        limit,
+    };
+    let all = store.list_at(list(None, None)).await.unwrap();
+    assert_eq!((all.records.len(), all.remaining), (4, 0));
+    assert_eq!(paths(&all.unreadable), ["a/2"]);
+    let page = store.list_at(list(None, Some(2))).await.unwrap();
+    assert_eq!((page.records.len(), page.remaining, page.unreadable.len()), (2, 3, 0));
+    let page = store.list_at(list(Some("a/1"), Some(1))).await.unwrap();
+    assert_eq!((page.records[0].key.name(), page.remaining), ("3", 1));
+    assert_eq!(paths(&page.unreadable), ["a/2"]);
+    let error = store.get_at(&key("a/2"), revision).await.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { key: found, .. } if found == key("a/2")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_that_would_have_to_show_it_ends_with_its_name() {
+    let backend = Sqlite::new();
+    let store = damaged(&backend, "x'09'").await;
+    let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
+    let ended = watch.next().await;
+    let Err(WatchError::Store(StoreError::Corrupt { key: found, .. })) = ended else { panic!("{ended:?}") };
+    assert_eq!(found, key("a/2"));
+}

@@ -1,0 +1,97 @@
+//! `portico doctor`: what is wrong with a database, what can be saved of it, and removing what cannot be read.
+
+use std::fs::OpenOptions;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use portico_machinery::expiration::Evaluator;
+use portico_server::data::{DataError, DataFolder, Exported};
+
+use crate::complain;
+use crate::run::KUBERNETES;
+
+/// Something is wrong, or still is.
+const FOUND: u8 = 1;
+/// It could not be examined.
+const FAILED: u8 = 2;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Doctor {
+    /// The folder of the database.
+    #[arg(value_name = "DATA_DIR")]
+    data_dir: PathBuf,
+    /// Write every object that can be read into a new file, one line of JSON each, Secrets included; - writes to standard
+    /// output, and findings to standard error.
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    /// Remove the objects that cannot be read, and all past states: a new epoch begins. The database must not be served.
+    #[arg(long)]
+    remove_unreadable: bool,
+}
+
+/// Why it could not be examined; one line for people.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Data(#[from] DataError),
+    #[error("--export {}: {error}", path.display())]
+    Export { path: PathBuf, error: io::Error },
+    #[error("{0}")]
+    Output(#[from] io::Error),
+}
+
+pub(super) async fn run(verb: &Doctor) -> ExitCode {
+    match examine(verb).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(FOUND),
+        Err(failure) => complain(&format!("doctor: {failure}"), FAILED),
+    }
+}
+
+/// Whether the database is sound in the end.
+async fn examine(verb: &Doctor) -> Result<bool, Failure> {
+    let folder = DataFolder::new(&verb.data_dir, &Evaluator::new(KUBERNETES))?;
+    let to_stdout = verb.export.as_deref() == Some(Path::new("-"));
+    let mut out: Box<dyn Write> = if to_stdout { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+    let mut examined = folder.examine().await?;
+    for finding in &examined.findings {
+        writeln!(out, "{finding}")?;
+    }
+    if let Some(path) = &verb.export {
+        let Exported { objects, left_out } = export(&folder, path).await?;
+        writeln!(out, "exported {objects} objects, left out {left_out} that cannot be read")?;
+    }
+    if verb.remove_unreadable {
+        for object in folder.remove_unreadable().await? {
+            writeln!(out, "removed {} of revision {}", object.key(), object.revision())?;
+        }
+        examined = folder.examine().await?;
+        for finding in &examined.findings {
+            writeln!(out, "left: {finding}")?;
+        }
+    }
+    let sound = if examined.is_sound() { "sound" } else { "something is wrong" };
+    writeln!(
+        out,
+        "{sound}: revision {}, {} objects, {} states",
+        examined.revision, examined.objects, examined.states
+    )?;
+    Ok(examined.is_sound())
+}
+
+async fn export(folder: &DataFolder, path: &Path) -> Result<Exported, Failure> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout());
+        let exported = folder.export(&mut out).await?;
+        out.flush()?;
+        return Ok(exported);
+    }
+    let failed = |error| Failure::Export { path: path.to_owned(), error };
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+    let mut out = BufWriter::new(file);
+    let exported = folder.export(&mut out).await?;
+    out.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
+    Ok(exported)
+}

@@ -1,0 +1,260 @@
+//! A store that is damaged, backed up and restored, as users and operators meet it.
+
+use std::path::Path;
+use std::process::Command;
+
+use http::{Method, Request};
+use portico_tests::binary::binary;
+use portico_tests::http::{Http, Lines};
+use portico_tests::{Launch, Portico, until};
+use serde_json::{Value, json};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const ALL: &str = "/api/v1/configmaps";
+const GATE: &str = "AllowUnsafeMalformedObjectDeletion=true";
+const UNSAFE: &str = r#"{"ignoreStoreReadErrorWithClusterBreakingPotential":true}"#;
+
+async fn create(http: &Http, name: &str) -> i64 {
+    let object =
+        json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"a": "b"}});
+    let created = http.post(CONFIG_MAPS, &object).await;
+    assert_eq!(created.status.as_u16(), 201, "{}", created.text());
+    version(&created.json())
+}
+
+fn version(object: &Value) -> i64 {
+    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+}
+
+/// Runs a verb of the binary to its end: exit code and everything that it says.
+fn run(portico: &Portico, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(binary())
+        .current_dir(portico.folder())
+        .args(arguments)
+        .env("PORTICO_DATA_DIR", portico.data())
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+/// Spoils the stored bytes of a ConfigMap: their format byte, wherever the file of the database holds them.
+fn spoil(database: &Path, name: &str) {
+    let mut bytes = std::fs::read(database).unwrap();
+    let (name, head) = (format!(r#""name":"{name}""#), br#"{"kind":"ConfigMap""#);
+    let mut spoilt = 0;
+    for at in 0..bytes.len() - name.len() {
+        if !bytes[at..].starts_with(name.as_bytes()) {
+            continue;
+        }
+        let begin = (at.saturating_sub(100)..at).rev().find(|start| bytes[*start..].starts_with(head));
+        if let Some(begin) = begin {
+            bytes[begin - 1] = 9;
+            spoilt += 1;
+        }
+    }
+    assert!(spoilt > 0, "{name} is not in the file");
+    std::fs::write(database, bytes).unwrap();
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    let names = list["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str());
+    names.filter(|name| name.starts_with("cm-")).collect()
+}
+
+/// A server that holds the ConfigMaps cm-a, cm-b and cm-c, of which cm-b cannot be read.
+async fn with_a_bad_one(launch: Launch) -> Portico {
+    let mut portico = launch.start().await;
+    for name in ["cm-a", "cm-b", "cm-c"] {
+        create(&portico.admin(), name).await;
+    }
+    assert!(portico.stop().await.success());
+    spoil(&portico.data().join("portico.db"), "cm-b");
+    portico.restart().await;
+    portico
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_unreadable_object_keeps_nobody_from_the_others() {
+    let portico = with_a_bad_one(Launch::new()).await;
+    let http = portico.admin();
+    let list = http.get(CONFIG_MAPS).await;
+    assert_eq!(names(&list.json()), ["cm-a", "cm-c"]);
+    let warning = r#"299 - "left out because they cannot be read from the storage: configmaps default/cm-b""#;
+    assert_eq!(list.header("warning"), warning);
+    assert_eq!(names(&http.get(ALL).await.json()), ["cm-a", "cm-c"]);
+    assert_eq!(http.get("/api/v1/namespaces/kube-system/configmaps").await.header("warning"), "");
+
+    let watch = format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&list.json()));
+    let watch = Request::get(&watch).body(Default::default()).unwrap();
+    let mut events = Lines::new(http.send(watch).await.unwrap().into_body());
+    create(&http, "cm-d").await;
+    let patched = http.merge(&format!("{CONFIG_MAPS}/cm-a"), &json!({"data": {"a": "c"}})).await;
+    assert_eq!(patched.status.as_u16(), 200, "{}", patched.text());
+    assert_eq!(http.delete(&format!("{CONFIG_MAPS}/cm-c")).await.status.as_u16(), 200);
+    for (kind, name) in [("ADDED", "cm-d"), ("MODIFIED", "cm-a"), ("DELETED", "cm-c")] {
+        let event = events.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!(kind), &json!(name)));
+    }
+
+    // Everything about it alone is refused, and says why.
+    let bad = format!("{CONFIG_MAPS}/cm-b");
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "cm-b"}});
+    for answer in [
+        http.get(&bad).await,
+        http.put(&bad, &object).await,
+        http.merge(&bad, &json!({"data": {"a": "c"}})).await,
+        http.post(CONFIG_MAPS, &object).await,
+        http.delete(&bad).await,
+        // Without the gate the wish is dropped.
+        http.request(Method::DELETE, &bad, "application/json", UNSAFE).await,
+    ] {
+        let status = answer.status_body(500, "StorageReadError");
+        assert_eq!(status["details"]["name"], "cm-b");
+        assert!(status["message"].as_str().unwrap().contains("cannot be read from the storage"), "{status}");
+    }
+
+    assert_eq!(portico.log().matches("a stored object cannot be read").count(), 1, "{}", portico.log());
+    assert!(portico.log().contains("configmaps/default/cm-b"));
+    let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
+    assert!(http.get("/metrics").await.text().contains(metric));
+    assert_eq!(http.get("/readyz").await.status.as_u16(), 200);
+    let failed = "[-]storage-readable failed";
+    until("a health check says so", 20, || async {
+        http.get("/healthz?verbose").await.text().contains(failed)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_object_is_deleted_where_the_gate_allows_it() {
+    let portico = with_a_bad_one(Launch::new().args(&["--feature-gates", GATE])).await;
+    let http = portico.admin();
+    let bad = format!("{CONFIG_MAPS}/cm-b");
+    let delete = async |path: &str, body: &str| {
+        http.request(Method::DELETE, path, "application/json", body.to_owned()).await
+    };
+    http.delete(&bad).await.status_body(500, "StorageReadError");
+    let readable = delete(&format!("{CONFIG_MAPS}/cm-a"), UNSAFE).await.status_body(422, "Invalid");
+    let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
+    assert!(readable["message"].as_str().unwrap().ends_with(why), "{readable}");
+    let both = UNSAFE.replace('}', r#","gracePeriodSeconds":0}"#);
+    delete(&bad, &both).await.status_body(422, "Invalid");
+    delete(CONFIG_MAPS, UNSAFE).await.status_body(422, "Invalid");
+    let watch =
+        format!("{CONFIG_MAPS}?watch=1&resourceVersion={}", version(&http.get(CONFIG_MAPS).await.json()));
+    let watch = Request::get(&watch).body(Default::default()).unwrap();
+    let mut events = Lines::new(http.send(watch).await.unwrap().into_body());
+    let deleted = delete(&bad, UNSAFE).await;
+    assert_eq!(
+        (deleted.status.as_u16(), &deleted.json()["status"]),
+        (200, &json!("Success")),
+        "{}",
+        deleted.text()
+    );
+    let event = events.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("DELETED"), &json!("cm-b")));
+    http.get(&bad).await.status_body(404, "NotFound");
+    assert_eq!(http.get(CONFIG_MAPS).await.header("warning"), "");
+    create(&http, "cm-b").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_names_exports_and_removes() {
+    let mut portico = with_a_bad_one(Launch::new()).await;
+    let data = portico.data();
+    let data = data.to_str().unwrap();
+    let finding = "unreadable: configmaps/default/cm-b at revision ";
+    // Beside the server, too; but not to remove anything.
+    let (code, said) = run(&portico, &["doctor", data, "--export", "saved"]);
+    assert!(code == Some(1) && said.contains(finding), "{said}");
+    let saved = std::fs::read_to_string(portico.folder().join("saved")).unwrap();
+    let saved: Vec<Value> = saved.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let saved = json!({"items": saved});
+    assert_eq!(names(&saved), ["cm-a", "cm-c"]);
+    let (code, said) = run(&portico, &["doctor", data, "--remove-unreadable"]);
+    assert!(code == Some(2) && said.contains("is in use by process"), "{said}");
+    assert!(portico.stop().await.success());
+    let (code, said) = run(&portico, &["doctor", data, "--remove-unreadable"]);
+    assert!(code == Some(0) && said.contains("removed configmaps/default/cm-b"), "{said}");
+    let (code, said) = run(&portico, &["doctor", data]);
+    assert!(code == Some(0) && said.starts_with("sound: "), "{said}");
+    let (code, said) = run(&portico, &["doctor", "nowhere"]);
+    assert!(code == Some(2) && said.contains("nowhere/portico.db is not there"), "{said}");
+    portico.restart().await;
+    let http = portico.admin();
+    assert_eq!(names(&http.get(CONFIG_MAPS).await.json()), ["cm-a", "cm-c"]);
+    create(&http, "cm-b").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_backup_is_an_epoch_in_which_nothing_of_before_goes_on() {
+    let mut portico = Portico::start().await;
+    let http = portico.admin();
+    create(&http, "cm-a").await;
+    create(&http, "cm-b").await;
+    // While it serves.
+    let (code, said) = run(&portico, &["backup", "copy"]);
+    assert!(code == Some(0) && said.contains("copy: store "), "{said}");
+    let (code, said) = run(&portico, &["backup", "copy"]);
+    assert!(code == Some(1) && said.contains("copy exists already"), "{said}");
+    let lost = create(&http, "cm-lost").await;
+    let page = http.get(&format!("{ALL}?limit=1")).await.json();
+    let token = page["metadata"]["continue"].as_str().unwrap().to_owned();
+    let (code, said) = run(&portico, &["restore", "copy"]);
+    assert!(code == Some(1) && said.contains("is in use by process"), "{said}");
+    assert!(portico.stop().await.success());
+    let (code, said) = run(&portico, &["restore", "copy"]);
+    assert!(code == Some(0) && said.contains("epoch 2") && said.contains("portico.db.epoch-1"), "{said}");
+    portico.restart().await;
+    let http = portico.admin();
+    let list = http.get(CONFIG_MAPS).await.json();
+    assert_eq!(names(&list), ["cm-a", "cm-b"]);
+    assert!(version(&list) > lost + 1_000_000);
+    let watch =
+        Request::get(format!("{CONFIG_MAPS}?watch=1&resourceVersion={lost}")).body(Default::default());
+    let mut events = Lines::new(http.send(watch.unwrap()).await.unwrap().into_body());
+    let event = events.next().await.unwrap();
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+    http.get(&format!("{ALL}?limit=1&continue={token}")).await.status_body(410, "Expired");
+    assert!(create(&http, "cm-lost").await > lost);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_copy_of_the_database_is_refused_with_the_way_out() {
+    let mut portico = Portico::start().await;
+    assert!(portico.stop().await.success());
+    let (database, copy) = (portico.data().join("portico.db"), portico.folder().join("older"));
+    std::fs::copy(&database, &copy).unwrap();
+    portico.restart().await;
+    create(&portico.admin(), "cm-a").await;
+    assert!(portico.stop().await.success());
+    std::fs::copy(&copy, &database).unwrap();
+    let (code, _, said) = Launch::new().on_data_of(&portico).run().await;
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("it is an older copy: ") && said.contains("`portico restore "), "{said}");
+    let (code, said) = run(&portico, &["restore", database.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}");
+    portico.restart().await;
+    create(&portico.admin(), "cm-a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_stays_while_something_in_it_cannot_be_read() {
+    let mut portico = Portico::start().await;
+    let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}});
+    assert_eq!(portico.admin().post("/api/v1/namespaces", &namespace).await.status.as_u16(), 201);
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "cm-b"}});
+    let created = portico.admin().post("/api/v1/namespaces/team/configmaps", &object).await;
+    assert_eq!(created.status.as_u16(), 201);
+    assert!(portico.stop().await.success());
+    spoil(&portico.data().join("portico.db"), "cm-b");
+    portico.restart().await;
+    let http = portico.admin();
+    assert_eq!(http.delete("/api/v1/namespaces/team").await.status.as_u16(), 200);
+    until("the namespace says what is left in it", 20, || async {
+        let namespace = http.get("/api/v1/namespaces/team").await.text();
+        namespace.contains("configmaps. has 1 resource instances")
+    })
+    .await;
+}
