@@ -23,7 +23,7 @@ type Row = (&'static str, fn(usize) -> String);
 
 fn expressions() -> Vec<Row> {
     vec![
-        ("sums", |n| repeated(|at| at.to_string(), " + ", n)),
+        ("sums", |n| repeated(|at| at.to_string(), " + ", n / 5)),
         ("conditions", |n| repeated(|at| format!("number != {at}"), " && ", n)),
         ("calls", |n| format!("text{}", ".trim()".repeat(n / 20))),
         ("lists", |n| format!("number in [{}]", repeated(|at| at.to_string(), ", ", n))),

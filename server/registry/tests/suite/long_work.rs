@@ -16,7 +16,7 @@ const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/default/crontabs
 /// A config map of very many small values.
 fn large(name: &str) -> String {
     let mut data = String::new();
-    for key in 0..20_000 {
+    for key in 0..30_000 {
         write!(data, r#","k{key}":"v""#).unwrap();
     }
     assert!(data.len() > 4 * MAX_INLINE_BYTES);
@@ -76,5 +76,6 @@ async fn an_offloaded_request_is_answered_as_any_other() {
     let again = door.post(CONFIG_MAPS, &large("one")).await;
     assert_eq!((again.code, again.at("reason")), (409, "AlreadyExists".to_owned()));
     let patched = door.patch(&format!("{CONFIG_MAPS}/one"), MERGE, r#"{"data":{"k7":null}}"#).await;
-    assert_eq!((patched.code, patched.at("data.k7")), (200, "null".to_owned()));
+    assert_eq!(patched.code, 200);
+    assert!(patched.text.contains(r#""k6":"v""#) && !patched.text.contains(r#""k7":"#));
 }

@@ -2,6 +2,8 @@
 //!
 //! Nobody sees that layout but in the paths of errors, and in a few rules that only it explains.
 
+use std::collections::HashMap;
+
 use portico_machinery::{Cursor, Object};
 
 use crate::validation::checks;
@@ -40,6 +42,8 @@ pub(super) struct Layout<'a> {
     /// `spec.versions[*]` as written.
     pub(super) versions: Vec<Cursor<'a>>,
     shared: [bool; 4],
+    /// Whether a version of this name has a status subresource; of versions of one name the first counts.
+    status_of: HashMap<&'a str, bool>,
 }
 
 impl<'a> Layout<'a> {
@@ -47,7 +51,11 @@ impl<'a> Layout<'a> {
         let spec = definition.at(&["spec"]);
         let versions: Vec<_> = spec.field("versions").items().collect();
         let shared = Part::ALL.map(|part| is_shared(&versions, part.in_version()));
-        Self { spec, versions, shared }
+        let mut status_of = HashMap::with_capacity(versions.len());
+        for version in &versions {
+            status_of.entry(version.field("name").str()).or_insert_with(|| has_status(version));
+        }
+        Self { spec, versions, shared, status_of }
     }
 
     /// Whether the part stands outside of the versions, be it there or not.
@@ -77,9 +85,7 @@ impl<'a> Layout<'a> {
 
     /// Whether a version has a status subresource; of versions of one name the first counts.
     pub(super) fn has_status(&self, version: &Cursor<'a>) -> bool {
-        let name = version.field("name");
-        let named = self.versions.iter().find(|other| other.field("name").str() == name.str());
-        named.is_some_and(has_status)
+        self.status_of.get(version.field("name").str()).copied().unwrap_or_default()
     }
 
     /// Whether any version has one.

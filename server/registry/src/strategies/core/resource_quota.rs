@@ -1,10 +1,11 @@
 //! ResourceQuota: what may be counted, in which scopes, and how far it is used up.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use portico_machinery::field::Error;
 use portico_machinery::table::Cell;
-use portico_machinery::{Cursor, Object};
+use portico_machinery::{Bounded, Cursor, Object};
 
 use crate::pod_spec::{COUNTED, is_counted, resource_name, round_to_milli};
 use crate::strategies::{Errors, Moment, Strategy};
@@ -139,23 +140,31 @@ fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
 }
 
 fn judge_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
+    // Each error prints the whole list, and each scope may be wrong with each resource.
+    let (path, printed) = (at.path(), OnceCell::new());
+    let invalid = |text| Error::invalid_printed(&path, printed.get_or_init(|| at.printed()), text);
+    let hard = spec.field("hard");
+    let limited: Vec<&str> = hard.entries().map(|(resource, _)| resource).filter(|r| has_scopes(r)).collect();
+    let mut found = Bounded::field_errors();
     for scope in scopes {
         if !SCOPES.contains(scope) {
-            errors.push(at.invalid("unsupported scope"));
+            found.push_with(|| invalid("unsupported scope"));
         }
-        for (resource, _) in spec.field("hard").entries() {
-            let judged =
-                COUNTED.contains(&resource) || COMPUTE.contains(&resource) || resource == "requests.storage";
-            if judged && !covers(scope, resource) {
-                errors.push(at.invalid("unsupported scope applied to resource"));
-            }
+        for _ in limited.iter().filter(|resource| !covers(scope, resource)) {
+            found.push_with(|| invalid("unsupported scope applied to resource"));
         }
     }
     for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
         if pair.iter().all(|scope| scopes.contains(scope)) {
-            errors.push(at.invalid("conflicting scopes"));
+            found.push_with(|| invalid("conflicting scopes"));
         }
     }
+    errors.extend(found.into_items());
+}
+
+/// Whether it matters to a resource in which scopes it is counted.
+fn has_scopes(resource: &str) -> bool {
+    COUNTED.contains(&resource) || COMPUTE.contains(&resource) || resource == "requests.storage"
 }
 
 fn covers(scope: &str, resource: &str) -> bool {
@@ -171,33 +180,34 @@ fn covers(scope: &str, resource: &str) -> bool {
 fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
     let list = spec.field("scopeSelector").field("matchExpressions");
     let path = list.path();
-    let mut scopes = Vec::new();
+    let (mut scopes, mut found) = (Vec::new(), Bounded::field_errors());
     for expression in list.items() {
         let [scope, operator] = ["scopeName", "operator"].map(|field| expression.field(field));
         let values = expression.field("values");
         if !SCOPES.contains(&scope.str()) {
-            errors.push(Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
+            found.push_with(|| Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
         }
         let by_value = matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass");
         if !by_value && SCOPES.contains(&scope.str()) && operator.str() != "Exists" {
-            errors.push(Error::invalid(&path.child("operator"), operator.str(), EXISTS_ONLY));
+            found.push_with(|| Error::invalid(&path.child("operator"), operator.str(), EXISTS_ONLY));
         }
         match operator.str() {
             "In" | "NotIn" if values.is_empty() => {
                 let text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                errors.push(Error::required(&path.child("values"), text));
+                found.push_with(|| Error::required(&path.child("values"), text));
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                errors.push(Error::invalid_printed(&path.child("values"), &values.printed(), text));
+                found.push_with(|| Error::invalid_printed(&path.child("values"), &values.printed(), text));
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                errors.push(Error::invalid(&path.child("operator"), other, "not a valid selector operator"))
-            }
+            other => found.push_with(|| {
+                Error::invalid(&path.child("operator"), other, "not a valid selector operator")
+            }),
         }
         scopes.push(scope.str());
     }
+    errors.extend(found.into_items());
     judge_scopes(&scopes, spec, &list, errors);
 }
 

@@ -1,6 +1,6 @@
 //! CSINode: the drivers on a node; what a driver said of itself stays as long as it is there.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::{Cursor, Object, names};
 
@@ -24,13 +24,16 @@ impl Strategy for CsiNode {
 
     fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
         let (drivers, before) = (new.at(&["spec", "drivers"]), old.at(&["spec", "drivers"]));
+        let mut by_name = HashMap::new();
+        for driver in drivers.items() {
+            by_name.entry(driver.field("name").str()).or_insert(driver);
+        }
         for was in before.items() {
-            let name = was.field("name");
-            let now = drivers.items().find(|driver| driver.field("name").str() == name.str());
+            let now = by_name.get(was.field("name").str());
             let kept = |now: &Cursor<'_>| {
                 ["nodeID", "topologyKeys"].iter().all(|f| checks::same(&now.field(f), &was.field(f)))
             };
-            if now.is_some_and(|now| !kept(&now)) {
+            if now.is_some_and(|now| !kept(now)) {
                 errors.push(drivers.invalid(checks::IMMUTABLE));
             }
         }

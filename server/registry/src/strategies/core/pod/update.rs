@@ -1,5 +1,7 @@
 //! What may change of a pod once it is there: very little.
 
+use std::collections::HashSet;
+
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object};
 
@@ -76,24 +78,21 @@ fn deadline(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
 
 /// Tolerations may be added, and theirs may change how long they last.
 fn tolerations(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
-    let same = |a: &Cursor<'_>, b: &Cursor<'_>| {
-        ["key", "operator", "value", "effect"]
-            .iter()
-            .all(|field| a.field(field).str() == b.field(field).str())
-    };
-    for then in old.items() {
-        if !new.items().any(|now| same(&now, &then)) {
-            let text = "existing toleration can not be modified except its tolerationSeconds";
-            errors.push(new.forbidden(text));
-            return;
-        }
+    fn identity<'a>(toleration: &Cursor<'a>) -> [&'a str; 4] {
+        ["key", "operator", "value", "effect"].map(|field| toleration.field(field).str())
+    }
+    let now: HashSet<_> = new.items().map(|toleration| identity(&toleration)).collect();
+    if !old.items().all(|then| now.contains(&identity(&then))) {
+        let text = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(new.forbidden(text));
     }
 }
 
 fn gates(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
+    let before: HashSet<_> = old.items().map(|gate| gate.field("name").str()).collect();
     for gate in new.items() {
         let name = gate.field("name");
-        if !old.items().any(|then| then.field("name").str() == name.str()) {
+        if !before.contains(name.str()) {
             let text = format!("only deletion is allowed, but found new scheduling gate '{}'", name.str());
             errors.push(name.forbidden(&text));
         }
