@@ -18,8 +18,8 @@ use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Response, StatusCode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
+use portico_machinery::Status;
 use portico_machinery::status::{Cause, Details, Reason};
-use portico_machinery::{RequestInfo, Status};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
@@ -90,7 +90,6 @@ impl Local {
     /// Answers a request for a resource.
     pub async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
         let answered = match x.info.verb.as_str() {
-            "get" | "list" | "watch" if is_relative(&x.info.namespace) => Err(Box::new(invalid_key(&x.info))),
             _ if x.info.connects() => return self.connect(x).await,
             "list" => self.list(x).await,
             "watch" => self.watch(x).await,
@@ -205,18 +204,6 @@ impl Local {
         }
         request
     }
-}
-
-/// Whether a namespace would lead elsewhere in a tree of keys, as upstream's store keeps them.
-fn is_relative(namespace: &str) -> bool {
-    matches!(namespace, "." | "..")
-}
-
-/// Upstream's error of its storage for such a namespace (PrepareKey), as bare as it answers it.
-fn invalid_key(info: &RequestInfo) -> Status {
-    let name = info.parts.get(1).map(|name| format!("/{name}")).unwrap_or_default();
-    let key = format!("/{}/{}{name}", info.resource, info.namespace);
-    Status::failure(Reason::Unknown, format!("invalid key: {key:?}"))
 }
 
 fn client(service: &GrpcService) -> Client {

@@ -339,7 +339,8 @@ fn echo(seen: &Seen) -> Value {
     let headers: serde_json::Map<String, Value> =
         seen.headers.keys().map(|name| (name.to_string(), seen.all(name.as_str()).into())).collect();
     let body = String::from_utf8_lossy(&seen.body);
-    json!({"kind": "Echo", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body})
+    // A list without items, for those who ask what there is.
+    json!({"kind": "EchoList", "method": seen.method.as_str(), "target": seen.target, "headers": headers, "body": body})
 }
 
 /// Pieces as the test pushes them, for ever.

@@ -42,7 +42,8 @@ pub fn own_address() -> Option<std::net::IpAddr> {
 pub fn skipped(why: &str) {
     use std::io::Write as _;
     assert!(std::env::var_os("PORTICO_STRICT").is_none(), "skipped: {why}");
-    writeln!(std::io::stderr(), "SKIPPED: {why}").unwrap();
+    // Not eprintln: that would be captured.
+    std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes()).unwrap();
     if let Some(file) = std::env::var_os("PORTICO_SKIPS") {
         let mut file = std::fs::File::options().append(true).create(true).open(file).unwrap();
         file.write_all(format!("test ({why})\n").as_bytes()).unwrap();

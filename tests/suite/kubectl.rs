@@ -48,7 +48,7 @@ async fn kubectl_finds_its_way() {
             && table.contains("default/backend"),
         "{table}"
     );
-    assert!(prints(&portico, &["get", "--raw", &backend.path("/flunders")]).contains("\"Echo\""));
+    assert!(prints(&portico, &["get", "--raw", &backend.path("/flunders")]).contains("\"EchoList\""));
     assert!(prints(&portico, &["version", "-o", "json"]).contains("serverVersion"));
     let explained = prints(&portico, &["explain", "apiservice.spec"]);
     assert!(explained.contains("groupPriorityMinimum"), "{explained}");

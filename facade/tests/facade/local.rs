@@ -126,20 +126,3 @@ async fn without_a_control_service_local_apis_say_so() {
     .await;
     assert_eq!(rig.client.get("/apis/apps/v1/things/x").await.code, 200);
 }
-
-#[tokio::test]
-async fn a_namespace_that_would_lead_elsewhere_is_refused_as_by_upstreams_storage() {
-    let rig = Rig::start(vec![served("", "v1")]).await.configured().await;
-    for (rest, key) in [
-        ("../configmaps", "/configmaps/.."),
-        ("./configmaps", "/configmaps/."),
-        ("../configmaps/x", "/configmaps/../x"),
-    ] {
-        let answer = rig.client.get(&format!("/api/v1/namespaces/{rest}")).await;
-        let want = format!(
-            r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"invalid key: \"{key}\"","code":500}}"#
-        );
-        assert_eq!((answer.code, answer.text.trim_end()), (500, want.as_str()), "{rest}");
-    }
-    assert!(rig.control.asked().iter().all(|asked| asked.call.target.as_ref().unwrap().namespace != ".."));
-}
