@@ -22,7 +22,7 @@ use portico_facade_catalog::Catalog;
 use portico_kit::health as kit_health;
 use portico_kit::telemetry::Telemetry;
 use portico_machinery::Status;
-use portico_machinery::accept::parse_accept;
+use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
 use crate::body::Body;
@@ -184,9 +184,7 @@ fn refusal(x: &RequestContext, media_type: &str) -> Option<Response<Body>> {
         return Some(respond::status(x, &Status::no_method()));
     }
     let accept = x.header(ACCEPT);
-    // The route knows its exact type and `*/*`, nothing in between.
-    let fits = |m: &str| m == media_type || m == "*/*";
-    if accept.is_empty() || parse_accept(accept).iter().any(|m| fits(&m.essence())) {
+    if accept.is_empty() || route_takes(accept, &[media_type]) {
         return None;
     }
     let message = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");

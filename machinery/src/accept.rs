@@ -1,58 +1,61 @@
 //! Accept and Content-Type: which media type and which form of an object the caller wants.
 //!
-//! Upstream rules 8.1, 8.3 and 8.6. Pure: header text in, choice out.
+//! As `goautoneg.ParseAccept`, `negotiation.NegotiateMediaTypeOptions` and go-restful's routes have it. Pure: header text in, choice out.
 
-/// One media range of an Accept header, or a Content-Type.
+use std::collections::BTreeMap;
+
+/// So many clauses are put in order as Go's `sort.Sort` does it; of more, which no client sends, weight alone counts.
+const MAX_ORDERED_CLAUSES: usize = 12;
+
+/// One clause of an Accept header.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct MediaType {
+pub struct MediaRange {
     /// `application` in `application/json`.
     pub kind: String,
     /// `json` in `application/json`.
     pub subtype: String,
-    /// Parameters but `q`, in order.
-    pub params: Vec<(String, String)>,
-    /// The weight, 0 to 1.
+    /// Parameters but `q`. Of one that is there twice the last one counts.
+    pub params: BTreeMap<String, String>,
+    /// The weight: any number, as upstream checks no range.
     pub q: f32,
 }
 
-impl MediaType {
-    /// Reads a Content-Type, in which capitals do not count (`mime.ParseMediaType`); nothing when it has no slash.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let lower = |media: Self| Self {
-            kind: media.kind.to_ascii_lowercase(),
-            subtype: media.subtype.to_ascii_lowercase(),
-            params: media
-                .params
-                .into_iter()
-                .map(|(name, value)| (name.to_ascii_lowercase(), value))
-                .collect(),
-            ..media
+impl MediaRange {
+    /// Reads a clause, in which capitals count; nothing when it is none.
+    fn parse(clause: &str) -> Option<Self> {
+        let (range, params) = clause.split_once(';').unwrap_or((clause, ""));
+        let (kind, subtype) = match range.split_once('/') {
+            Some((kind, subtype)) if !subtype.is_empty() => {
+                let (subtype, rest) = subtype.split_once('/').unwrap_or((subtype, ""));
+                if !rest.is_empty() {
+                    return None;
+                }
+                (spaceless(kind), spaceless(subtype))
+            }
+            _ if spaceless(range.trim_end_matches('/')) == "*" => ("*", "*"),
+            _ => return None,
         };
-        Self::range(text).map(lower)
+        let mut media =
+            Self { kind: kind.to_owned(), subtype: subtype.to_owned(), params: BTreeMap::new(), q: 1.0 };
+        for param in params.split(';') {
+            media.read_param(param);
+        }
+        Some(media)
     }
 
-    /// Reads a clause of an Accept header, in which capitals count (`goautoneg.ParseAccept`).
-    fn range(text: &str) -> Option<Self> {
-        let mut pieces = text.split(';').map(str::trim);
-        let (kind, subtype) = pieces.next()?.split_once('/')?;
-        let mut media = Self {
-            kind: kind.trim().to_owned(),
-            subtype: subtype.trim().to_owned(),
-            q: 1.0,
-            ..Self::default()
+    /// A parameter without a value, or with a second `=`, does not count.
+    fn read_param(&mut self, param: &str) {
+        let Some((name, value)) = param.split_once('=').filter(|(_, value)| !value.is_empty()) else {
+            return;
         };
-        for (name, value) in pieces.filter_map(|p| p.split_once('=')) {
-            let value = value.trim().trim_matches('"');
-            match name.trim().to_owned() {
-                name if name == "q" => {
-                    // `nan` and `7` parse, too, and weigh nothing that others could be compared with.
-                    media.q = value.parse().ok().filter(|q| (0.0..=1.0).contains(q)).unwrap_or(1.0);
-                }
-                name => media.params.push((name, value.to_owned())),
-            }
+        let (value, rest) = value.split_once('=').unwrap_or((value, ""));
+        if !rest.is_empty() {
+            return;
         }
-        (!media.kind.is_empty() && !media.subtype.is_empty()).then_some(media)
+        match spaceless(name) {
+            "q" => self.q = weight(value),
+            name => drop(self.params.insert(name.to_owned(), spaceless(value).to_owned())),
+        }
     }
 
     /// `application/json`, without parameters.
@@ -64,27 +67,67 @@ impl MediaType {
     /// The parameter of this name, empty when absent.
     #[must_use]
     pub fn param(&self, name: &str) -> &str {
-        self.params.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v)
+        self.params.get(name).map_or("", String::as_str)
     }
 
     /// Whether the range covers this concrete media type.
     #[must_use]
     pub fn covers(&self, essence: &str) -> bool {
         let Some((kind, subtype)) = essence.split_once('/') else { return false };
-        (self.kind == "*" || self.kind == kind) && (self.subtype == "*" || self.subtype == subtype)
+        match (self.kind.as_str(), self.subtype.as_str()) {
+            ("*", "*") => true,
+            (own, "*") => own == kind,
+            (own, below) => own == kind && below == subtype,
+        }
     }
 
-    fn specificity(&self) -> u8 {
-        u8::from(self.kind != "*") + u8::from(self.subtype != "*")
+    /// Whether it comes before another one (`acceptSlice.Less`): heavier, or more specific whatever it weighs. That is no
+    /// order: two may each come before the other.
+    fn precedes(&self, other: &Self) -> bool {
+        self.q > other.q
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subtype != "*" && other.subtype == "*")
     }
 }
 
-/// Reads an Accept header: clauses by weight, then specific before wildcard, otherwise as written.
+/// A number as `strconv.ParseFloat` reads it, but for hexadecimal ones; what is none weighs nothing.
+fn weight(text: &str) -> f32 {
+    let weight: f32 = text.parse().unwrap_or(0.0);
+    if weight.is_nan() && text.starts_with(['+', '-']) { 0.0 } else { weight }
+}
+
+fn spaceless(text: &str) -> &str {
+    text.trim_matches(' ')
+}
+
+/// Reads an Accept header, the clauses in the order in which they are tried.
 #[must_use]
-pub fn parse_accept(header: &str) -> Vec<MediaType> {
-    let mut clauses: Vec<_> = header.split(',').filter_map(|c| MediaType::range(c.trim())).collect();
-    clauses.sort_by(|a, b| b.q.total_cmp(&a.q).then(b.specificity().cmp(&a.specificity())));
+pub fn parse_accept(header: &str) -> Vec<MediaRange> {
+    let clauses = header.split(',').map(spaceless);
+    let mut clauses: Vec<_> = clauses.filter_map(MediaRange::parse).collect();
+    if clauses.len() > MAX_ORDERED_CLAUSES {
+        clauses.sort_by(|a, b| b.q.total_cmp(&a.q));
+        return clauses;
+    }
+    // Where there is no order, the result is that of this algorithm only.
+    for end in 1..clauses.len() {
+        let mut at = end;
+        while at > 0 && clauses[at].precedes(&clauses[at - 1]) {
+            clauses.swap(at, at - 1);
+            at -= 1;
+        }
+    }
     clauses
+}
+
+/// Whether a route that knows these media types takes a header: one of them stands there, or `*/*`. Neither ranges nor
+/// weights count.
+#[must_use]
+pub fn route_takes(header: &str, known: &[&str]) -> bool {
+    header.split(',').any(|media| {
+        let media = spaceless(media.split(';').next().unwrap_or_default());
+        media == "*/*" || known.contains(&media)
+    })
 }
 
 /// How an object is encoded.
@@ -208,23 +251,34 @@ pub fn negotiate(header: &str, offer: Offer<'_>) -> Option<Choice> {
         return Some(Choice { encoding: first, form: Form::Object, pretty: false });
     }
     parse_accept(header).iter().find_map(|clause| {
-        let encoding = offer.encodings.iter().copied().find(|e| clause.covers(e.media_type()))?;
-        let form = form_of(clause)?;
-        let offered = form == Form::Object || offer.forms.contains(&form);
-        let written = encoding != Encoding::Protobuf
-            || match form {
-                Form::Object => offer.sealed,
-                // Tables hold any JSON: upstream has no protobuf for them.
-                Form::Table(_) => false,
-                Form::Metadata(_) | Form::MetadataList(_) => true,
-            };
-        (offered && written).then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
+        let covered = offer.encodings.iter().copied().filter(|e| clause.covers(e.media_type()));
+        covered.into_iter().find_map(|encoding| choice(clause, encoding, offer))
     })
 }
 
-fn form_of(clause: &MediaType) -> Option<Form> {
+/// What a clause gets in an encoding that it covers (`acceptMediaTypeOptions`).
+fn choice(clause: &MediaRange, encoding: Encoding, offer: Offer<'_>) -> Option<Choice> {
+    let streams = encoding != Encoding::Yaml;
+    match (clause.param("stream"), clause.param("sv")) {
+        ("", "" | "v1") => {}
+        ("watch", "" | "v1") if streams => {}
+        _ => return None,
+    }
+    let form = form_of(clause)?;
+    let offered = form == Form::Object || offer.forms.contains(&form);
+    let written = encoding != Encoding::Protobuf
+        || match form {
+            Form::Object => offer.sealed,
+            // Tables hold any JSON: upstream has no protobuf for them.
+            Form::Table(_) => false,
+            Form::Metadata(_) | Form::MetadataList(_) => true,
+        };
+    (offered && written).then(|| Choice { encoding, form, pretty: clause.param("pretty") == "1" })
+}
+
+fn form_of(clause: &MediaRange) -> Option<Form> {
     let (form, group, version) = (clause.param("as"), clause.param("g"), clause.param("v"));
-    if ["as", "g", "v"].iter().all(|name| clause.params.iter().all(|(n, _)| n != name)) {
+    if ["as", "g", "v"].iter().all(|name| !clause.params.contains_key(*name)) {
         return Some(Form::Object);
     }
     if group != "meta.k8s.io" {
@@ -250,10 +304,55 @@ mod tests {
     };
 
     #[test]
-    fn clauses_rank_by_weight_and_then_by_specificity() {
-        let order: Vec<_> =
-            parse_accept("*/*, application/*;q=0.5, a/b;q=0.5, x/y").iter().map(MediaType::essence).collect();
-        assert_eq!(order, ["x/y", "*/*", "a/b", "application/*"]);
+    fn accept_headers_read_as_recorded() {
+        let rows = include_str!("../testdata/accepts.jsonl").lines();
+        let mut count = 0;
+        for row in rows {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            let clauses = parse_accept(row["text"].as_str().unwrap());
+            let got: Vec<serde_json::Value> = clauses
+                .iter()
+                .map(|c| serde_json::json!([c.kind, c.subtype, c.q.to_string().to_lowercase(), c.params]))
+                .collect();
+            assert_eq!(serde_json::Value::from(got), row["clauses"], "{row}");
+            count += 1;
+        }
+        assert!(count > 500, "{count} rows");
+    }
+
+    #[test]
+    fn what_is_specific_is_tried_before_what_weighs_more() {
+        let order: Vec<_> = parse_accept("*/*, application/*;q=0.5, a/b;q=0.2, x/y")
+            .iter()
+            .map(MediaRange::essence)
+            .collect();
+        assert_eq!(order, ["x/y", "a/b", "application/*", "*/*"]);
+        let many = parse_accept(&"a/b;q=0.5,c/d,".repeat(50_000));
+        assert_eq!((many.len(), many[0].kind.as_str()), (100_000, "c"));
+    }
+
+    #[test]
+    fn routes_compare_media_types_as_they_are_written() {
+        for (header, taken) in [
+            ("a/b", true),
+            ("x/y, a/b ;q=0", true),
+            ("*/*;x", true),
+            ("A/B", false),
+            ("a/*", false),
+            ("*", false),
+            ("", false),
+            ("a/b/c", false),
+        ] {
+            assert_eq!(route_takes(header, &["a/b"]), taken, "{header}");
+        }
+    }
+
+    #[test]
+    fn streams_and_versions_that_there_are_not_do_not_fit() {
+        let fits = |param: &str| negotiate(&format!("application/json;{param}"), ALL).is_some();
+        assert!(fits("stream=watch") && fits("sv=v1") && fits("stream=") && fits("x=y"));
+        assert!(!fits("stream=other") && !fits("sv=v2"));
+        assert_eq!(negotiate("application/yaml;stream=watch", ALL), None);
     }
 
     #[test]

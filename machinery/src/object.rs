@@ -14,11 +14,13 @@ mod printed;
 mod read;
 
 pub use cursor::Cursor;
-pub use go::{Float, escape_html, go_type};
+pub use go::{Float, Plain, escape_html, go_type};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
+pub use numbers::step_json;
 pub use order::sort_keys;
 pub use printed::{MOST_PRINTED_BYTES, cut, cut_at};
+pub use read::value_from_json;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -59,7 +61,7 @@ impl Object {
     /// # Errors
     /// [`NotAnObject`].
     pub fn from_json(bytes: &[u8]) -> Result<Self, NotAnObject> {
-        Self::from_node(Node(serde_json::from_slice::<read::GoValue>(bytes)?.0))
+        Self::from_node(Node(value_from_json(bytes)?))
     }
 
     /// An object from a value.
@@ -90,7 +92,7 @@ impl Object {
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Vec::new();
-        let mut out = serde_json::Serializer::with_formatter(&mut json, numbers::GoNumbers);
+        let mut out = serde_json::Serializer::with_formatter(&mut json, numbers::GoNumbers::JSON);
         // Maps with string keys always encode, and a vector takes everything.
         if self.0.serialize(&mut out).is_err() {
             json.clear();

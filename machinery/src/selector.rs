@@ -1,10 +1,11 @@
 //! Label and field selectors: parse once, match often.
 //!
-//! Grammar and messages follow upstream's rules 7.6; both are foreign input and never panic.
+//! Grammar and messages follow upstream's packages `labels` and `fields`; both are foreign input and never panic.
 
 mod field;
 mod label;
 mod object;
+mod parse;
 
 pub use field::{FieldSelector, FieldTerm, InvalidFieldSelector};
 pub use label::{InvalidLabelSelector, LabelSelector, Operator, Requirement};

@@ -12,7 +12,7 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
     ("aggregation-proxy", "an upgrade that the backend ignores", STATUS),
     ("apiservice", "request to the unavailable version", STATUS),
     ("apiservice", "request below the unavailable version", STATUS),
-    ("apiservice", "refuse the wrong kind", "the message does not name a line of upstream's source"),
+    ("apiservice", "refuse the wrong kind", SCHEME),
     (
         "builtin-policy",
         "policy whose expression does not compile",
@@ -23,6 +23,13 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
         "policy whose expression is no boolean",
         "expressions of admission policies are not compiled yet",
     ),
+    ("edges", "a kind of no group", SCHEME),
+    ("edges", "a kind that is unknown", SCHEME),
+    ("edges", "the backend's document as protobuf", DOCUMENT),
+    ("edges", "the backend's document in YAML", DOCUMENT),
+    ("edges", "a watch in YAML", "long lines of YAML are not folded (docs/adr/0013)"),
+    ("edges", "numbers of a revision", RAW),
+    ("edges", "numbers of a revision as they are read", RAW),
     (
         "endpoints",
         "every answer carries an audit id and the flow it was put in",
@@ -31,6 +38,10 @@ pub const KNOWN: &[(&str, &str, &str)] = &[
 ];
 
 const STATUS: &str = "a Status that names the cause, instead of plain text (docs/adr/0002)";
+
+const SCHEME: &str = "the message does not name a line of upstream's source (docs/adr/0013)";
+const DOCUMENT: &str = "documents of backends are kept, and served in each form (docs/adr/0013)";
+const RAW: &str = "numbers in raw data are numbers, not texts (docs/adr/0013)";
 
 /// The steps of a topic that are known to differ.
 pub fn of(topic: &str) -> Vec<&'static str> {

@@ -143,6 +143,7 @@ topics! {
     create_update: "create-update";
     delete: "delete";
     discovery: "discovery";
+    edges: "edges";
     endpoints: "endpoints";
     impersonation: "impersonation";
     list: "list";

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use portico_machinery::GroupVersion;
 use portico_machinery::digest::digits;
-use portico_machinery::discovery::Served;
+use portico_machinery::discovery::{Served, Source};
 use serde::Serialize;
 
 use crate::catalog::Catalog;
@@ -99,7 +99,9 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
     };
     let hash = request.query_value("hash");
     let mut headers = HeaderMap::new();
-    if !hash.is_empty() && hash != tag {
+    // A backend's document is passed through whatever the hash is: it is the backend's to compare.
+    let is_foreign = served.is_some_and(|served| served.source == Source::Aggregator);
+    if !hash.is_empty() && hash != tag && !is_foreign {
         // As a document would be answered, but for the document.
         headers.insert(header::LOCATION, value(&address(key, &tag)));
         headers.insert(header::CONTENT_TYPE, value(form::V3.of(form)));

@@ -5,6 +5,7 @@
 //! and nothing of Kubernetes.
 
 pub mod json;
+pub mod mime;
 pub mod netip;
 pub mod strconv;
 pub mod time;

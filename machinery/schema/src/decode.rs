@@ -108,8 +108,7 @@ pub(crate) fn object(
         error,
     };
     if !kind.is_empty() && kind != expected.kind {
-        let text = if version.is_empty() { &expected_version } else { version };
-        return Err(refuse(format!("no kind {kind:?} is registered for version {text:?}")));
+        return Err(DecodeError::WrongKind { found, expected: expected.kind.clone() });
     }
     if let Some(error) = error {
         return Err(refuse(error));

@@ -1,6 +1,7 @@
 //! Nothing grows with the square of what a user sends: each walk is measured on an input and on one four times as large.
 //!
 //! Processor time of this thread, the least of several runs; what is linear takes four times as long, what is quadratic sixteen.
+//! And the most memory that the work holds at once, which is the same each time.
 
 mod definitions;
 mod objects;
@@ -19,12 +20,15 @@ use crate::{Schema, Structural};
 const MOST_GROWTH: f64 = 6.25;
 /// What is over sooner than this is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(2);
+/// What needs less memory than this needs little.
+const LITTLE: u64 = 64 * 1024;
 /// How often a measurement is repeated when the machine was busy.
 const ATTEMPTS: usize = 6;
 
 /// Checks that work on an input of `size` grows in proportion. `input` makes the input, which is not measured.
 fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&I)) {
     let (small, large) = (input(size), input(4 * size));
+    holds_in_proportion(what, &|| work(&small), &|| work(&large));
     let least = |input: &I, before: Duration| {
         let began = ThreadTime::now();
         work(input);
@@ -40,6 +44,20 @@ fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&
         }
     }
     panic!("{what}: {of_small:?} for {size} becomes {of_large:?} for {}", 4 * size);
+}
+
+/// Checks that what the work holds at once grows in proportion, when the input becomes four times as large.
+fn holds_in_proportion(what: &str, small: &dyn Fn(), large: &dyn Fn()) {
+    // What is made once, and kept, counts for neither.
+    small();
+    let peak = |work: &dyn Fn()| allocation_counter::measure(work).bytes_max;
+    let (of_small, of_large) = (peak(small), peak(large));
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    let growth = of_large as f64 / of_small.max(1) as f64;
+    assert!(
+        growth <= MOST_GROWTH || of_large < LITTLE,
+        "{what}: {of_small} bytes become {of_large} bytes at most at once"
+    );
 }
 
 /// What grows, and an input of a size.
@@ -74,4 +92,8 @@ fn growth_with_the_square_is_found() {
     };
     let found = std::panic::catch_unwind(|| grows("a scan for each name", 400, names, scan));
     assert!(found.is_err());
+    let table = |names: &Vec<String>| assert_eq!(vec![names.clone(); names.len()].len(), names.len());
+    let found = std::panic::catch_unwind(|| grows("a copy for each name", 50, self::names, table));
+    let told = found.unwrap_err();
+    assert!(told.downcast_ref::<String>().is_some_and(|text| text.contains("bytes at most at once")));
 }

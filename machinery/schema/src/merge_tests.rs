@@ -360,7 +360,6 @@ fn a_wrong_directive_is_a_bad_request() {
     let rows = [
         json!({"containers":[{"image":"x"}]}),
         json!({"containers":["x"]}),
-        json!({"annotations":{"$patch":"munge"}}),
         json!({"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"b"}]}),
         json!({"strategy":{"$retainKeys":["rolling"],"type":"Recreate"}}),
         json!({"strategy":{"$retainKeys":"x"}}),
@@ -370,6 +369,14 @@ fn a_wrong_directive_is_a_bad_request() {
         let error = merged(json!({"strategy":{},"annotations":{}}), &patch).unwrap_err();
         assert_eq!(error.status().code, 400, "{patch}");
     }
+}
+
+#[test]
+fn an_unknown_directive_is_an_error_with_the_map_that_it_stands_in() {
+    let patch = json!({"annotations":{"z":1.5,"a":[null,"b"],"$patch":"munge"}});
+    let status = merged(json!({"annotations":{}}), &patch).unwrap_err().status();
+    let told = "unknown patch type: munge in map: map[$patch:munge a:[<nil> b] z:1.5]";
+    assert_eq!((status.code, status.message.as_str(), status.reason.as_str()), (500, told, ""));
 }
 
 #[test]

@@ -36,6 +36,40 @@ impl fmt::Display for Float {
     }
 }
 
+/// A value as Go's `%v` prints what it has read from JSON: `map[a:1 b:[x <nil>]]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain<'v>(pub &'v Value);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("<nil>"),
+            Value::Bool(truth) => write!(f, "{truth}"),
+            Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+                Some(float) => Float(float).fmt(f),
+                None => write!(f, "{number}"),
+            },
+            Value::String(text) => f.write_str(text),
+            Value::Array(items) => {
+                f.write_str("[")?;
+                for (at, item) in items.iter().enumerate() {
+                    write!(f, "{}{}", if at > 0 { " " } else { "" }, Plain(item))?;
+                }
+                f.write_str("]")
+            }
+            Value::Object(map) => {
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                f.write_str("map[")?;
+                for (at, (key, held)) in entries.into_iter().enumerate() {
+                    write!(f, "{}{key}:{}", if at > 0 { " " } else { "" }, Plain(held))?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
 /// JSON as Go writes it: what would mean something in HTML is escaped. Such characters stand in strings only.
 #[must_use]
 pub fn escape_html(json: &str) -> Cow<'_, str> {

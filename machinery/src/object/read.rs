@@ -6,8 +6,16 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+/// Reads any value; integers beyond 64 bits with a sign become floats.
+///
+/// # Errors
+/// What is no JSON.
+pub fn value_from_json(bytes: &[u8]) -> serde_json::Result<Value> {
+    Ok(serde_json::from_slice::<GoValue>(bytes)?.0)
+}
+
 /// A value whose integers above `i64::MAX` have become floats.
-pub(super) struct GoValue(pub(super) Value);
+struct GoValue(Value);
 
 impl<'de> Deserialize<'de> for GoValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -42,6 +50,10 @@ impl<'de> Visitor<'de> for Values {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
+        // `-0` is an integer, and how a negative zero is written.
+        if number == 0.0 && number.is_sign_negative() {
+            return Ok(0.into());
+        }
         Ok(Number::from_f64(number).map_or(Value::Null, Value::Number))
     }
 

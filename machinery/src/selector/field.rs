@@ -32,7 +32,7 @@ pub enum InvalidFieldSelector {
     #[error("invalid field selector: invalid escape sequence: \\{0}")]
     Escape(String),
     /// An unescaped `,` or `=` in a value.
-    #[error("invalid field selector: unescaped character in value: {0}")]
+    #[error("invalid field selector: unescaped character in value: {}", u32::from(*.0))]
     Unescaped(char),
 }
 
@@ -51,7 +51,11 @@ impl FieldSelector {
                 selector: text.to_owned(),
                 term: raw.to_owned(),
             })?;
-            terms.push(FieldTerm { field: field.to_owned(), value: unescape(value)?, negated });
+            let value = unescape(value)?;
+            // A term that says nothing of nothing selects everything (`hasTerm.Transform`).
+            if !(field.is_empty() && value.is_empty()) {
+                terms.push(FieldTerm { field: field.to_owned(), value, negated });
+            }
         }
         Ok(Self { terms })
     }
@@ -162,6 +166,34 @@ mod tests {
         for bad in ["a", r"a=\x", r"a=b\", "a=b=c"] {
             assert!(FieldSelector::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn field_selectors_read_as_recorded() {
+        let rows = include_str!("../../testdata/field_selectors.jsonl").lines();
+        let (mut read, mut refused) = (0, 0);
+        for row in rows {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            match FieldSelector::parse(row["text"].as_str().unwrap()) {
+                Ok(selector) => {
+                    let want = row["terms"].as_array().unwrap_or_else(|| panic!("{row}"));
+                    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+                    let want: Vec<FieldTerm> = want
+                        .iter()
+                        .map(|t| term(&text(&t["field"]), &text(&t["value"]), t["operator"] == "!="))
+                        .collect();
+                    assert_eq!(selector.terms(), want, "{row}");
+                    let exact = selector.requires_exact_match("a");
+                    assert_eq!(exact, row["exact"].as_str(), "{row}");
+                    read += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.to_string(), row["error"].as_str().unwrap_or("(none)"), "{row}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(read > 200 && refused > 100, "{read} read, {refused} refused");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Label selectors: equality, sets, existence and integer comparison.
 
-use crate::names;
+use portico_gostd::strconv::quote;
+
+use super::parse;
+use crate::{aggregate, names};
 
 /// How a requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,23 @@ pub enum Operator {
     GreaterThan,
     /// `k<n`
     LessThan,
+}
+
+impl Operator {
+    /// The name that it has in a selector.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Equals => "=",
+            Self::NotEquals => "!=",
+            Self::In => "in",
+            Self::NotIn => "notin",
+            Self::Exists => "exists",
+            Self::DoesNotExist => "!",
+            Self::GreaterThan => "gt",
+            Self::LessThan => "lt",
+        }
+    }
 }
 
 /// One requirement on one key.
@@ -45,190 +65,21 @@ pub struct LabelSelector {
 #[error("{0}")]
 pub struct InvalidLabelSelector(pub(super) String);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Symbol(&'static str),
-    End,
-}
-
-impl Token {
-    fn text(&self) -> &str {
-        match self {
-            Self::Word(word) => word,
-            Self::Symbol(symbol) => symbol,
-            Self::End => "",
-        }
-    }
-}
-
-const SYMBOLS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
-
-fn lex(text: &str) -> Vec<Token> {
-    let (mut tokens, mut rest) = (Vec::new(), text);
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-        if rest.is_empty() {
-            tokens.push(Token::End);
-            return tokens;
-        }
-        if let Some(symbol) = SYMBOLS.iter().copied().find(|s| rest.starts_with(s)) {
-            tokens.push(Token::Symbol(symbol));
-            rest = &rest[symbol.len()..];
-            continue;
-        }
-        let end = rest.find(|c: char| " \t\r\n=!(),<>".contains(c)).unwrap_or(rest.len());
-        tokens.push(Token::Word(rest[..end].to_owned()));
-        rest = &rest[end..];
-    }
-}
-
-struct Parser {
-    tokens: Vec<Token>,
-    at: usize,
-}
-
-fn expected<T>(found: &Token, want: &str) -> Result<T, InvalidLabelSelector> {
-    Err(InvalidLabelSelector(format!("found '{}', expected: {want}", found.text())))
-}
-
-impl Parser {
-    fn peek(&self) -> &Token {
-        // The lexer always closes with End and nothing reads past it.
-        self.tokens.get(self.at).unwrap_or(&Token::End)
-    }
-
-    fn take(&mut self) -> Token {
-        let token = self.peek().clone();
-        self.at += 1;
-        token
-    }
-
-    fn take_symbol(&mut self, symbol: &str) -> bool {
-        let found = matches!(self.peek(), Token::Symbol(s) if *s == symbol);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn requirements(&mut self) -> Result<Vec<Requirement>, InvalidLabelSelector> {
-        let mut requirements = Vec::new();
-        loop {
-            match self.peek() {
-                Token::End => return Ok(requirements),
-                Token::Word(_) | Token::Symbol("!") => {
-                    let requirement = self.requirement().map_err(|InvalidLabelSelector(m)| {
-                        InvalidLabelSelector(format!("unable to parse requirement: {m}"))
-                    });
-                    requirements.push(requirement?);
-                }
-                other => return expected(other, "!, identifier, or 'end of string'"),
-            }
-            match self.take() {
-                Token::End => return Ok(requirements),
-                Token::Symbol(",") => match self.peek() {
-                    Token::Word(_) | Token::Symbol("!") => {}
-                    other => return expected(other, "identifier after ','"),
-                },
-                other => return expected(&other, "',' or 'end of string'"),
-            }
-        }
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, InvalidLabelSelector> {
-        let negated = self.take_symbol("!");
-        let key = match self.take() {
-            Token::Word(word) => word,
-            other => return expected(&other, "identifier"),
-        };
-        valid_key(&key)?;
-        if negated {
-            return Ok(Requirement { key, operator: Operator::DoesNotExist, values: Vec::new() });
-        }
-        let (operator, values) = match self.peek().clone() {
-            Token::End | Token::Symbol(",") => (Operator::Exists, Vec::new()),
-            token => {
-                self.at += 1;
-                self.comparison(&token)?
-            }
-        };
-        valid_values(&key, operator, &values)?;
-        Ok(Requirement { key, operator, values })
-    }
-
-    fn comparison(&mut self, token: &Token) -> Result<(Operator, Vec<String>), InvalidLabelSelector> {
-        match token.text() {
-            "=" | "==" => Ok((Operator::Equals, vec![self.exact_value()?])),
-            "!=" => Ok((Operator::NotEquals, vec![self.exact_value()?])),
-            ">" => Ok((Operator::GreaterThan, vec![self.exact_value()?])),
-            "<" => Ok((Operator::LessThan, vec![self.exact_value()?])),
-            "in" => Ok((Operator::In, self.set()?)),
-            "notin" => Ok((Operator::NotIn, self.set()?)),
-            _ => expected(token, "in, notin, =, ==, !=, gt, lt"),
-        }
-    }
-
-    fn exact_value(&mut self) -> Result<String, InvalidLabelSelector> {
-        match self.peek() {
-            Token::End | Token::Symbol(",") => Ok(String::new()),
-            Token::Word(_) => Ok(self.take().text().to_owned()),
-            other => expected(other, "identifier"),
-        }
-    }
-
-    fn set(&mut self) -> Result<Vec<String>, InvalidLabelSelector> {
-        if !self.take_symbol("(") {
-            // The one complaint that upstream writes without a comma.
-            let found = self.peek().text();
-            return Err(InvalidLabelSelector(format!("found '{found}' expected: '('")));
-        }
-        let mut values = Vec::new();
-        loop {
-            match self.take() {
-                Token::Word(word) => values.push(word),
-                Token::Symbol(",") => {
-                    values.push(String::new());
-                    continue;
-                }
-                Token::Symbol(")") => {
-                    values.push(String::new());
-                    return Ok(values);
-                }
-                other => return expected(&other, "',', ')' or identifier"),
-            }
-            match self.take() {
-                Token::Symbol(",") => {}
-                Token::Symbol(")") => return Ok(values),
-                other => return expected(&other, "',' or ')'"),
-            }
-        }
-    }
-}
-
-fn valid_key(key: &str) -> Result<(), InvalidLabelSelector> {
-    let messages = names::qualified_name(key);
-    if messages.is_empty() {
-        return Ok(());
-    }
-    Err(InvalidLabelSelector(format!("<nil>: Invalid value: {key:?}: {}", messages.join("; "))))
-}
-
-fn valid_values(key: &str, operator: Operator, values: &[String]) -> Result<(), InvalidLabelSelector> {
-    for (i, value) in values.iter().enumerate() {
-        let integer = matches!(operator, Operator::GreaterThan | Operator::LessThan);
-        if integer && value.parse::<i64>().is_err() {
-            return Err(InvalidLabelSelector(format!(
-                "values[{i}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"
-            )));
-        }
+/// What is wrong with values: those that are no integers first, as `labels.NewRequirement` has it.
+fn wrong_values(key: &str, operator: Operator, values: &[String]) -> Vec<String> {
+    let integers = matches!(operator, Operator::GreaterThan | Operator::LessThan);
+    let no_integer = |value: &String| integers && value.parse::<i64>().is_err();
+    let integers = values.iter().enumerate().filter(|(_, value)| no_integer(value)).map(|(at, value)| {
+        let text = "for 'Gt', 'Lt' operators, the value must be an integer";
+        format!("values[{at}]: Invalid value: {}: {text}", quote(value))
+    });
+    let labels = values.iter().enumerate().filter_map(|(at, value)| {
         let messages = names::label_value(value);
-        if !messages.is_empty() {
-            return Err(InvalidLabelSelector(format!(
-                "values[{i}][{key}]: Invalid value: {value:?}: {}",
-                messages.join("; ")
-            )));
-        }
-    }
-    Ok(())
+        let text =
+            || format!("values[{at}][{key}]: Invalid value: {}: {}", quote(value), messages.join("; "));
+        (!messages.is_empty()).then(text)
+    });
+    integers.chain(labels).collect()
 }
 
 impl LabelSelector {
@@ -237,8 +88,7 @@ impl LabelSelector {
     /// # Errors
     /// [`InvalidLabelSelector`], answered with 400.
     pub fn parse(text: &str) -> Result<Self, InvalidLabelSelector> {
-        let mut parser = Parser { tokens: lex(text), at: 0 };
-        Ok(Self { requirements: parser.requirements()? })
+        Ok(Self { requirements: parse::requirements(text)? })
     }
 
     /// A selector of ready requirements (label selectors inside objects).
@@ -271,7 +121,7 @@ impl Requirement {
     /// # Errors
     /// [`InvalidLabelSelector`].
     pub fn new(key: &str, operator: Operator, values: Vec<String>) -> Result<Self, InvalidLabelSelector> {
-        valid_key(key)?;
+        Self::check_key(key, "key")?;
         let refused = match operator {
             Operator::In | Operator::NotIn if values.is_empty() => {
                 Some("for 'in', 'notin' operators, values set can't be empty")
@@ -281,11 +131,23 @@ impl Requirement {
             }
             _ => None,
         };
-        if let Some(text) = refused {
-            return Err(InvalidLabelSelector(format!("values: Invalid value: {values:?}: {text}")));
+        let mut errors: Vec<String> = Vec::new();
+        errors.extend(refused.map(|text| format!("values: Invalid value: {values:?}: {text}")));
+        errors.extend(wrong_values(key, operator, &values));
+        if errors.is_empty() {
+            return Ok(Self { key: key.to_owned(), operator, values });
         }
-        valid_values(key, operator, &values)?;
-        Ok(Self { key: key.to_owned(), operator, values })
+        Err(InvalidLabelSelector(aggregate(errors)))
+    }
+
+    /// Whether a key is one; `at` is what an error calls the place of it.
+    pub(super) fn check_key(key: &str, at: &str) -> Result<(), InvalidLabelSelector> {
+        let messages = names::qualified_name(key);
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let text = format!("{at}: Invalid value: {}: {}", quote(key), messages.join("; "));
+        Err(InvalidLabelSelector(text))
     }
 
     fn matches(&self, value: Option<&str>) -> bool {

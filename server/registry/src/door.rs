@@ -277,7 +277,8 @@ impl Request<'_> {
             return Err(Box::new(Status::no_method()));
         }
         let info = &self.served.info;
-        let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
+        let decoded =
+            body::decode(self.inner, self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         let written =
             self.inner.create(&self.context(), &self.served, self.namespace, decoded.object, &options).await;
         self.written(written, wanted, decoded.strict)
@@ -292,7 +293,7 @@ impl Request<'_> {
         options: &CreateOptions,
     ) -> Result<Answer> {
         let (gvk, schema) = self.served.kind_of(self.place.part)?;
-        let decoded = body::decode(self.call, format, schema, gvk, options.field_validation)?;
+        let decoded = body::decode(self.inner, self.call, format, schema, gvk, options.field_validation)?;
         if self.served.info.namespaced && self.served.info.stored {
             self.inner.require_namespace(self.namespace).await?;
         }
@@ -325,7 +326,8 @@ impl Request<'_> {
         let options = self.query.update_options()?;
         let view = self.view();
         let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
-        let decoded = body::decode(self.call, format, &info.schema, &info.gvk, options.field_validation)?;
+        let decoded =
+            body::decode(self.inner, self.call, format, &info.schema, &info.gvk, options.field_validation)?;
         let context = self.context();
         let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
             (Err(status), _) => Err(status),

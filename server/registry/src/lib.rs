@@ -41,6 +41,7 @@ mod pod_spec;
 mod preconditions;
 mod recent;
 mod registry;
+mod scheme;
 mod selection;
 mod served;
 mod settings;

@@ -30,6 +30,7 @@ use crate::follow::Followed;
 use crate::forms::FormCache;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
 use crate::recent::Recent;
+use crate::scheme::Scheme;
 use crate::served::{Catalogue, Served};
 use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
@@ -59,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) conversions: OnceLock<Conversions>,
     /// Given once there are threads for long work; without, everything is done where it is asked for.
     pub(crate) offload: OnceLock<Offload>,
+    /// Kinds that a body may be of by mistake.
+    pub(crate) scheme: Scheme,
     /// The types of delete options, for bodies in YAML.
     pub(crate) delete_options: Option<Schema>,
 }
@@ -118,6 +121,7 @@ impl Registry {
             shared_transactions: SharedTransactions::default(),
             conversions: OnceLock::new(),
             offload: OnceLock::new(),
+            scheme: Scheme::new(kinds),
             delete_options: kinds.meta("DeleteOptions"),
             settings,
             clock,

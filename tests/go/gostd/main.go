@@ -16,13 +16,18 @@ import (
 )
 
 var tables = map[string]func(*json.Encoder) error{
-	"addresses":    addresses,
-	"durations":    durations,
-	"parse_query":  parseQuery,
-	"quantities":   quantities,
-	"quoted":       quoted,
-	"request_uris": requestURIs,
-	"times":        times,
+	"accepts":         accepts,
+	"addresses":       addresses,
+	"durations":       durations,
+	"field_selectors": fieldSelectors,
+	"json_numbers":    jsonNumbers,
+	"label_selectors": labelSelectors,
+	"media_types":     mediaTypes,
+	"parse_query":     parseQuery,
+	"quantities":      quantities,
+	"quoted":          quoted,
+	"request_uris":    requestURIs,
+	"times":           times,
 }
 
 func main() {

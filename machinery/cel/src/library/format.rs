@@ -4,6 +4,8 @@ mod checks;
 
 use std::any::Any;
 
+pub use checks::{is_date, is_date_time};
+
 use super::{Library, costs};
 use crate::function::{CallEstimate, CallSizes, Implementation};
 use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL};

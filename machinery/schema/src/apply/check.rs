@@ -8,7 +8,7 @@ use portico_machinery::object::{cut, go_type};
 use serde_json::{Map as Json, Value};
 
 use super::compare::{Reading, entries, items};
-use super::printed::{Plain, Syntax};
+use super::printed::{Pointer, Syntax};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::{Misfit, Misfits, item};
 use crate::model::{FieldType, TypeSet};
@@ -119,13 +119,13 @@ impl Check<'_> {
                 self.tell(format!("expected string, got {}", Syntax(held)));
             }
             (FieldType::Bool, held) if !held.is_boolean() => {
-                self.tell(format!("expected boolean, got {}", Plain(held)));
+                self.tell(format!("expected boolean, got {}", Pointer(held)));
             }
             (FieldType::Int32 | FieldType::Int64 | FieldType::Number, held) if !held.is_number() => {
                 self.tell(format!("expected numeric (int or float), got {}", go_type(held)));
             }
             (_, held) if held.is_object() || held.is_array() => {
-                self.tell(format!("expected any scalar, got {}", Plain(held)));
+                self.tell(format!("expected any scalar, got {}", Pointer(held)));
             }
             _ => {}
         }

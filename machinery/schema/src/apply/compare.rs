@@ -6,7 +6,7 @@ use serde_json::{Map as Json, Value};
 
 use super::Misfit;
 use super::item;
-use super::printed::Plain;
+use super::printed::Pointer;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::view::{emitted, same};
 use crate::fields::{Node, PathElement, Set};
@@ -279,7 +279,7 @@ pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>> {
     match side {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(map)) => Ok(Some(map)),
-        Some(other) => Err(Misfit::at("", &format!("expected map, got {}", Plain(other)))),
+        Some(other) => Err(Misfit::at("", &format!("expected map, got {}", Pointer(other)))),
     }
 }
 
@@ -288,6 +288,6 @@ pub(super) fn items(side: Side<'_>) -> Result<&[Value]> {
     match side {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(other) => Err(Misfit::at("", &format!("expected list, got {}", Plain(other)))),
+        Some(other) => Err(Misfit::at("", &format!("expected list, got {}", Pointer(other)))),
     }
 }

@@ -2,20 +2,18 @@
 
 use std::fmt;
 
-use portico_machinery::object::Float;
+use portico_machinery::object::Plain;
 use serde_json::Value;
 
 /// As `%v`: `&{a}`, `&{map[a:1 b:[x y]]}`.
-pub(super) struct Plain<'v>(pub &'v Value);
+pub(super) struct Pointer<'v>(pub &'v Value);
 
 /// As `%#v`: `&value.valueUnstructured{Value:1}`.
 pub(super) struct Syntax<'v>(pub &'v Value);
 
-impl fmt::Display for Plain<'_> {
+impl fmt::Display for Pointer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("&{")?;
-        plain(f, self.0)?;
-        f.write_str("}")
+        write!(f, "&{{{}}}", Plain(self.0))
     }
 }
 
@@ -24,27 +22,6 @@ impl fmt::Display for Syntax<'_> {
         f.write_str("&value.valueUnstructured{Value:")?;
         syntax(f, self.0)?;
         f.write_str("}")
-    }
-}
-
-fn plain(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
-    match value {
-        Value::Null => f.write_str("<nil>"),
-        Value::String(text) => f.write_str(text),
-        Value::Array(items) => {
-            f.write_str("[")?;
-            separated(f, " ", items, plain)?;
-            f.write_str("]")
-        }
-        Value::Object(map) => {
-            f.write_str("map[")?;
-            separated(f, " ", sorted(map), |f, (key, held)| {
-                write!(f, "{key}:")?;
-                plain(f, held)
-            })?;
-            f.write_str("]")
-        }
-        other => scalar(f, other),
     }
 }
 
@@ -65,15 +42,8 @@ fn syntax(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
             })?;
             f.write_str("}")
         }
-        other => scalar(f, other),
-    }
-}
-
-/// Numbers and truth values print alike.
-fn scalar(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
-    match value.as_f64().filter(|_| value.is_f64()) {
-        Some(float) => write!(f, "{}", Float(float)),
-        None => write!(f, "{value}"),
+        // Numbers and truth values print alike.
+        other => write!(f, "{}", Plain(other)),
     }
 }
 
@@ -107,7 +77,7 @@ mod tests {
     #[test]
     fn values_print_as_upstream_prints_them() {
         let list = json!([1, {"c": true, "a": 1.5, "b": null, "big": 1e30}]);
-        assert_eq!(Plain(&list).to_string(), "&{[1 map[a:1.5 b:<nil> big:1e+30 c:true]]}");
+        assert_eq!(Pointer(&list).to_string(), "&{[1 map[a:1.5 b:<nil> big:1e+30 c:true]]}");
         let map = json!({"b": {"c": "\""}, "a": [1, 2.5, "x", true, null, {}]});
         let inner = r#"map[string]interface {}{"a":[]interface {}{1, 2.5, "x", true, interface {}(nil), map[string]interface {}{}}, "b":map[string]interface {}{"c":"\""}}"#;
         assert_eq!(Syntax(&map).to_string(), format!("&value.valueUnstructured{{Value:{inner}}}"));

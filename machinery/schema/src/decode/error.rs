@@ -38,6 +38,15 @@ pub enum DecodeError {
         /// What is wrong.
         error: String,
     },
+    /// Another kind than the one asked for. Whether there is such a kind is not known here.
+    #[error("{} in version {:?} cannot be handled as a {expected}: no kind {:?} is registered for version {:?}",
+        .found.kind, .found.version, .found.kind, .found.group_version().to_string())]
+    WrongKind {
+        /// What the body says it is.
+        found: GroupVersionKind,
+        /// The kind that was asked for.
+        expected: String,
+    },
     /// The right kind in another group or version.
     #[error("the API version in the data ({found}) does not match the expected API version ({expected})")]
     Version {
@@ -62,6 +71,13 @@ impl DecodeError {
             Self::CannotBeHandled { error, .. }
             | Self::Syntax { error, .. }
             | Self::Unrecognized { error, .. } => patch_status(patch, error),
+            Self::WrongKind { found, .. } => {
+                let version = found.group_version().to_string();
+                patch_status(
+                    patch,
+                    &format!("no kind {:?} is registered for version {version:?}", found.kind),
+                )
+            }
             Self::Version { .. } => patch_status(patch, &self.to_string()),
         }
     }

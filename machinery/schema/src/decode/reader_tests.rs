@@ -1,5 +1,7 @@
 //! Tests of the JSON reader: upstream's words, and agreement with another parser.
 
+use portico_machinery::Object;
+use portico_machinery::object::Float;
 use proptest::prelude::*;
 
 use super::*;
@@ -48,6 +50,42 @@ fn escapes_and_numbers_are_read() {
     assert_eq!(read("9223372036854775807"), Ok(Value::from(i64::MAX)));
     assert_eq!(read("-1.5e2"), Ok(Value::from(-150.0)));
     assert!(read("1e999").is_err());
+}
+
+#[test]
+fn numbers_are_read_written_and_shown_as_recorded() {
+    let (mut numbers, mut refused) = (0, 0);
+    for row in include_str!("../../../testdata/json_numbers.jsonl").lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let text = row["text"].as_str().unwrap();
+        let Ok(Value::Object(map)) = read(&format!("{{\"n\":{text}}}")) else {
+            assert!(row["error"].is_string(), "{row}");
+            refused += 1;
+            continue;
+        };
+        let shown = match &map["n"] {
+            Value::Number(number) if number.is_f64() => Float(number.as_f64().unwrap()).to_string(),
+            integer => integer.to_string(),
+        };
+        assert_eq!(Some(shown.as_str()), row["shown"].as_str(), "{row}");
+        let written = Object::from_map(map).to_json();
+        let want = format!("{{\"n\":{}}}", row["written"].as_str().unwrap());
+        assert_eq!(String::from_utf8(written).unwrap(), want, "{row}");
+        // What is written is what is stored, and what is read and answered later.
+        assert_eq!(
+            String::from_utf8(Object::from_json(want.as_bytes()).unwrap().to_json()).unwrap(),
+            reread(&row)
+        );
+        numbers += 1;
+    }
+    assert!(numbers > 400 && refused > 400, "{numbers} numbers, {refused} refused");
+}
+
+/// How a written number is written after it was read again.
+fn reread(row: &Value) -> String {
+    let written = row["written"].as_str().unwrap();
+    // Upstream reads the negative zero that it wrote as an integer.
+    format!("{{\"n\":{}}}", if written == "-0" { "0" } else { written })
 }
 
 #[test]

@@ -253,6 +253,10 @@ impl<'a, 's> Walk<'a, 's> {
         if let Some(value) = self.value(of)? {
             return Ok(value);
         }
+        if *self.types.resolve(of) == FieldType::Bytes {
+            // They are null in memory, and empty once they were stored.
+            return Ok(Value::String(String::new()));
+        }
         let zero = self.types.zero(of);
         if zero.is_object() {
             self.count_struct()?;

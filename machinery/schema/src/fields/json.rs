@@ -1,6 +1,6 @@
 //! The JSON form of a set, `fieldsV1`: `{"f:spec":{".":{},"f:replicas":{}}}`.
 
-use portico_machinery::object::escape_html;
+use portico_machinery::object::{escape_html, step_json, value_from_json};
 use serde_json::{Map, Value};
 
 use super::set::Node;
@@ -73,8 +73,7 @@ fn read(json: &Value) -> Result<(Set, bool), FieldsError> {
 
 pub(super) fn element_from_json(text: &str) -> Result<Option<PathElement>, FieldsError> {
     let refuse = |why: &str| FieldsError::Element(format!("{why}: {text}"));
-    let json =
-        |text: &str| serde_json::from_str::<Value>(text).map_err(|e| FieldsError::Element(e.to_string()));
+    let json = |text: &str| value_from_json(text.as_bytes()).map_err(|e| FieldsError::Element(e.to_string()));
     let (kind, rest) = match text.split_at_checked(2) {
         Some((kind, rest)) if kind.ends_with(':') => (kind, rest),
         Some(_) => return Err(refuse("missing colon")),
@@ -94,5 +93,5 @@ pub(super) fn element_from_json(text: &str) -> Result<Option<PathElement>, Field
 
 /// A value as upstream writes it into a step: compact, with what HTML could mistake escaped.
 pub(super) fn write_value(out: &mut String, value: &Value) {
-    out.push_str(&escape_html(&value.to_string()));
+    out.push_str(&escape_html(&step_json(value)));
 }

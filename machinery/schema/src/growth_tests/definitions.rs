@@ -45,6 +45,12 @@ fn schemas() -> Vec<Row<Value>> {
             let rule = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self != ''"}]});
             of_spec(&json!({"type": "object", "properties": map(n / 20, &rule)}))
         }),
+        ("defaults at each level above rules", |n| {
+            let rule = json!({"type": "string", "maxLength": 9, "x-kubernetes-validations": [{"rule": "self != ''"}]});
+            let lowest = json!({"type": "object", "default": {}, "properties": map(n / 20, &rule)});
+            let above = |below, _| json!({"type": "object", "default": {}, "properties": {"below": below}});
+            of_spec(&(0..n / 50).fold(lowest, above))
+        }),
         ("missing types", |n| of_spec(&json!({"type": "object", "properties": map(n, &json!({}))}))),
     ]
 }

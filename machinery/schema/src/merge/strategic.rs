@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use portico_machinery::object::{Plain, cut};
 use serde_json::{Map, Value};
 
 use super::{PatchError, lists, remove_all};
@@ -63,7 +64,13 @@ pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
         Some(Value::String(word)) if word == "merge" => Ok(Some(Directive::Merge)),
         Some(Value::String(word)) if word == "replace" => Ok(Some(Directive::Replace)),
         Some(Value::String(word)) if word == "delete" => Ok(Some(Directive::Delete)),
-        Some(other) => Err(malformed(format!("unknown patch type found: {other}"))),
+        Some(other) => {
+            let named = Plain(&other).to_string();
+            map.insert(PATCH.to_owned(), other);
+            let map = Value::Object(std::mem::take(map));
+            let text = format!("unknown patch type: {named} in map: {}", Plain(&map));
+            Err(PatchError::UnknownDirective(cut(text)))
+        }
     }
 }
 

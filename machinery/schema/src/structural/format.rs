@@ -5,10 +5,11 @@
 mod codes;
 mod email;
 mod network;
-mod times;
 
 use std::sync::Arc;
 
+use portico_cel::library::format::{is_date, is_date_time};
+use portico_cel::value::Duration;
 use portico_gostd::url::check_request_uri;
 use portico_machinery::names;
 
@@ -89,9 +90,9 @@ impl Format {
             F::HexColor => codes::is_hex_color(text),
             F::RgbColor => codes::is_rgb_color(text),
             F::Byte => codes::is_base64(text),
-            F::Date => times::is_date(text),
-            F::Duration => times::is_duration(text),
-            F::DateTime => times::is_date_time(text),
+            F::Date => is_date(text),
+            F::Duration => Duration::parse_loose(text).is_ok(),
+            F::DateTime => is_date_time(text),
             F::ShortName => names::dns1123_label(text).is_empty(),
             F::LongName => names::dns1123_subdomain(text).is_empty(),
             F::Password | F::Int32 | F::Int64 | F::Float | F::Double => true,

@@ -14,12 +14,8 @@ mod tree;
 mod types;
 mod walk;
 
-use std::sync::Arc;
-
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
-
-use super::model::Node;
 
 pub(super) use tree::Tree;
 pub(super) use walk::object as judge;
@@ -31,23 +27,15 @@ pub const MOST_PER_OBJECT: i64 = 10_000_000;
 /// The most bytes of a request: what bounds what a schema leaves unbounded.
 const MOST_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// Judges a default by the rules of its place and below, as upstream does when a definition is written: as if it had been
-/// there before, and as if it were new. `resource` says whether the place is a whole resource. What is left of the budget
-/// comes back, less than nothing when it is used up.
+/// Validates a default by the rules of its place and below, as upstream does when a definition is written: as if it had been
+/// there before, and as if it were new. What is left of the budget comes back, less than nothing when it is used up.
 #[must_use]
-pub(super) fn judge_default(
-    node: &Node,
-    resource: bool,
-    default: &Value,
-    path: &Path,
-    budget: i64,
-) -> (Vec<Error>, i64) {
-    let Some(tree) = Tree::compile(&Arc::new(node.clone()), resource) else { return (Vec::new(), budget) };
-    let (kept, left) = walk::value(&tree, default, Some(default), path, budget);
+pub(super) fn validate_default(tree: &Tree, default: &Value, path: &Path, budget: i64) -> (Vec<Error>, i64) {
+    let (kept, left) = walk::value(tree, default, Some(default), path, budget);
     if !kept.errors.is_empty() {
         return (kept.errors, left);
     }
-    let (fresh, left_fresh) = walk::value(&tree, default, None, path, budget);
+    let (fresh, left_fresh) = walk::value(tree, default, None, path, budget);
     (fresh.errors, left.min(left_fresh))
 }
 

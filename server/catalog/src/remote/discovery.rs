@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portico_gostd::json::{self, Readable};
+use portico_gostd::mime::parse_media_type;
 use portico_machinery::GroupVersion;
-use portico_machinery::accept::MediaType;
 use portico_machinery::discovery::{ResourceDiscovery, ResponseKind, SubresourceDiscovery, VersionDiscovery};
 use portico_machinery::user::{AGGREGATOR, MASTERS};
 use serde::Deserialize;
@@ -53,11 +53,10 @@ pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, St
 
 /// The media type of version 2, parameters in any order.
 fn is_aggregated(content_type: &str) -> bool {
-    MediaType::parse(content_type).is_some_and(|media| {
-        let mut params: Vec<_> = media.params.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        params.sort_unstable();
+    parse_media_type(content_type).is_ok_and(|media| {
+        let params: Vec<_> = media.params.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let triple = [("as", "APIGroupDiscoveryList"), ("g", "apidiscovery.k8s.io"), ("v", "v2")];
-        media.essence() == "application/json" && params == triple
+        media.essence == "application/json" && params == triple
     })
 }
 

@@ -1,6 +1,6 @@
 //! Bodies: media types, decoding, patches, delete options (rules 6.2, 6.7, 8.6, 9.1).
 
-use portico_machinery::accept::MediaType;
+use portico_gostd::mime::parse_media_type;
 use portico_machinery::{GroupVersionKind, Status};
 use portico_schema::decode::warnings;
 use portico_schema::{Decoded, Format, Schema};
@@ -12,13 +12,17 @@ use crate::registry::{Inner, Patch};
 use crate::served::Served;
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+/// Media types of patches, as upstream lists them.
+pub(super) const PATCHES: [&str; 4] =
+    ["application/json-patch+json", "application/merge-patch+json", STRATEGIC, APPLY];
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// The format of a body, or 415.
 pub(super) fn format(served: &Served, call: &Call) -> Result<Format> {
     let essence = match call.content_type.trim() {
         "" => Some(String::new()),
-        text => MediaType::parse(text).map(|m| m.essence()),
+        text => parse_media_type(text).ok().map(|media| media.essence),
     };
     essence
         .and_then(|e| Format::of_media_type(&e))
@@ -29,13 +33,15 @@ pub(super) fn format(served: &Served, call: &Call) -> Result<Format> {
 
 /// Decodes an object of the kind; strict complaints refuse, warn or vanish.
 pub(super) fn decode(
+    inner: &Inner,
     call: &Call,
     format: Format,
     schema: &Schema,
     gvk: &GroupVersionKind,
     validation: FieldValidation,
 ) -> Result<Decoded> {
-    let mut decoded = schema.decode(&call.body, format, gvk).map_err(|e| e.status())?;
+    let decoded = schema.decode(&call.body, format, gvk);
+    let mut decoded = decoded.map_err(|error| inner.scheme.refusal(error, gvk).status())?;
     match validation {
         FieldValidation::Ignore => decoded.strict.clear(),
         FieldValidation::Warn => decoded.strict = warnings(decoded.strict),
@@ -48,6 +54,11 @@ pub(super) fn decode(
     Ok(decoded)
 }
 
+/// Whether the route of patches takes a body of this media type; of several in one header one is enough for that.
+pub(super) fn route_takes_patch(content_type: &str) -> bool {
+    content_type.split(',').any(|media| PATCHES.contains(&patch_essence(media).trim_matches(' ')))
+}
+
 /// Whether a body of this media type is a patch of any kind.
 pub(super) fn is_patch(content_type: &str) -> bool {
     is_apply(content_type) || patch_type(content_type).is_some()
@@ -58,9 +69,9 @@ pub(super) fn is_strategic(content_type: &str) -> bool {
     patch_essence(content_type) == STRATEGIC
 }
 
-/// The media type of a patch, which upstream compares as it is written: in capitals it is none.
+/// The media type of a patch, which upstream compares as it is written: in capitals, or before a space, it is none.
 fn patch_essence(content_type: &str) -> &str {
-    content_type.split(';').next().unwrap_or_default().trim()
+    content_type.split(';').next().unwrap_or_default()
 }
 
 /// How a patch of this media type is read; nothing when it is none.
@@ -75,12 +86,12 @@ pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch
 
 /// Whether a body of this media type is a configuration for server-side apply.
 pub(super) fn is_apply(content_type: &str) -> bool {
-    patch_essence(content_type) == "application/apply-patch+yaml"
+    patch_essence(content_type) == APPLY
 }
 
 pub(super) fn patch(call: &Call) -> Result<Patch> {
     let read =
-        patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))?;
+        patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&PATCHES)))?;
     Ok(read(call.body.clone()))
 }
 

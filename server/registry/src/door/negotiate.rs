@@ -32,7 +32,7 @@ pub(super) fn check_route(action: Action, served: &Served, call: &Call) -> Resul
     if served.custom.is_some() {
         return check_custom(action, call);
     }
-    if action == Action::Patch && !body::is_patch(&call.content_type) {
+    if action == Action::Patch && !body::route_takes_patch(&call.content_type) {
         let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
         return Err(Box::new(status.with_details(Details::default())));
     }
@@ -57,12 +57,7 @@ pub(super) fn check_log(served: &Served, call: &Call) -> Result<()> {
 
 /// 406 for who reads none of the known types, with all of them and what else is told.
 fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
-    let clauses = accept::parse_accept(&call.accept);
-    let reads = |clause: &accept::MediaType| {
-        let essence = clause.essence();
-        essence == "*/*" || known.contains(&essence.as_str())
-    };
-    if call.accept.trim().is_empty() || clauses.iter().any(reads) {
+    if call.accept.is_empty() || accept::route_takes(&call.accept, known) {
         return Ok(());
     }
     let listed = [known, more].concat().join(", ");
@@ -112,8 +107,12 @@ pub(super) fn list(served: &Served, call: &Call) -> Result<Wanted> {
 
 /// For a watch.
 pub(super) fn watch(served: &Served, call: &Call) -> Result<Wanted> {
-    let encodings = &[Encoding::Json, Encoding::Protobuf];
-    choose(call, Offer { encodings, ..offer(served, &Form::SHAPES) }, &WATCH_TYPES)
+    let wanted = choose(call, offer(served, &Form::SHAPES), &WATCH_TYPES)?;
+    // What is preferred and is no stream is refused, whatever else is read.
+    if wanted.encoding == Encoding::Yaml {
+        return Err(Box::new(Status::not_acceptable(&WATCH_TYPES)));
+    }
+    Ok(wanted)
 }
 
 /// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.

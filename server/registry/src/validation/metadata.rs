@@ -143,7 +143,7 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
         }
         if version == "v1" && kind == "Event" {
             let text = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(field::Error::invalid_printed(&path, &owner.printed(), text));
+            errors.push(field::Error::invalid_printed(&path, &printed_owner(&owner), text));
         }
         if owner.field("controller").bool() {
             let current = format!("{kind}/{name}");
@@ -163,15 +163,18 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Owners with their members in upstream's order.
+/// Owners as errors print them.
 fn printed_owners(owners: &Cursor<'_>) -> String {
+    let owners: Vec<String> = owners.items().map(|owner| printed_owner(&owner)).collect();
+    cut(format!("[{}]", owners.join(",")))
+}
+
+/// An owner with its members in the order of upstream's struct.
+fn printed_owner(owner: &Cursor<'_>) -> String {
     const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
-    let owner = |owner: Cursor<'_>| {
-        let members = MEMBERS.iter().map(|name| (name, owner.field(name))).filter(|(_, at)| at.is_present());
-        let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
-        format!("{{{}}}", members.join(","))
-    };
-    cut(format!("[{}]", owners.items().map(owner).collect::<Vec<_>>().join(",")))
+    let members = MEMBERS.iter().map(|name| (name, owner.field(name))).filter(|(_, at)| at.is_present());
+    let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut Errors) {

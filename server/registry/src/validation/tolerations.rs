@@ -36,7 +36,7 @@ fn one(toleration: &Cursor<'_>, errors: &mut Errors) {
         }
         "Exists" if !value.str().is_empty() => {
             let text = "value must be empty when `operator` is 'Exists'";
-            errors.push(Error::invalid_printed(&operator.path(), &toleration.printed(), text));
+            errors.push(Error::invalid(&operator.path(), value.str(), text));
         }
         "Exists" => {}
         // Known, but off by default.

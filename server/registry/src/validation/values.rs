@@ -13,6 +13,15 @@ const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 const CONFIG_KEY_MAX: usize = 253;
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
+/// A struct as an error prints one whose fields have no names of their own for JSON: Go's names, nothing left out. `texts`
+/// are empty when they are absent, `pointers` null.
+pub(crate) fn go_struct(at: &Cursor<'_>, texts: &[(&str, &str)], pointers: &[(&str, &str)]) -> String {
+    let texts = texts.iter().map(|(name, field)| format!("{name:?}:{}", at.field(field).printed()));
+    let pointers = pointers.iter().map(|(name, field)| format!("{name:?}:{}", at.field(field).json()));
+    let fields: Vec<String> = texts.chain(pointers).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
 /// Messages about a port number.
 pub(crate) fn port_number(number: i64) -> Option<&'static str> {
     (!(1..=65_535).contains(&number)).then_some(PORT_RANGE)

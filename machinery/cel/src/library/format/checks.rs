@@ -83,7 +83,9 @@ pub(super) fn byte(text: &str) -> Vec<String> {
     unless(fine, "invalid base64")
 }
 
-fn is_date(text: &str) -> bool {
+/// `2006-01-02`, a day that there is (`strfmt.IsDate`).
+#[must_use]
+pub fn is_date(text: &str) -> bool {
     let digits = |at: std::ops::Range<usize>| {
         text.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     };
@@ -100,12 +102,16 @@ pub(super) fn date(text: &str) -> Vec<String> {
     unless(is_date(text), "invalid date")
 }
 
-/// A date, `t`, and a time with a zone: upstream looks only at what is before the next `t`.
 pub(super) fn datetime(text: &str) -> Vec<String> {
+    unless(is_date_time(text), "invalid datetime")
+}
+
+/// A date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`): upstream looks only at what is before the next `t`.
+#[must_use]
+pub fn is_date_time(text: &str) -> bool {
     let lower = text.to_lowercase();
     let mut parts = lower.split('t');
-    let fine = parts.next().is_some_and(is_date) && parts.next().is_some_and(is_time);
-    unless(text.len() >= 4 && fine, "invalid datetime")
+    parts.next().is_some_and(is_date) && parts.next().is_some_and(is_time)
 }
 
 /// `hh:mm:ss`, perhaps any character and digits, `z` or an offset. There are no leap seconds.

@@ -2,6 +2,9 @@
 //!
 //! A default inside the metadata of an object is judged as part of one: alone it means nothing.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use portico_machinery::field::{Error, Path};
 use portico_machinery::{Bounded, Object, aggregate};
 use serde_json::{Map, Value};
@@ -12,6 +15,7 @@ use crate::structural::at::At;
 use crate::structural::embedded::Place;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
+use crate::structural::rules::Tree;
 use crate::structural::{Structural, embedded, printed, prune, rules, validate};
 
 /// The metadata of objects that a schema may hold: their types, and the rules that the schema's user has for them.
@@ -32,7 +36,7 @@ pub(super) fn judge(schema: &Value, at: &At<'_>, pruned: bool, metadata: Metadat
     let root = compiled.root();
     let budget = rules::MOST_PER_OBJECT;
     let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, errors };
-    walk.node(root, at, Around { root, is_root: true, in_meta: false, steps: &Steps::Root });
+    walk.node(root, at, Around { root, is_root: true, in_meta: false, rules: None, steps: &Steps::Root });
 }
 
 /// What is around a node: the object that it is in, and the way from there.
@@ -44,7 +48,20 @@ struct Around<'a> {
     is_root: bool,
     /// Below `apiVersion`, `kind` or `metadata` of that object.
     in_meta: bool,
+    /// The rules of the node and below, where a default around it had them compiled: once, however many defaults there are.
+    rules: Option<&'a Tree>,
     steps: &'a Steps<'a>,
+}
+
+impl<'a> Around<'a> {
+    /// The rules of a node that has a default, compiled where those around it are not. `kept` keeps them.
+    fn with_rules(self, node: &Node, is_object: bool, kept: &'a OnceCell<Tree>) -> Self {
+        if self.rules.is_some() || node.default.is_none() || !node.marks.rules {
+            return self;
+        }
+        let rules = Tree::compile(&Arc::new(node.clone()), is_object);
+        Self { rules: rules.map(|tree| kept.get_or_init(|| tree)), ..self }
+    }
 }
 
 enum Steps<'a> {
@@ -95,29 +112,40 @@ impl Walk<'_> {
         } else {
             around
         };
+        let kept = OnceCell::new();
+        let around = around.with_rules(node, is_object, &kept);
         if let Some(default) = &node.default {
             let path = at.field("default").path();
             let found = if around.in_meta {
                 self.in_metadata(default, &path, node, around)
             } else {
-                self.alone(default, &path, node, is_object)
+                self.alone(default, &path, node, is_object, around.rules)
             };
             self.errors.0.extend(found);
         }
         if let Some(items) = &node.items {
             let steps = Steps::Item(around.steps);
-            self.node(items, &at.field("items"), Around { is_root: false, steps: &steps, ..around });
+            let rules = around.rules.and_then(|tree| tree.items.as_deref());
+            self.node(items, &at.field("items"), Around { is_root: false, rules, steps: &steps, ..around });
         }
         let here = at.field("properties");
         for (name, below) in &node.properties {
             let in_meta = around.in_meta || (is_object && prune::is_meta(name));
             let steps = Steps::Field(around.steps, name);
-            let around = Around { is_root: false, in_meta, steps: &steps, ..around };
+            let rules = around.rules.and_then(|tree| tree.property(name));
+            let around = Around { is_root: false, in_meta, rules, steps: &steps, ..around };
             self.node(below, &here.key(name), around);
         }
     }
 
-    fn alone(&mut self, default: &Value, path: &Path, node: &Node, is_object: bool) -> Vec<Error> {
+    fn alone(
+        &mut self,
+        default: &Value,
+        path: &Path,
+        node: &Node,
+        is_object: bool,
+        tree: Option<&Tree>,
+    ) -> Vec<Error> {
         let mut errors = Vec::new();
         if self.pruned && prune::value(&mut default.clone(), node, is_object) {
             let shown = printed::value(default);
@@ -126,7 +154,7 @@ impl Walk<'_> {
         let mut value = default.clone();
         let mut found = self.metadata(&mut value, node, is_object, path);
         if found.is_empty() {
-            found = self.along(&value, node, is_object, path);
+            found = self.along(&value, node, tree, path);
         }
         errors.append(&mut found);
         errors
@@ -142,19 +170,17 @@ impl Walk<'_> {
         }
         let found = self.metadata(&mut object, around.root, true, &Path::root());
         if found.is_empty() {
-            return self.along(default, node, false, path);
+            return self.along(default, node, around.rules, path);
         }
         let text = format!("must result in valid metadata: {}", aggregate(&found));
         vec![Error::invalid_printed(path, &printed::value(default), &text)]
     }
 
     /// What is wrong with a default along its schema, or else by its rules.
-    fn along(&mut self, default: &Value, node: &Node, is_object: bool, path: &Path) -> Vec<Error> {
+    fn along(&mut self, default: &Value, node: &Node, tree: Option<&Tree>, path: &Path) -> Vec<Error> {
         let errors = along(default, node, path);
-        if !errors.is_empty() || !node.marks.rules {
-            return errors;
-        }
-        let (errors, left) = rules::judge_default(node, is_object, default, path, self.budget);
+        let Some(tree) = tree.filter(|_| errors.is_empty()) else { return errors };
+        let (errors, left) = rules::validate_default(tree, default, path, self.budget);
         self.budget = left;
         errors
     }

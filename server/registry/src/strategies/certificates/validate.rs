@@ -74,7 +74,8 @@ pub(super) fn request(new: &Object, old: Option<&Object>, errors: &mut Errors) {
     let spec = new.at(&["spec"]);
     let asked = spec.field("request");
     if let Err(why) = pem::request(&STANDARD.decode(asked.str()).unwrap_or_default()) {
-        errors.push(field::Error::invalid(&asked.path(), asked.str(), &why));
+        // Bytes that are not there are `null`.
+        errors.push(field::Error::invalid_printed(&asked.path(), &asked.json(), &why));
     }
     usages(&spec.field("usages"), &lenient, errors);
     signer::validate_name(&spec.field("signerName"), lenient.legacy_signer, errors);

@@ -70,7 +70,10 @@ fn duplicates(tolerations: &Cursor<'_>, errors: &mut Errors) {
         let content = ["key", "operator", "value", "effect"].map(|field| toleration.field(field).str());
         if !seen.insert(content) {
             let mut error = Error::duplicate(&toleration.path(), "");
-            error.body = format!("Duplicate value: {}", toleration.printed());
+            let texts = [("Key", "key"), ("Operator", "operator"), ("Value", "value"), ("Effect", "effect")];
+            let printed =
+                values::go_struct(&toleration, &texts, &[("TolerationSeconds", "tolerationSeconds")]);
+            error.body = format!("Duplicate value: {printed}");
             errors.push(error);
         }
     }

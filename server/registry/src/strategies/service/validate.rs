@@ -172,7 +172,11 @@ fn ports(spec: &Cursor<'_>, errors: &mut Errors) {
             errors.push(Error {
                 kind: portico_machinery::field::ErrorType::Duplicate,
                 path: port.path().clone(),
-                body: format!("Duplicate value: {}", port.printed()),
+                // Upstream compares ports of which nothing else is set.
+                body: format!(
+                    "Duplicate value: {{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}",
+                    protocol.printed()
+                ),
             });
         }
         let node_port = port.field("nodePort");

@@ -140,7 +140,7 @@ fn source(kind: &str, source: &Cursor<'_>, errors: &mut Errors) {
         "pods" => {
             identifier(&source.field("metric"), errors);
             metric_target(&target, errors);
-            if !is_positive(&target.field("averageValue")) {
+            if !has("averageValue") {
                 let text = "must specify a positive target averageValue";
                 errors.push(target.field("averageValue").required(text));
             }

@@ -7,8 +7,10 @@ use portico_machinery::{Cursor, Object, names};
 
 use crate::pod_spec::is_counted;
 use crate::strategies::Errors;
-use crate::validation::{checks, ranges};
+use crate::validation::{checks, ranges, values};
 
+/// The fields of a taint that are texts.
+const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect", "effect")];
 /// Most bytes of the name of a feature.
 const FEATURE_MAX: usize = 253;
 
@@ -69,7 +71,7 @@ fn taints(node: &Object, errors: &mut Errors) {
                 path,
                 body: format!(
                     "Duplicate value: {}: taints must be unique by key and effect pair",
-                    taint.printed()
+                    values::go_struct(&taint, &TAINT, &[("TimeAdded", "timeAdded")])
                 ),
             });
         }

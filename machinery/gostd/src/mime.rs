@@ -1,0 +1,151 @@
+//! Package `mime`: what a Content-Type says.
+
+/// A media type with its parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MediaType {
+    /// `application/json`, in lower case; a type without a slash is taken, too.
+    pub essence: String,
+    /// Parameters, sorted by name; names are in lower case. Those of RFC 2231 (`name*0`, `name*`) are checked, not kept.
+    pub params: Vec<(String, String)>,
+}
+
+/// Why a text is no media type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaTypeError {
+    /// Nothing, or something that is no token.
+    NoMediaType,
+    /// Something else after the first token.
+    NoSlash,
+    /// Nothing after the slash.
+    NoSubtype,
+    /// Something after the second token.
+    Unexpected,
+    /// A parameter that cannot be read.
+    Parameter,
+    /// A parameter twice, with two values.
+    Duplicate,
+}
+
+impl std::error::Error for MediaTypeError {}
+
+impl std::fmt::Display for MediaTypeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoMediaType => "mime: no media type",
+            Self::NoSlash => "mime: expected slash after first token",
+            Self::NoSubtype => "mime: expected token after slash",
+            Self::Unexpected => "mime: unexpected content after media subtype",
+            Self::Parameter => "mime: invalid media parameter",
+            Self::Duplicate => "mime: duplicate parameter name",
+        })
+    }
+}
+
+/// Reads a media type (`mime.ParseMediaType`).
+///
+/// # Errors
+/// [`MediaTypeError`].
+pub fn parse_media_type(text: &str) -> Result<MediaType, MediaTypeError> {
+    let (base, _) = text.split_once(';').unwrap_or((text, ""));
+    let essence = base.to_lowercase().trim().to_owned();
+    check_essence(&essence)?;
+    let mut params: Vec<(String, String)> = Vec::new();
+    let mut rest = text[base.len()..].trim_start();
+    while !rest.is_empty() {
+        let Some((name, value, after)) = parameter(rest) else {
+            if rest.trim() == ";" {
+                break;
+            }
+            return Err(MediaTypeError::Parameter);
+        };
+        match params.binary_search_by(|(known, _)| known.as_str().cmp(&name)) {
+            Ok(at) if params[at].1 != value => return Err(MediaTypeError::Duplicate),
+            Ok(_) => {}
+            Err(at) => params.insert(at, (name, value)),
+        }
+        rest = after.trim_start();
+    }
+    params.retain(|(name, _)| !name.contains('*'));
+    Ok(MediaType { essence, params })
+}
+
+fn check_essence(essence: &str) -> Result<(), MediaTypeError> {
+    let (_, rest) = token(essence).ok_or(MediaTypeError::NoMediaType)?;
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let rest = rest.strip_prefix('/').ok_or(MediaTypeError::NoSlash)?;
+    let (_, rest) = token(rest).ok_or(MediaTypeError::NoSubtype)?;
+    if rest.is_empty() { Ok(()) } else { Err(MediaTypeError::Unexpected) }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`{|}~".contains(&byte)
+}
+
+/// The token that a text begins with, and what follows it.
+fn token(text: &str) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|byte| !is_token(byte)).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// `; name=value`: both, and what follows.
+fn parameter(text: &str) -> Option<(String, String, &str)> {
+    let rest = text.strip_prefix(';')?.trim_start();
+    let (name, rest) = token(rest)?;
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let (value, rest) = match rest.strip_prefix('"') {
+        Some(quoted) => quoted_value(quoted)?,
+        None => token(rest).map(|(value, rest)| (value.to_owned(), rest))?,
+    };
+    Some((name.to_ascii_lowercase(), value, rest))
+}
+
+/// A text up to the closing quotation mark. A backslash escapes only what would mean something without it.
+fn quoted_value(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &text[at + 1..])),
+            '\r' | '\n' => return None,
+            '\\' => {
+                let special = |next: char| "()<>@,;:\\\"/[]?=".contains(next);
+                match characters.next_if(|(_, next)| special(*next)) {
+                    Some((_, escaped)) => value.push(escaped),
+                    None => value.push('\\'),
+                }
+            }
+            other => value.push(other),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_read_as_recorded() {
+        let (mut read, mut refused) = (0, 0);
+        for row in include_str!("../testdata/media_types.jsonl").lines() {
+            let row: serde_json::Value = serde_json::from_str(row).unwrap();
+            match parse_media_type(row["text"].as_str().unwrap()) {
+                Ok(media) => {
+                    assert_eq!(Some(media.essence.as_str()), row["essence"].as_str(), "{row}");
+                    let want = row["params"].as_object().unwrap();
+                    let got: serde_json::Map<String, serde_json::Value> =
+                        media.params.into_iter().map(|(name, value)| (name, value.into())).collect();
+                    assert_eq!(&got, want, "{row}");
+                    read += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.to_string(), row["error"].as_str().unwrap_or("(none)"), "{row}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(read > 100 && refused > 100, "{read} read, {refused} refused");
+    }
+}
