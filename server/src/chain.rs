@@ -73,7 +73,9 @@ where
                 let mut inner = std::mem::replace(&mut self.inner, next);
                 let identities = Arc::clone(&self.identities);
                 Box::pin(async move {
-                    identities.reviewed(&token).await;
+                    if let Err(status) = identities.reviewed(&token).await {
+                        return Ok(status.into_http());
+                    }
                     match identities.admit(&mut request) {
                         Ok(()) => inner.call(request).await,
                         Err(Refused::Status(status)) => Ok(status.into_http()),

@@ -1,6 +1,7 @@
 //! Authentication: names the caller, takes the credentials off the request, and answers 401 to bad ones.
 //!
-//! A refusal is negotiated like any other; over HTTP/2 it closes the connection, as do answers to anonymous callers.
+//! A refusal is negotiated like any other; 429 when more unknown tokens come than are reviewed. Over HTTP/2 a 401 closes the
+//! connection, as do answers to anonymous callers.
 
 use std::sync::Arc;
 
@@ -51,7 +52,11 @@ impl Filter for Authentication {
         let mut found = authenticate(&self.union.load(), x);
         if let Outcome::Ask(token) = &found.outcome {
             let union = self.union.load_full();
-            union.reviewed(token, &*self.reviewer).await;
+            if let Err(error) = union.reviewed(token, &*self.reviewer).await {
+                self.metrics.done(Authenticated::Refused, begin.elapsed());
+                tracing::debug!(peer = %x.connection.peer, %error, "authentication failed");
+                return respond::status(x, &Status::too_many_requests(error.to_string(), 1));
+            }
             found = authenticate(&union, x);
         }
         strip(&self.union.load(), &mut x.parts.headers);

@@ -23,7 +23,10 @@ mod x509;
 pub use bearer::EXTRA_SPACE_WARNING;
 pub use chain::{Authority, AuthorityError, PeerChain};
 pub use request_header::RequestHeader;
-pub use reviews::{Reviewer, Reviewing, Reviews, bootstrap_token};
+pub use reviews::{
+    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, Reviewer, Reviewing, Reviews, TooManyReviews,
+    bootstrap_token,
+};
 pub use service_account::{Refused, Signed, TokenKeys};
 pub use token_file::{TokenFile, TokenFileError};
 pub use websocket::without_token;
@@ -279,9 +282,13 @@ impl Union {
     }
 
     /// Finds out whose token this is, so that authenticating again knows. The token is one that was asked for.
-    pub async fn reviewed(&self, token: &str, reviewer: &dyn Reviewer) {
-        if let Some(reviews) = &self.reviews {
-            reviews.ask(token, reviewer).await;
+    ///
+    /// # Errors
+    /// [`TooManyReviews`]: it stays unknown for now.
+    pub async fn reviewed(&self, token: &str, reviewer: &dyn Reviewer) -> Result<(), TooManyReviews> {
+        match &self.reviews {
+            Some(reviews) => reviews.ask(token, reviewer).await,
+            None => Ok(()),
         }
     }
 

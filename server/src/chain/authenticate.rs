@@ -41,11 +41,11 @@ impl Identities {
     }
 
     /// Finds out whose token this is, so that the next look knows.
-    pub(super) async fn reviewed(&self, token: &str) {
+    pub(super) async fn reviewed(&self, token: &str) -> Result<(), tonic::Status> {
         let union = self.union.load_full();
-        if let Some(reviewer) = self.reviewer.get() {
-            union.reviewed(token, &**reviewer).await;
-        }
+        let Some(reviewer) = self.reviewer.get() else { return Ok(()) };
+        let reviewed = union.reviewed(token, &**reviewer).await;
+        reviewed.map_err(|error| to_rpc(&Status::too_many_requests(error.to_string(), 1)))
     }
 
     /// Replaces the authenticators: token or CA files changed.

@@ -1,7 +1,12 @@
 //! Tokens that stand for objects: checked here as far as keys and the clock say, then by whoever keeps the objects.
 //!
 //! The answers are kept for a few seconds, so that the objects' keeper is asked once per token and not once per request.
-//! Tokens are kept under a keyed hash, never themselves.
+//! Tokens are kept under a keyed hash, never themselves. What anybody can invent (bootstrap tokens, which no key signs) is
+//! reviewed within a limit.
+
+mod unknown;
+
+pub use unknown::{MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, TooManyReviews};
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -15,6 +20,7 @@ use parking_lot::Mutex;
 use portico_machinery::UserInfo;
 
 use super::{AuthnError, TokenKeys};
+use unknown::UnknownReviews;
 
 /// A user whose token was good is believed for this long: deletions are seen after it.
 const GOOD_KEPT: Duration = Duration::from_secs(5);
@@ -58,6 +64,7 @@ pub struct Reviews {
     bootstrap: std::sync::atomic::AtomicBool,
     secret: hmac::Key,
     answers: Mutex<Answers>,
+    unknown: UnknownReviews,
 }
 
 /// A token under its keyed hash.
@@ -93,6 +100,11 @@ impl Answers {
         Some(Known::Bad(bad.error.clone()))
     }
 
+    /// Whether it was good lately, so that a review of it is not somebody's guess.
+    fn was_good(&self, key: &Hashed, at: Instant) -> bool {
+        self.good.get(key).is_some_and(|good| at.duration_since(good.answered) < STALE_KEPT)
+    }
+
     fn keep_good(&mut self, key: Hashed, user: UserInfo, at: Instant) {
         if self.good.len() >= MAX_GOOD && !self.good.contains_key(&key) {
             let oldest = self.good.iter().min_by_key(|(_, good)| good.answered).map(|(key, _)| *key);
@@ -116,8 +128,9 @@ impl Answers {
 
     /// Nobody could be asked: a token that was good counts a little longer.
     fn keep_on(&mut self, key: &Hashed, at: Instant) {
-        let good = self.good.get_mut(key);
-        if let Some(good) = good.filter(|good| at.duration_since(good.answered) < STALE_KEPT) {
+        if self.was_good(key, at)
+            && let Some(good) = self.good.get_mut(key)
+        {
             good.until = at + PAUSE;
         }
     }
@@ -134,6 +147,7 @@ impl Default for Reviews {
             bootstrap: false.into(),
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             answers: Mutex::default(),
+            unknown: UnknownReviews::default(),
         }
     }
 }
@@ -167,19 +181,29 @@ impl Reviews {
     }
 
     /// Asks the keeper, so that the next look knows.
-    pub async fn ask(&self, token: &str, reviewer: &dyn Reviewer) {
-        let trusted = self.answers.lock().trusted;
+    ///
+    /// # Errors
+    /// [`TooManyReviews`]: the keeper was not asked.
+    pub async fn ask(&self, token: &str, reviewer: &dyn Reviewer) -> Result<(), TooManyReviews> {
+        let (key, begin) = (self.key(token), Instant::now());
+        let (trusted, was_good) = {
+            let answers = self.answers.lock();
+            (answers.trusted, answers.was_good(&key, begin))
+        };
+        let is_unknown = is_bootstrap(token) && !was_good;
+        let _under_way = is_unknown.then(|| self.unknown.begin(begin)).transpose()?;
         let answer = reviewer.review(token).await;
-        let (key, at) = (self.key(token), Instant::now());
+        let at = Instant::now();
         let mut answers = self.answers.lock();
         if answers.trusted != trusted {
-            return;
+            return Ok(());
         }
         match answer {
             Some(Ok(user)) => answers.keep_good(key, user, at),
             Some(Err(why)) => answers.keep_bad(key, why, at),
             None => answers.keep_on(&key, at),
         }
+        Ok(())
     }
 
     fn key(&self, token: &str) -> Hashed {
@@ -256,7 +280,7 @@ mod tests {
         assert!(matches!(reviews.look(&late, 1_000), Known::Bad(_)));
         assert_eq!(reviews.look(&good, 50), Known::Ask);
         let keeper = Keeper::default();
-        now(reviews.ask(&good, &keeper));
+        now(reviews.ask(&good, &keeper)).unwrap();
         assert!(matches!(reviews.look(&good, 50), Known::User(user) if user.name == "u"));
         assert_eq!(reviews.look("abcdef.0123456789abcdef", 50), Known::Ask);
         assert_eq!(reviews.look("abcdef.0123456789abcdeF", 50), Known::Nothing);
@@ -269,7 +293,7 @@ mod tests {
     fn a_keeper_that_is_away_lets_nobody_in_who_was_not_known() {
         let (reviews, key) = trusting();
         let token = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
-        now(reviews.ask(&token, &Keeper { away: true, ..Keeper::default() }));
+        now(reviews.ask(&token, &Keeper { away: true, ..Keeper::default() })).unwrap();
         assert_eq!(reviews.look(&token, 0), Known::Ask);
     }
 
@@ -278,14 +302,14 @@ mod tests {
         let (reviews, key) = trusting();
         let token =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
-        now(reviews.ask(&token, &Keeper::default()));
+        now(reviews.ask(&token, &Keeper::default())).unwrap();
         for n in 0..=MAX_BAD {
-            now(reviews.ask(&format!("bad.{n}"), &Keeper::default()));
+            now(reviews.ask(&format!("bad.{n}"), &Keeper::default())).unwrap();
         }
         assert!(matches!(reviews.look(&token, 0), Known::User(_)));
         assert!(reviews.answers.lock().bad.len() <= MAX_BAD);
         for n in 0..MAX_GOOD {
-            now(reviews.ask(&format!("good.{n}"), &Keeper::default()));
+            now(reviews.ask(&format!("good.{n}"), &Keeper::default())).unwrap();
         }
         assert_eq!(reviews.answers.lock().good.len(), MAX_GOOD);
         assert_eq!(reviews.look(&token, 0), Known::Ask, "the oldest one left");
@@ -305,9 +329,30 @@ mod tests {
     fn an_answer_that_was_asked_for_before_trust_changed_counts_no_more() {
         let (reviews, _) = trusting();
         let token = "abcdef.0123456789abcdef";
-        now(reviews.ask(token, &Racing(&reviews)));
+        now(reviews.ask(token, &Racing(&reviews))).unwrap();
         assert_eq!(reviews.look(token, 0), Known::Ask);
-        now(reviews.ask(token, &Keeper::default()));
+        now(reviews.ask(token, &Keeper::default())).unwrap();
         assert!(matches!(reviews.look(token, 0), Known::User(_)));
+    }
+
+    #[test]
+    fn a_flood_of_bootstrap_tokens_is_reviewed_within_the_limit_and_costs_others_nothing() {
+        let (reviews, key) = trusting();
+        let (keeper, ours) = (Keeper::default(), "abcdef.0123456789abcdef");
+        now(reviews.ask(ours, &keeper)).unwrap();
+        let flood = 10 * MAX_UNKNOWN_REVIEWS_PER_SECOND;
+        let token = |n| format!("badbad.{n:016}");
+        let begin = Instant::now();
+        let refused = (0..flood).filter(|n| now(reviews.ask(&token(*n), &keeper)).is_err()).count();
+        let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap() + 2;
+        assert!(keeper.asked.load(Ordering::Relaxed) <= seconds * MAX_UNKNOWN_REVIEWS_PER_SECOND);
+        assert!(refused > 0);
+        // One that was good is reviewed again, and so is what a key has signed.
+        now(reviews.ask(ours, &keeper)).unwrap();
+        let signed =
+            key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
+        now(reviews.ask(&signed, &keeper)).unwrap();
+        assert!(matches!(reviews.look(ours, 0), Known::User(_)));
+        assert!(matches!(reviews.look(&signed, 0), Known::User(_)));
     }
 }
