@@ -10,8 +10,7 @@ pub use serving::signed_certificate;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use portico_kit::atomic_file::{self, PRIVATE, PUBLIC};
-use portico_kit::pki::{PemPair, PkiError, Profile, SigningRequest};
+use portico_kit::pki::{CertInfo, INTERNAL_CA, PairFiles, PemPair, PkiError, Profile, SigningRequest};
 use portico_kit::tls::{CertPair, TlsError};
 
 use crate::control::sign::{Purpose, sign};
@@ -32,14 +31,6 @@ pub enum CertificateError {
     /// The control service cannot be called with it.
     #[error(transparent)]
     Connect(#[from] portico_proto::client::ConnectError),
-    /// A file cannot be written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
     /// The control service refuses, or is away.
     #[error("the control service does not sign: {0}")]
     Refused(String),
@@ -51,7 +42,15 @@ fn is_due(pair: &CertPair) -> bool {
     pair.info().needs_renewal(i64::try_from(now).unwrap_or(i64::MAX))
 }
 
-/// A pair on disk: `<dir>/<name>.crt` and `.key`.
+/// Who signs a certificate that the facade makes itself.
+const SELF_MADE_CA: &str = "portico-facade-ca";
+
+/// Whether neither a control service nor a facade has made it: such a pair is used as it is and never overwritten.
+fn is_foreign(info: &CertInfo) -> bool {
+    ![INTERNAL_CA, SELF_MADE_CA].contains(&info.issuer.as_str())
+}
+
+/// A pair on disk that is signed anew when it is due.
 struct Files {
     dir: PathBuf,
     name: &'static str,
@@ -62,22 +61,24 @@ impl Files {
         Self { dir: dir.to_owned(), name }
     }
 
-    fn paths(&self) -> (PathBuf, PathBuf) {
-        (self.dir.join(format!("{}.crt", self.name)), self.dir.join(format!("{}.key", self.name)))
+    fn pair(&self) -> PairFiles {
+        PairFiles::new(&self.dir, self.name)
     }
 
-    /// The pair, if there is a good one.
-    fn read(&self) -> Option<(PemPair, CertPair)> {
-        let (cert, key) = self.paths();
-        let pem = PemPair {
-            cert_pem: std::fs::read_to_string(cert).ok()?,
-            key_pem: std::fs::read_to_string(key).ok()?,
-        };
-        let pair = pem
-            .cert_pair(self.name)
-            .inspect_err(|error| tracing::warn!(%error, "a stored certificate is not used"))
-            .ok()?;
-        Some((pem, pair))
+    /// The pair, if there is one. One of ours that cannot be used is none.
+    ///
+    /// # Errors
+    /// What is there is somebody else's, and no whole pair.
+    fn read(&self) -> Result<Option<(PemPair, CertPair)>, CertificateError> {
+        let Some(pem) = self.pair().read()? else { return Ok(None) };
+        match pem.cert_pair(self.name) {
+            Ok(pair) => Ok(Some((pem, pair))),
+            Err(error) if CertInfo::of_pem(self.name, &pem.cert_pem).is_ok_and(|info| !is_foreign(&info)) => {
+                tracing::warn!(%error, "a stored certificate is not used");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A new key, certified and stored.
@@ -93,18 +94,7 @@ impl Files {
             .map_err(|status| CertificateError::Refused(status.message))?;
         let pem = PemPair { cert_pem, key_pem: request.key_pem };
         let pair = pem.cert_pair(self.name)?;
-        self.write(&pem)?;
+        self.pair().write(&pem)?;
         Ok((pem, pair))
-    }
-
-    fn write(&self, pem: &PemPair) -> Result<(), CertificateError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| CertificateError::File { path, source }
-        };
-        let (cert, key) = self.paths();
-        atomic_file::private_dir(&self.dir).map_err(failed(&self.dir))?;
-        atomic_file::write(&key, pem.key_pem.as_bytes(), PRIVATE).map_err(failed(&key))?;
-        atomic_file::write(&cert, pem.cert_pem.as_bytes(), PUBLIC).map_err(failed(&cert))
     }
 }

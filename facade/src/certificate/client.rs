@@ -26,7 +26,7 @@ pub fn keep_client_certificate(
     let Credentials::Certificate { cert_pem, key_pem } = &connection.credentials else { return Ok(()) };
     let files = Files::new(dir, "control-client");
     let given = CertPair::from_pem("--control-kubeconfig", cert_pem, key_pem)?;
-    let stored = files.read().filter(|(_, pair)| pair.info().not_after > given.info().not_after);
+    let stored = files.read()?.filter(|(_, pair)| pair.info().not_after > given.info().not_after);
     let current = match stored {
         None => given,
         Some((pem, pair)) => {

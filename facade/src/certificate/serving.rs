@@ -4,20 +4,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portico_kit::pki::{Authority, INTERNAL_CA, Profile};
+use portico_kit::pki::{Authority, Profile};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use tokio::sync::watch;
 
-use super::{CertificateError, Files, PERIOD, is_due};
+use super::{CertificateError, Files, PERIOD, SELF_MADE_CA, is_due, is_foreign};
 use crate::control::sign::Purpose;
 use crate::settings::ServingCertificate;
 use crate::transport::ControlTransport;
 
 /// What a self-made certificate is valid for; one that is signed replaces it long before.
 const SELF_MADE_LIFE: Duration = Duration::from_secs(365 * 86_400);
-/// Who signs a self-made certificate.
-const SELF_MADE_CA: &str = "portico-facade-ca";
 /// How often a certificate is asked for while there is only a self-made one.
 const SELF_MADE_PERIOD: Duration = Duration::from_secs(1);
 /// How long a start waits for the control service to sign.
@@ -53,8 +51,8 @@ pub async fn signed_certificate(
 impl Keeper {
     /// The one on disk while it is good or if somebody else put it there, else a signed one, else one of our own making.
     async fn first(&self) -> Result<CertPair, CertificateError> {
-        let stored = self.files.read().map(|(_, pair)| pair);
-        if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p) || !is_due(p)) {
+        let stored = self.files.read()?.map(|(_, pair)| pair);
+        if let Some(pair) = stored.as_ref().filter(|p| is_foreign(p.info()) || !is_due(p)) {
             return Ok(pair.clone());
         }
         match tokio::time::timeout(FIRST_ANSWER, self.signed()).await {
@@ -76,7 +74,8 @@ impl Keeper {
             // Clients that trust the control service's CA refuse a self-made one: it must not stay a moment longer.
             let self_made = certificate.borrow().info().issuer == SELF_MADE_CA;
             tokio::time::sleep(if self_made { SELF_MADE_PERIOD } else { PERIOD }).await;
-            let stays = is_foreign(&certificate.borrow()) || !self_made && !is_due(&certificate.borrow());
+            let stays =
+                is_foreign(certificate.borrow().info()) || !self_made && !is_due(&certificate.borrow());
             if stays {
                 continue;
             }
@@ -93,9 +92,4 @@ impl Keeper {
         let signed = self.files.sign(&self.control, &self.profile, Purpose::Serving).await?;
         Ok(signed.1)
     }
-}
-
-/// Whether neither a control service nor a facade has made it: such a pair is served as it is and never overwritten.
-fn is_foreign(pair: &CertPair) -> bool {
-    ![INTERNAL_CA, SELF_MADE_CA].contains(&pair.info().issuer.as_str())
 }

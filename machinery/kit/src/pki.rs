@@ -5,10 +5,12 @@
 
 mod authority;
 mod chain;
+mod files;
 mod info;
 mod request;
 
 pub use authority::{Authority, PemPair, Profile, Signed, Usage};
+pub use files::PairFiles;
 pub use info::CertInfo;
 pub use request::SigningRequest;
 
@@ -48,7 +50,11 @@ pub enum PkiError {
     #[error("not an X.509 certificate: {0}")]
     Parse(String),
     /// The folder holds half of an authority.
-    #[error("{} is there, but {} is missing", present.display(), missing.display())]
+    #[error(
+        "{} is there, but {} is missing: a certificate and its key belong together; complete the pair, or move away what \
+         is left of it",
+        present.display(), missing.display()
+    )]
     Half {
         /// What was found.
         present: PathBuf,

@@ -1,9 +1,7 @@
 //! A small certificate authority on disk: ECDSA P-256, made at the first start.
 
-use std::fs;
-use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::encoding::{AsDer, EcPrivateKeyRfc5915Der};
@@ -17,9 +15,9 @@ use rcgen::{
 use rustls_pki_types::UnixTime;
 
 use super::chain::is_client_of;
+use super::files::{PairFiles, read_text};
 use super::request::{VerifiedRequest, set_names};
-use super::{CertInfo, PkiError, parse_certs};
-use crate::atomic_file::{self, PRIVATE, PUBLIC};
+use super::{CertInfo, PkiError};
 use crate::tls::CertPair;
 
 /// Ten years: an authority is not renewed by itself, since that would break everybody at once.
@@ -158,9 +156,9 @@ impl Authority {
 
     /// From `<dir>/<name>.crt` and `.key`, made (folder 0700, key 0600) if neither is there.
     pub fn load_or_create(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
-        let files = Files::new(dir, name);
+        let files = PairFiles::new(dir, name);
         if let Some(pair) = files.read()? {
-            return Self::from_pem(&files.cert.display().to_string(), &pair.cert_pem, &pair.key_pem);
+            return Self::from_pem(&files.cert().display().to_string(), &pair.cert_pem, &pair.key_pem);
         }
         let authority = Self::create(common_name)?;
         files.write(&authority.pair)?;
@@ -215,11 +213,15 @@ impl Authority {
         name: &str,
         profile: &Profile,
     ) -> Result<(PemPair, bool), PkiError> {
-        let files = Files::new(dir, name);
+        let files = PairFiles::new(dir, name);
         if self.is_foreign(&files)? {
-            return Err(PkiError::Foreign { path: files.cert });
+            return Err(PkiError::Foreign { path: files.cert().to_owned() });
         }
-        let stored = files.read().ok().flatten();
+        let stored = match files.read() {
+            // Ours, by its issuer, and of no use to anybody without its key.
+            Err(PkiError::Half { present, .. }) if present == files.cert() => None,
+            read => read?,
+        };
         if let Some(pair) = stored.filter(|pair| self.is_current(pair, profile)) {
             return Ok((pair, false));
         }
@@ -230,15 +232,15 @@ impl Authority {
 
     /// The pair in `<dir>/<name>.crt` and `.key`, if somebody else made it.
     pub fn foreign_pair(&self, dir: &Path, name: &str) -> Result<Option<PemPair>, PkiError> {
-        let files = Files::new(dir, name);
+        let files = PairFiles::new(dir, name);
         if self.is_foreign(&files)? { files.read() } else { Ok(None) }
     }
 
     /// Whether there is a certificate that no authority of this name has issued: neither this one nor an earlier one.
-    fn is_foreign(&self, files: &Files) -> Result<bool, PkiError> {
-        let Some(cert_pem) = read_text(&files.cert)? else { return Ok(false) };
+    fn is_foreign(&self, files: &PairFiles) -> Result<bool, PkiError> {
+        let Some(cert_pem) = read_text(files.cert())? else { return Ok(false) };
         let (own, what) =
-            (CertInfo::of_pem("authority", &self.pair.cert_pem)?, files.cert.display().to_string());
+            (CertInfo::of_pem("authority", &self.pair.cert_pem)?, files.cert().display().to_string());
         Ok(CertInfo::of_pem(&what, &cert_pem).map_or(true, |info| info.issuer != own.common_name))
     }
 
@@ -296,47 +298,4 @@ fn set_validity(params: &mut CertificateParams, start: SystemTime, life: Duratio
     let start = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(since_epoch.as_secs());
     params.not_before = start - BACKDATE;
     params.not_after = start + life;
-}
-
-struct Files {
-    cert: PathBuf,
-    key: PathBuf,
-}
-
-impl Files {
-    fn new(dir: &Path, name: &str) -> Self {
-        Self { cert: dir.join(format!("{name}.crt")), key: dir.join(format!("{name}.key")) }
-    }
-
-    /// None if there is no certificate.
-    fn read(&self) -> Result<Option<PemPair>, PkiError> {
-        match (read_text(&self.cert)?, read_text(&self.key)?) {
-            (Some(cert_pem), Some(key_pem)) => Ok(Some(PemPair { cert_pem, key_pem })),
-            // A key alone is a first start that was cut off: nobody has seen its certificate.
-            (None, _) => Ok(None),
-            (Some(_), None) => Err(PkiError::Half { present: self.cert.clone(), missing: self.key.clone() }),
-        }
-    }
-
-    /// The key first: a certificate without its key is never seen alone for long.
-    fn write(&self, pair: &PemPair) -> Result<(), PkiError> {
-        parse_certs(&self.cert.display().to_string(), pair.cert_pem.as_bytes())?;
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source: io::Error| PkiError::File { path, source }
-        };
-        if let Some(dir) = self.key.parent() {
-            atomic_file::private_dir(dir).map_err(failed(dir))?;
-        }
-        atomic_file::write(&self.key, pair.key_pem.as_bytes(), PRIVATE).map_err(failed(&self.key))?;
-        atomic_file::write(&self.cert, pair.cert_pem.as_bytes(), PUBLIC).map_err(failed(&self.cert))
-    }
-}
-
-fn read_text(path: &Path) -> Result<Option<String>, PkiError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(PkiError::File { path: path.to_owned(), source }),
-    }
 }

@@ -84,14 +84,17 @@ fn an_authority_is_made_once_and_kept_private() {
 }
 
 #[test]
-fn half_an_authority_is_refused_and_a_lone_key_is_a_start_that_was_cut_off() {
-    let dir = tempfile::tempdir().unwrap();
-    Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
-    std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
-    Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
-    std::fs::remove_file(dir.path().join("ca.key")).unwrap();
-    let error = Authority::load_or_create(dir.path(), "ca", "portico-ca").err().unwrap().to_string();
-    assert!(error.contains("ca.crt is there, but ") && error.ends_with("ca.key is missing"), "{error}");
+fn half_an_authority_is_refused() {
+    for (lost, present) in [("ca.crt", "ca.key"), ("ca.key", "ca.crt")] {
+        let dir = tempfile::tempdir().unwrap();
+        Authority::load_or_create(dir.path(), "ca", "portico-ca").unwrap();
+        let kept = std::fs::read(dir.path().join(present)).unwrap();
+        std::fs::remove_file(dir.path().join(lost)).unwrap();
+        let error = Authority::load_or_create(dir.path(), "ca", "portico-ca").err().unwrap().to_string();
+        assert!(error.contains(&format!("{present} is there, but ")), "{error}");
+        assert!(error.contains(&format!("{lost} is missing")), "{error}");
+        assert_eq!(std::fs::read(dir.path().join(present)).unwrap(), kept);
+    }
 }
 
 #[test]
@@ -114,8 +117,8 @@ fn a_stored_pair_is_used_until_it_no_longer_fits() {
     std::fs::write(dir.path().join("apiserver.key"), "nonsense").unwrap();
     assert!(issue(&authority, &server(&["localhost", "10.0.0.1"], 24 * HOUR)).1, "broken key");
     let short = server(&["localhost", "10.0.0.1"], Duration::from_secs(100));
-    std::fs::remove_file(dir.path().join("apiserver.crt")).unwrap();
-    issue(&authority, &short);
+    std::fs::remove_file(dir.path().join("apiserver.key")).unwrap();
+    assert!(issue(&authority, &short).1, "our certificate without its key");
     // Backdated by 300 s, 100 s to go: more than two thirds of its life are over.
     assert!(issue(&authority, &short).1, "soon to expire");
     let stranger = Authority::create("portico-ca").unwrap();
@@ -137,6 +140,17 @@ fn a_pair_that_somebody_else_made_is_never_overwritten() {
     assert_eq!((kept.cert_pem, kept.key_pem), (foreign.cert_pem, foreign.key_pem));
     assert!(theirs.foreign_pair(dir.path(), "apiserver").unwrap().is_none());
     assert!(ours.foreign_pair(dir.path(), "other").unwrap().is_none());
+    // Either of them alone, too.
+    for lost in ["apiserver.crt", "apiserver.key"] {
+        theirs.load_or_issue(dir.path(), "other", &profile).unwrap();
+        let alone = dir.path().join(lost.replace("apiserver", "other"));
+        std::fs::remove_file(&alone).unwrap();
+        assert!(ours.load_or_issue(dir.path(), "other", &profile).is_err());
+        assert!(!alone.exists());
+        for suffix in ["crt", "key"] {
+            let _ = std::fs::remove_file(dir.path().join(format!("other.{suffix}")));
+        }
+    }
     std::fs::write(dir.path().join("apiserver.crt"), "nobody's").unwrap();
     assert!(ours.load_or_issue(dir.path(), "apiserver", &profile).is_err());
     assert_eq!(std::fs::read_to_string(dir.path().join("apiserver.crt")).unwrap(), "nobody's");

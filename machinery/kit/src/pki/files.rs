@@ -1,0 +1,134 @@
+//! A certificate and its key on disk, `<dir>/<name>.crt` and `.key`: both or neither.
+//!
+//! It must not know who made them, nor whether they are good.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{PemPair, PkiError, parse_certs};
+use crate::atomic_file::{self, PRIVATE, PUBLIC};
+
+/// Where a pair is.
+#[derive(Clone, Debug)]
+pub struct PairFiles {
+    cert: PathBuf,
+    key: PathBuf,
+    /// A key whose certificate is being written.
+    new_key: PathBuf,
+}
+
+impl PairFiles {
+    /// In this folder, under this name.
+    #[must_use]
+    pub fn new(dir: &Path, name: &str) -> Self {
+        let file = |suffix: &str| dir.join(format!("{name}.{suffix}"));
+        Self { cert: file("crt"), key: file("key"), new_key: file("key.new") }
+    }
+
+    /// The certificate's file.
+    #[must_use]
+    pub fn cert(&self) -> &Path {
+        &self.cert
+    }
+
+    /// The pair; none if neither file is there.
+    ///
+    /// # Errors
+    /// [`PkiError::Half`] when one is there without the other: it may be somebody's. Upstream's `CanReadCertAndKey`
+    /// refuses that, too.
+    pub fn read(&self) -> Result<Option<PemPair>, PkiError> {
+        let half = |present: &Path, missing: &Path| {
+            Err(PkiError::Half { present: present.to_owned(), missing: missing.to_owned() })
+        };
+        match (read_text(&self.cert)?, read_text(&self.key)?) {
+            (Some(cert_pem), Some(key_pem)) => Ok(Some(PemPair { cert_pem, key_pem })),
+            (None, None) => Ok(None),
+            (None, Some(_)) => half(&self.key, &self.cert),
+            // A write that was cut off.
+            (Some(cert_pem), None) => match read_text(&self.new_key)? {
+                Some(key_pem) => {
+                    self.complete()?;
+                    Ok(Some(PemPair { cert_pem, key_pem }))
+                }
+                None => half(&self.cert, &self.key),
+            },
+        }
+    }
+
+    /// Stores a pair: the folder 0700, the key 0600.
+    ///
+    /// The key comes first, under another name: whenever this is cut off, the next start has a whole pair or none, and a
+    /// key that stands alone is not ours.
+    ///
+    /// # Errors
+    /// [`PkiError`] names the file.
+    pub fn write(&self, pair: &PemPair) -> Result<(), PkiError> {
+        parse_certs(&self.cert.display().to_string(), pair.cert_pem.as_bytes())?;
+        if let Some(dir) = self.key.parent() {
+            atomic_file::private_dir(dir).map_err(failed(dir))?;
+        }
+        atomic_file::write(&self.new_key, pair.key_pem.as_bytes(), PRIVATE).map_err(failed(&self.new_key))?;
+        atomic_file::write(&self.cert, pair.cert_pem.as_bytes(), PUBLIC).map_err(failed(&self.cert))?;
+        self.complete()
+    }
+
+    /// Gives the new key its name, now that its certificate is there.
+    fn complete(&self) -> Result<(), PkiError> {
+        fs::rename(&self.new_key, &self.key).map_err(failed(&self.key))?;
+        let dir = self.key.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed(dir))
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> PkiError + use<> {
+    let path = path.to_owned();
+    move |source| PkiError::File { path, source }
+}
+
+/// A file's text; none if there is no such file.
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, PkiError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(PkiError::File { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> PemPair {
+        let authority = super::super::Authority::create("ca").unwrap();
+        let profile = super::super::Profile::client("alice", &[], std::time::Duration::from_secs(3600));
+        authority.issue(&profile).unwrap()
+    }
+
+    #[test]
+    fn half_a_pair_is_refused_and_a_write_that_was_cut_off_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (files, pair) = (PairFiles::new(dir.path(), "x"), pair());
+        let at = |suffix: &str| dir.path().join(format!("x.{suffix}"));
+        assert!(files.read().unwrap().is_none());
+        // Cut off after each step of a write.
+        fs::write(at("key.new"), &pair.key_pem).unwrap();
+        assert!(files.read().unwrap().is_none());
+        fs::write(at("crt"), &pair.cert_pem).unwrap();
+        let read = files.read().unwrap().unwrap();
+        assert_eq!((&read.cert_pem, &read.key_pem), (&pair.cert_pem, &pair.key_pem));
+        assert!(at("key").exists() && !at("key.new").exists());
+        files.write(&pair).unwrap();
+        assert!(files.read().unwrap().is_some() && !at("key.new").exists());
+        for (lost, present, missing) in [("crt", "key", "crt"), ("key", "crt", "key")] {
+            files.write(&pair).unwrap();
+            fs::remove_file(at(lost)).unwrap();
+            match files.read() {
+                Err(PkiError::Half { present: here, missing: gone }) => {
+                    assert_eq!((here, gone), (at(present), at(missing)));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
