@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use hyper::body::Incoming;
 use parking_lot::Mutex;
+use portico_kit::received::Received;
 use portico_proxy::{ProxyBody, RequestBody};
 
 use crate::pace::Pace;
@@ -32,7 +32,7 @@ pub struct Body {
 
 enum Kind {
     Whole(Option<Bytes>),
-    Incoming(Incoming),
+    Received(Received),
     /// As streamed, without a box: most answers of most facades.
     Proxied(Mutex<ProxyBody>),
     Streamed(Streamed),
@@ -90,7 +90,7 @@ impl Body {
     #[must_use]
     pub fn into_proxy(self) -> RequestBody {
         match self.kind {
-            Kind::Incoming(body) if self.pace.is_none() => RequestBody::from(body),
+            Kind::Received(body) if self.pace.is_none() => RequestBody::from(body),
             kind => RequestBody::new(Self { kind, ..self }),
         }
     }
@@ -108,7 +108,7 @@ impl Body {
     fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Kind::Incoming(body) => {
+            Kind::Received(body) => {
                 let polled = http_body::Body::poll_frame(Pin::new(body), cx).map_err(Into::into);
                 match (&mut self.pace, polled) {
                     (Some(pace), Poll::Pending) => pace.poll_wait(cx).map(|slow| Some(Err(slow.into()))),
@@ -127,9 +127,9 @@ impl Body {
     }
 }
 
-impl From<Incoming> for Body {
-    fn from(body: Incoming) -> Self {
-        Self { kind: Kind::Incoming(body), tail: None, pace: None }
+impl From<Received> for Body {
+    fn from(body: Received) -> Self {
+        Self { kind: Kind::Received(body), tail: None, pace: None }
     }
 }
 
@@ -149,7 +149,7 @@ impl std::fmt::Debug for Body {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match &self.kind {
             Kind::Whole(bytes) => return write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
-            Kind::Incoming(_) => "incoming",
+            Kind::Received(_) => "received",
             Kind::Proxied(_) => "proxied",
             Kind::Streamed(_) => "streamed",
         };
@@ -198,7 +198,7 @@ impl http_body::Body for Body {
         }
         match &self.kind {
             Kind::Whole(bytes) => bytes.is_none(),
-            Kind::Incoming(body) => body.is_end_stream(),
+            Kind::Received(body) => body.is_end_stream(),
             Kind::Proxied(body) => body.lock().is_end_stream(),
             Kind::Streamed(body) => body.lock().is_end_stream(),
         }
@@ -207,7 +207,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         let hint = match &self.kind {
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64)),
-            Kind::Incoming(body) => body.size_hint(),
+            Kind::Received(body) => body.size_hint(),
             Kind::Proxied(body) => body.lock().size_hint(),
             Kind::Streamed(body) => body.lock().size_hint(),
         };

@@ -27,8 +27,10 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_auth::PeerChain;
+use portico_kit::dial::client_http_reason;
 use portico_kit::drain::Watch;
 use portico_kit::listener::{Accepted, PeerInfo};
+use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
 use portico_proxy::{ClientAddress, Identity};
@@ -218,7 +220,7 @@ impl<H: Handler> Server<H> {
                 if let Some(refusal) = wellformed::refusal(&request) {
                     return Ok(refusal);
                 }
-                let mut x = RequestContext::new(request.map(Body::from), connection);
+                let mut x = RequestContext::new(Received::request(request).map(Body::from), connection);
                 x.guards.busy = Some(busy);
                 if let Some(stream) = stream::current() {
                     x.exchange = stream;
@@ -249,7 +251,8 @@ impl<H: Handler> Server<H> {
                 biased;
                 ended = conn.as_mut() => {
                     if let Err(error) = ended {
-                        tracing::debug!(peer = %connection.peer, %error, "connection ended");
+                        let reason = client_http_reason(&error);
+                        tracing::debug!(peer = %connection.peer, reason, "connection ended");
                     }
                     return;
                 }

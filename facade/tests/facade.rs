@@ -6,6 +6,7 @@ mod facade {
     pub mod backend;
     pub mod client;
     pub mod control;
+    mod cut;
     mod fail_static;
     mod local;
     mod policy;

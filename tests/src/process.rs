@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -256,6 +256,17 @@ impl Portico {
     /// Sends a signal. Not every machine has a program for it.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Lets the process open no further file, socket or pipe; gives back the limit that it had.
+    pub fn exhaust_files(&self) -> Rlimit {
+        // The standard streams have all numbers below.
+        self.limit_files(Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum })
+    }
+
+    /// Limits how many files it may have open; gives back the limit that it had.
+    pub fn limit_files(&self, limit: Rlimit) -> Rlimit {
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).unwrap()
     }
 
     /// SIGTERM, and waits for the end.

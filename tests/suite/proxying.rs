@@ -342,3 +342,35 @@ async fn a_page_of_a_proxied_service_carries_no_markup_of_the_callers() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_descriptor_to_dial_with_requests_fail_at_once_and_blame_no_backend() {
+    let backend = Backend::start("descriptors.example.com").await;
+    let portico = Portico::start().await;
+    let created = portico.admin().post(API_SERVICES, &backend.api_service()).await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    wait_for(&portico, &backend, "True").await;
+    // The proxy has not dialled it yet, and no further connection is accepted from here on.
+    let connection = tokio::sync::Mutex::new(portico.admin().connect().await.unwrap());
+    let path = backend.path("/flunders");
+    let get = || async { connection.lock().await.get(&path).await.unwrap() };
+    assert_eq!(connection.lock().await.get("/readyz").await.unwrap().status, 200);
+    let limit = portico.exhaust_files();
+    eventually("the route is there, and cannot be dialled", 20, || async {
+        let text = get().await.text();
+        if text.contains("too many open files") { Ok(()) } else { Err(text) }
+    })
+    .await;
+    // More than open a circuit.
+    for _ in 0..10 {
+        let begin = std::time::Instant::now();
+        let answer = get().await;
+        assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+        answer.status_body(503, "ServiceUnavailable");
+        assert!(answer.text().contains("too many open files"), "{}", answer.text());
+    }
+    portico.limit_files(limit);
+    let answer = get().await;
+    assert_eq!(answer.status, 200, "no circuit is open: {}", answer.text());
+    assert_eq!(portico.admin().get("/readyz").await.status, 200);
+}

@@ -4,11 +4,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Version};
+use http::{HeaderMap, HeaderName};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use hyper::body::Incoming;
+use portico_kit::received::Received;
 use tokio::time::{Instant, Sleep};
 
 use crate::headers;
@@ -29,20 +29,11 @@ pub struct RequestBody {
 #[derive(Debug)]
 enum RequestKind {
     Empty,
-    Incoming {
-        body: Incoming,
-        /// Whether the client speaks HTTP/2.
-        http2: bool,
-    },
+    Received(Received),
     Boxed(UnsyncBoxBody<Bytes, BoxError>),
     /// It failed, and goes on failing: whoever asks again must not take its silence for its end.
     Failed,
 }
-
-/// hyper ends a body in silence when its stream is reset with NO_ERROR.
-#[derive(Debug, thiserror::Error)]
-#[error("the client ended its stream before the request's body was complete")]
-struct CutShort;
 
 /// It was said before why.
 #[derive(Debug, thiserror::Error)]
@@ -60,15 +51,12 @@ impl RequestBody {
     }
 
     /// The body that follows this head, whose headers are those that the backend gets.
-    pub(crate) fn behind(mut self, version: Version, headers: &HeaderMap) -> Self {
-        if let RequestKind::Incoming { http2, .. } = &mut self.kind {
-            *http2 = version == Version::HTTP_2;
-        }
+    pub(crate) fn behind(mut self, headers: &HeaderMap) -> Self {
         self.trailers = headers::announced_trailers(headers);
         self
     }
 
-    /// A body that some filter has wrapped. [`RequestBody::from`] an [`Incoming`] costs less.
+    /// A body that some filter has wrapped. [`RequestBody::from`] a [`Received`] one costs less.
     pub fn new<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -87,12 +75,12 @@ impl Default for RequestBody {
     }
 }
 
-impl From<Incoming> for RequestBody {
-    fn from(body: Incoming) -> Self {
+impl From<Received> for RequestBody {
+    fn from(body: Received) -> Self {
         if body.is_end_stream() {
             return Self::empty();
         }
-        Self::of(RequestKind::Incoming { body, http2: false })
+        Self::of(RequestKind::Received(body))
     }
 }
 
@@ -107,10 +95,9 @@ impl Body for RequestBody {
         let this = self.get_mut();
         let polled = match &mut this.kind {
             RequestKind::Empty => None,
-            RequestKind::Incoming { body, http2 } => match ready!(Pin::new(&mut *body).poll_frame(cx)) {
-                None if *http2 && !body.is_end_stream() => Some(Err(CutShort.into())),
-                polled => polled.map(|frame| frame.map_err(Into::into)),
-            },
+            RequestKind::Received(body) => {
+                ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Into::into))
+            }
             RequestKind::Boxed(body) => ready!(Pin::new(body).poll_frame(cx)),
             RequestKind::Failed => Some(Err(FailedBefore.into())),
         };
@@ -129,7 +116,7 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             RequestKind::Empty => true,
-            RequestKind::Incoming { body, .. } => body.is_end_stream(),
+            RequestKind::Received(body) => body.is_end_stream(),
             RequestKind::Boxed(body) => body.is_end_stream(),
             RequestKind::Failed => false,
         }
@@ -138,7 +125,7 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             RequestKind::Empty => SizeHint::with_exact(0),
-            RequestKind::Incoming { body, .. } => body.size_hint(),
+            RequestKind::Received(body) => body.size_hint(),
             RequestKind::Boxed(body) => body.size_hint(),
             RequestKind::Failed => SizeHint::default(),
         }

@@ -33,7 +33,7 @@ impl<'a> Outgoing<'a> {
         let target = location::path_and_query(&parts.uri)?;
         let mut headers = parts.headers;
         headers::strip_request(&mut headers);
-        let body = body.behind(parts.version, &headers);
+        let body = body.behind(&headers);
         Ok(Self { method: parts.method, target, headers, body, words: Some(words), host: None })
     }
 
@@ -47,7 +47,7 @@ impl<'a> Outgoing<'a> {
     ) -> Self {
         let mut headers = parts.headers;
         headers::strip_request(&mut headers);
-        let body = body.behind(parts.version, &headers);
+        let body = body.behind(&headers);
         Self { method: parts.method, target, headers, body, words: Some(words), host: Some(host) }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::Response;
 use http::header::{HeaderValue, USER_AGENT};
-use portico_gostd::url::Query;
+use portico_gostd::url::pairs;
 
 use super::{Filter, Handler};
 use crate::body::Body;
@@ -25,7 +25,7 @@ impl Filter for HttpLog {
     async fn apply<H: Handler>(&self, x: &mut RequestContext, next: &H) -> Response<Body> {
         // Kept for the line: an inner handler may take the request away.
         let line = Line::of(x);
-        let dry_run = Query::parse(x.query()).all("dryRun").any(|value| value == "All");
+        let dry_run = pairs(x.query().as_bytes()).any(|(key, value)| &*key == b"dryRun" && &*value == b"All");
         let response = next.handle(x).await;
         line.write(x, &response);
         let code = response.status().as_u16();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -13,12 +13,34 @@ use portico_kit::drain;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
+use tokio::sync::mpsc;
 
 pub struct Backend {
     pub addr: SocketAddr,
     pub ca: Vec<u8>,
+    /// What comes of requests whose path ends with `/upload`.
+    pub uploads: mpsc::UnboundedReceiver<Upload>,
     _drain: drain::Signal,
     _tasks: TaskSet,
+}
+
+/// What a backend sees of an upload.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Upload {
+    Began,
+    Whole(Bytes),
+    Cut,
+}
+
+/// Reports a cut unless the whole body came.
+struct Uploading(Option<mpsc::UnboundedSender<Upload>>);
+
+impl Drop for Uploading {
+    fn drop(&mut self) {
+        if let Some(seen) = self.0.take() {
+            let _ = seen.send(Upload::Cut);
+        }
+    }
 }
 
 /// A CA and a pair that it has signed for this name.
@@ -47,24 +69,31 @@ impl Backend {
         let (signal, watch) = drain::channel();
         let tasks = TaskSet::new();
         let set = tasks.clone();
+        let (seen, uploads) = mpsc::unbounded_channel();
         tasks.spawn(
             "backend",
             listener.serve(set.clone(), watch, move |accepted| {
-                let upgraded = set.clone();
+                let (upgraded, seen) = (set.clone(), seen.clone());
                 async move {
                     let io = TokioIo::new(accepted.io);
-                    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
-                    let service = service_fn(move |request| echo(request, upgraded.clone()));
+                    let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    // As Go's server does: a request that came whole is handled, whatever follows it.
+                    builder.http1().half_close(true);
+                    let service = service_fn(move |request| echo(request, upgraded.clone(), seen.clone()));
                     let _ = builder.serve_connection_with_upgrades(io, service).await;
                 }
             }),
         );
-        Self { addr, ca, _drain: signal, _tasks: tasks }
+        Self { addr, ca, uploads, _drain: signal, _tasks: tasks }
     }
 }
 
 /// Method, path and the caller, as headers and text.
-async fn echo(request: Request<Incoming>, tasks: TaskSet) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn echo(
+    request: Request<Incoming>,
+    tasks: TaskSet,
+    seen: mpsc::UnboundedSender<Upload>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let header = |name: &str| request.headers().get(name).map_or("", |v| v.to_str().unwrap()).to_owned();
     let text = format!(
         "{} {} user={} authorization={:?}",
@@ -84,6 +113,14 @@ async fn echo(request: Request<Incoming>, tasks: TaskSet) -> Result<Response<Ful
             let _ = tokio::io::copy(&mut read, &mut write).await;
         });
         return Ok(response);
+    }
+    if request.uri().path().ends_with("/upload") {
+        seen.send(Upload::Began).unwrap();
+        let mut uploading = Uploading(Some(seen));
+        if let Ok(body) = request.into_body().collect().await {
+            uploading.0.take().unwrap().send(Upload::Whole(body.to_bytes())).unwrap();
+        }
+        return Ok(Response::default());
     }
     if request.uri().path().ends_with("/hang") {
         std::future::pending::<()>().await;

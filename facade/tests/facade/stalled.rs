@@ -48,7 +48,7 @@ async fn dial(rig: &Rig, protocol: &[u8]) -> TlsStream<TcpStream> {
 }
 
 /// An HTTP/2 connection whose streams have this window.
-async fn http2(rig: &Rig, window: u32) -> SendRequest<Bytes> {
+pub(super) async fn http2(rig: &Rig, window: u32) -> SendRequest<Bytes> {
     let io = dial(rig, b"h2").await;
     let (sender, connection) = h2::client::Builder::new()
         .initial_window_size(window)
@@ -63,7 +63,7 @@ async fn http2(rig: &Rig, window: u32) -> SendRequest<Bytes> {
     sender.ready().await.unwrap()
 }
 
-fn request(method: Method, path: &str) -> Request<()> {
+pub(super) fn request(method: Method, path: &str) -> Request<()> {
     let request = Request::builder().method(method).uri(format!("https://localhost{path}"));
     request
         .header("authorization", "Bearer alice")

@@ -16,8 +16,8 @@ pub(crate) use connection::Raw;
 pub use connection::{Connection, NegotiatedAlpn};
 pub use error::{DialError, Stage};
 pub use policy::{AddressPolicy, Refusal};
-pub(crate) use reason::tls_reason;
-pub use reason::{http_reason, io_reason};
+pub(crate) use reason::{HandshakeFailure, handshake_failure};
+pub use reason::{client_handshake_reason, client_http_reason, http_reason, io_reason};
 pub use service::BackendConnector;
 
 use std::fmt;

@@ -217,7 +217,7 @@ impl Fetcher {
         let (head, mut body) = response.into_parts();
         let mut whole = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Failed::Final(http_error(to, &http_reason(&error))))?;
+            let frame = frame.map_err(|error| Failed::Final(http_error(to, &error.to_string())))?;
             let Some(data) = frame.data_ref() else { continue };
             if whole.len() + data.len() > request.max_body {
                 let (target, limit) = (to.target.clone(), request.max_body);

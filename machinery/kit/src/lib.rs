@@ -19,6 +19,7 @@ pub mod listener;
 pub mod metrics;
 pub mod offload;
 pub mod pki;
+pub mod received;
 pub mod tasks;
 pub mod telemetry;
 pub mod tls;

@@ -6,8 +6,8 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use http::response::Parts;
-use hyper::body::Incoming;
 use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage, http_reason};
+use portico_kit::received::Received;
 use portico_kit::tls::Alpn;
 use portico_machinery::Status;
 use tokio::time::{Instant, timeout_at};
@@ -39,7 +39,7 @@ impl Answer {
 
 pub(crate) enum Carrier {
     Http1(Decoder, Box<Http1>),
-    Http2(Incoming, Stream),
+    Http2(Received, Stream),
 }
 
 /// Why there is no answer.
@@ -225,6 +225,9 @@ impl Transport {
             }
             Ok(Err(error)) => {
                 self.shared.metrics.certificate_refused(&error);
+                if error.is_local() {
+                    return Err(self.not_dialled(watch, &error));
+                }
                 Err(self.not_reached(watch, stage_of(&error), error.to_string()))
             }
             Err(_) => {
@@ -232,6 +235,14 @@ impl Transport {
                 Err(self.not_reached(watch, Stage::Dial, message))
             }
         }
+    }
+
+    /// Nothing was left to dial with here: the next request may find the backend as it was.
+    fn not_dialled(&self, watch: Watch<'_>, error: &DialError) -> SendError {
+        self.shared.metrics.dialled(Err(Stage::Dial));
+        tracing::warn!(target = %watch.target.address, %error, "a backend is not dialled");
+        watch.learned_nothing();
+        SendError::Dial { stage: Stage::Dial, message: error.to_string() }
     }
 
     fn not_reached(&self, watch: Watch<'_>, stage: Stage, message: String) -> SendError {
@@ -263,6 +274,10 @@ impl Watch<'_> {
     fn reached(mut self) {
         self.settled = true;
         self.target.circuit.reached();
+    }
+
+    fn learned_nothing(mut self) {
+        self.settled = true;
     }
 
     fn failed(mut self, stage: Stage, message: String) {

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_kit::dial::{Connection, http_reason};
+use portico_kit::received::{ReceiveError, Received};
 use portico_kit::tasks::TaskSet;
 
 use super::exchange::{SendError, http_error};
@@ -94,11 +94,11 @@ impl Http2 {
 }
 
 impl Stream {
-    pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<Incoming>, Http2Error> {
+    pub(super) async fn send(&self, request: Request<RequestBody>) -> Result<Response<Received>, Http2Error> {
         let mut sender = self.connection.sender.clone();
         let request = request.map(|body| Upload::new(body, &self.exchange));
         match sender.try_send_request(request).await {
-            Ok(response) => Ok(response),
+            Ok(response) => Ok(Received::response(response)),
             Err(mut error) => Err(match error.take_message() {
                 Some(request) => Http2Error::Unsent(Box::new(request.map(Upload::into_body))),
                 None => Http2Error::Broken(self.failure(&error.into_error())),
@@ -120,13 +120,13 @@ impl Drop for Stream {
 
 /// An answer's body. Dropping it early resets the stream.
 pub(crate) struct Http2Body {
-    incoming: Incoming,
+    incoming: Received,
     stream: Stream,
     _permit: Permit,
 }
 
 impl Http2Body {
-    pub(crate) fn new(incoming: Incoming, stream: Stream, permit: Permit) -> Self {
+    pub(crate) fn new(incoming: Received, stream: Stream, permit: Permit) -> Self {
         Self { incoming, stream, _permit: permit }
     }
 
@@ -135,11 +135,10 @@ impl Http2Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         Poll::Ready(match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-            // hyper takes a reset with NO_ERROR for an end.
-            None if !self.incoming.is_end_stream() => Some(Err(cut("the HTTP/2 stream was reset"))),
             None => None,
             Some(Ok(frame)) => Some(Ok(frame)),
-            Some(Err(error)) => Some(Err(cut(&self.stream.failure(&error).to_string()))),
+            Some(Err(ReceiveError::Http(error))) => Some(Err(cut(&self.stream.failure(&error).to_string()))),
+            Some(Err(error @ ReceiveError::Reset)) => Some(Err(cut(&error.to_string()))),
         })
     }
 

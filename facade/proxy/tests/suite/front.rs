@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use portico_kit::dial::{Connector, ConnectorOptions};
 use portico_kit::metrics::Registry;
+use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use portico_machinery::route::{Availability, Backend as To, Route, ServiceReference, Target, Trust};
@@ -128,6 +129,7 @@ impl Setup {
                             request_info: &info,
                             deadline: deadline.map(|wait| Instant::now() + wait),
                         };
+                        let request = Received::request(request);
                         Ok::<_, Infallible>(proxy.handle(&upstream, request, context).await)
                     }
                 });

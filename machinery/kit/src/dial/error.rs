@@ -5,7 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::{Refusal, Target, io_reason, tls_reason};
+use super::reason::{HandshakeFailure, handshake_failure, is_exhausted};
+use super::{Refusal, Target, io_reason};
 use crate::tls::{CertFault, TlsError};
 
 /// The stage of a dial. Conditions and Explain carry its name.
@@ -124,6 +125,11 @@ impl DialError {
         matches!(self, Self::DialTimeout { .. } | Self::TlsTimeout { .. })
     }
 
+    /// Whether this process, or this machine, had nothing left to dial with: it says nothing about the backend.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Dial { source, .. } if is_exhausted(source))
+    }
+
     /// The refused certificate, if that was it.
     pub fn certificate(&self) -> Option<&CertFault> {
         match self {
@@ -145,18 +151,12 @@ impl DialError {
     }
 
     pub(super) fn from_handshake(target: &Target, error: &io::Error) -> Self {
-        let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         let target = target.clone();
-        match tls {
-            Some(tls) => match CertFault::of(tls) {
-                Some(fault) => Self::Certificate { target, fault: Box::new(fault.clone()) },
-                None => Self::Tls { target, reason: tls_reason(tls).to_owned() },
-            },
-            None if error.kind() == io::ErrorKind::UnexpectedEof => Self::Tls {
-                target,
-                reason: "the server closed the connection during the handshake".to_owned(),
-            },
-            None => Self::Tls { target, reason: io_reason(error).to_owned() },
+        match handshake_failure(error) {
+            HandshakeFailure::Certificate(fault) => {
+                Self::Certificate { target, fault: Box::new(fault.clone()) }
+            }
+            HandshakeFailure::Other(reason) => Self::Tls { target, reason: reason.to_owned() },
         }
     }
 

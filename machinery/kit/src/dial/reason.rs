@@ -8,6 +8,8 @@ use std::io;
 
 use rustls::AlertDescription;
 
+use crate::tls::CertFault;
+
 /// What an IO error on a socket means. Without a full stop, to stand behind a colon.
 pub fn io_reason(error: &io::Error) -> &'static str {
     if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
@@ -33,7 +35,7 @@ pub fn io_reason(error: &io::Error) -> &'static str {
 }
 
 /// What a failure of TLS other than a refused certificate means.
-pub fn tls_reason(error: &rustls::Error) -> &'static str {
+fn tls_reason(error: &rustls::Error) -> &'static str {
     match error {
         rustls::Error::InvalidMessage(_) => "the server does not speak TLS",
         rustls::Error::AlertReceived(alert) => alert_reason(*alert),
@@ -73,6 +75,44 @@ fn alert_reason(alert: AlertDescription) -> &'static str {
         AlertDescription::InternalError => "the server reported an internal error in the TLS handshake",
         _ => "the server ended the TLS connection with an alert",
     }
+}
+
+/// Why a handshake with a server failed.
+pub(crate) enum HandshakeFailure<'a> {
+    /// Its certificate was refused.
+    Certificate(&'a CertFault),
+    /// Anything else.
+    Other(&'static str),
+}
+
+/// What an error of a handshake means.
+pub(crate) fn handshake_failure(error: &io::Error) -> HandshakeFailure<'_> {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match tls.and_then(CertFault::of) {
+        Some(fault) => HandshakeFailure::Certificate(fault),
+        None if tls.is_none() && error.kind() == io::ErrorKind::UnexpectedEof => {
+            HandshakeFailure::Other("the server closed the connection during the handshake")
+        }
+        None => HandshakeFailure::Other(io_reason(error)),
+    }
+}
+
+/// Why a handshake with a client failed.
+pub fn client_handshake_reason(error: &io::Error) -> String {
+    match handshake_failure(error) {
+        HandshakeFailure::Certificate(fault) => fault.to_string(),
+        HandshakeFailure::Other(reason) => of_client(reason),
+    }
+}
+
+/// Why a client's connection ended.
+pub fn client_http_reason(error: &hyper::Error) -> String {
+    of_client(&http_reason(error))
+}
+
+/// What is said of a server, said of a client.
+fn of_client(reason: &str) -> String {
+    reason.replace("the server", "the client").replace("response", "request")
 }
 
 /// What a failed HTTP exchange means.
@@ -142,6 +182,14 @@ fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
     None
 }
 
+/// Whether descriptors, local ports or memory for sockets ran out.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    const ENOBUFS: i32 = 105;
+    is_out_of_files(error)
+        || error.raw_os_error() == Some(ENOBUFS)
+        || matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::OutOfMemory)
+}
+
 /// EMFILE or ENFILE, which have no kind of their own.
 fn is_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
@@ -183,6 +231,7 @@ mod tests {
         for alert in 0..=255 {
             let error = rustls::Error::AlertReceived(AlertDescription::from(alert));
             assert_plain(tls_reason(&error));
+            assert!(!of_client(tls_reason(&error)).contains("server"));
             assert_plain(io_reason(&io::Error::new(io::ErrorKind::InvalidData, error)));
         }
         for code in (0..20).chain([u32::MAX]) {
@@ -193,5 +242,9 @@ mod tests {
     #[test]
     fn files_that_ran_out_are_named() {
         assert_eq!(io_reason(&io::Error::from_raw_os_error(24)), "too many open files");
+        for (number, exhausted) in [(24, true), (23, true), (99, true), (105, true), (12, true), (111, false)]
+        {
+            assert_eq!(is_exhausted(&io::Error::from_raw_os_error(number)), exhausted, "{number}");
+        }
     }
 }

@@ -11,9 +11,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 
 use super::{EgressError, Protocol, ProxyTls, Selection, Transport};
-use crate::dial::{DialError, Raw, Target, io_reason};
+use crate::dial::{DialError, HandshakeFailure, Raw, Target, handshake_failure, io_reason};
 use crate::metrics::{HistogramVec, Registry};
-use crate::tls::{CertFault, CertPair, ClientTls, Roots};
+use crate::tls::{CertPair, ClientTls, Roots};
 
 /// The reply's head may be this long.
 const REPLY_LIMIT: usize = 1 << 20;
@@ -129,10 +129,9 @@ impl EgressDialer {
 
 /// The proxy's certificate by name, where that is what was refused.
 fn connect_reason(error: &io::Error) -> String {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match tls.and_then(CertFault::of) {
-        Some(fault) => fault.to_string(),
-        None => io_reason(error).to_owned(),
+    match handshake_failure(error) {
+        HandshakeFailure::Certificate(fault) => fault.to_string(),
+        HandshakeFailure::Other(reason) => reason.to_owned(),
     }
 }
 

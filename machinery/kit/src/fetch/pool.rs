@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 
 use super::FetchTarget;
-use crate::dial::{Connection, NegotiatedAlpn, Target};
+use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
+use crate::received::Received;
 use crate::tasks::TaskSet;
 
 /// Kept per target unless told otherwise; more are closed.
@@ -47,7 +47,8 @@ impl Sender {
         let io = TokioIo::new(connection);
         let closed = |result: Result<(), hyper::Error>| {
             if let Err(error) = result {
-                tracing::debug!(%error, "a fetch connection ended");
+                let reason = http_reason(&error);
+                tracing::debug!(reason, "a fetch connection ended");
             }
             ended();
         };
@@ -70,7 +71,7 @@ impl Sender {
     pub(super) async fn send(
         &mut self,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, hyper::Error> {
+    ) -> Result<Response<Received>, hyper::Error> {
         match self {
             Self::Http1(sender) => {
                 // HTTP/1 wants the path in the request line, and the authority as a header.
@@ -82,11 +83,11 @@ impl Sender {
                 let path = uri.path_and_query().map_or("/", |path| path.as_str());
                 *request.uri_mut() = path.parse().unwrap_or_default();
                 sender.ready().await?;
-                sender.send_request(request).await
+                sender.send_request(request).await.map(Received::response)
             }
             Self::Http2(sender) => {
                 sender.ready().await?;
-                sender.send_request(request).await
+                sender.send_request(request).await.map(Received::response)
             }
         }
     }

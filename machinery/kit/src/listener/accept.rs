@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use super::conn::{Accepted, PeerInfo, Place, TlsIo};
 use super::{ListenerMetrics, ListenerOptions, TlsListener, set_keepalive};
 use crate::backoff::{Backoff, Policy};
+use crate::dial::{client_handshake_reason, io_reason};
 use crate::drain::Watch;
 use crate::tasks::TaskSet;
 use crate::tls::ServerTls;
@@ -93,7 +94,8 @@ impl TlsListener {
                     shared.clone().begin(&tasks, stream, addr, place);
                 }
                 Err(error) => {
-                    tracing::warn!(listener = shared.options.name, %error, "accept failed");
+                    let reason = io_reason(&error);
+                    tracing::warn!(listener = shared.options.name, reason, "accept failed");
                     if is_exhausted(&error) {
                         reserve.turn_away(&listener).await;
                     }
@@ -121,10 +123,10 @@ where
             Ok(stream) => tasks.spawn_on(lanes.next(), name, async move {
                 match TcpStream::from_std(stream) {
                     Ok(stream) => self.connection(stream, addr, place).await,
-                    Err(error) => self.failed(addr, &error.to_string()),
+                    Err(error) => self.failed(addr, &client_handshake_reason(&error)),
                 }
             }),
-            Err(error) => self.failed(addr, &error.to_string()),
+            Err(error) => self.failed(addr, &client_handshake_reason(&error)),
         }
     }
 
@@ -132,7 +134,7 @@ where
         match tokio::time::timeout(self.options.handshake_timeout, self.handshake(stream, addr, place)).await
         {
             Ok(Ok(accepted)) => (self.handler)(accepted).await,
-            Ok(Err(error)) => self.failed(addr, &error.to_string()),
+            Ok(Err(error)) => self.failed(addr, &client_handshake_reason(&error)),
             Err(_) => self.failed(addr, "timeout"),
         }
     }

@@ -1,0 +1,129 @@
+//! A body as hyper receives it, except that a reset stream is never its end.
+//!
+//! hyper ends a body in silence when its HTTP/2 stream is reset with `NO_ERROR`, which only asks for no more of the other
+//! direction (RFC 9113, 8.1). Whoever collects such a body would take its beginning for all of it. It must not know what
+//! the bytes mean.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response, Version};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use crate::dial::http_reason;
+
+/// The body of a request or a response; see the module.
+#[derive(Debug)]
+pub struct Received {
+    body: Incoming,
+    http2: bool,
+}
+
+/// Why a body is not complete.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// By the other side, without an error.
+    #[error("the HTTP/2 stream was reset")]
+    Reset,
+    /// The connection, the stream or the framing.
+    #[error("{}", http_reason(.0))]
+    Http(#[from] hyper::Error),
+}
+
+impl Received {
+    /// A body behind a head of this version.
+    #[must_use]
+    pub fn new(body: Incoming, version: Version) -> Self {
+        Self { body, http2: version == Version::HTTP_2 }
+    }
+
+    /// A request with its body.
+    pub fn request(request: Request<Incoming>) -> Request<Self> {
+        let version = request.version();
+        request.map(|body| Self::new(body, version))
+    }
+
+    /// A response with its body.
+    pub fn response(response: Response<Incoming>) -> Response<Self> {
+        let version = response.version();
+        response.map(|body| Self::new(body, version))
+    }
+}
+
+impl Body for Received {
+    type Data = Bytes;
+    type Error = ReceiveError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ReceiveError>>> {
+        let this = self.get_mut();
+        Poll::Ready(match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+            None if this.http2 && !this.body.is_end_stream() => Some(Err(ReceiveError::Reset)),
+            polled => polled.map(|frame| frame.map_err(ReceiveError::Http)),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::{BodyExt, Empty};
+    use hyper::client::conn::http2;
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::tasks::TaskSet;
+
+    /// What a client reads of a response whose stream ends like this after its first frame was read.
+    async fn read(
+        end: impl FnOnce(h2::SendStream<Bytes>) + Send + 'static,
+    ) -> Result<Option<Bytes>, ReceiveError> {
+        let ((ours, theirs), (go, going), tasks) =
+            (tokio::io::duplex(4096), oneshot::channel(), TaskSet::new());
+        tasks.spawn_until_cancelled("server", async move {
+            let mut server = h2::server::handshake(theirs).await.unwrap();
+            let (_, mut respond) = server.accept().await.unwrap().unwrap();
+            let mut body = respond.send_response(Response::new(()), false).unwrap();
+            body.send_data("some".into(), false).unwrap();
+            tokio::select! {
+                next = server.accept() => panic!("{next:?}"),
+                read = going => read.unwrap(),
+            }
+            end(body);
+            while server.accept().await.is_some() {}
+        });
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(ours)).await.unwrap();
+        tasks.spawn_until_cancelled("client", async move { connection.await.unwrap() });
+        let request = Request::get("https://a/").body(Empty::<Bytes>::new()).unwrap();
+        let mut body = Received::response(sender.send_request(request).await.unwrap()).into_body();
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "some");
+        go.send(()).unwrap();
+        let rest = body.frame().await.transpose().map(|rest| rest.and_then(|frame| frame.into_data().ok()));
+        tasks.cancel();
+        rest
+    }
+
+    #[tokio::test]
+    async fn only_an_end_is_an_end() {
+        let rest = read(|mut body| body.send_data("more".into(), true).unwrap()).await;
+        assert_eq!(rest.unwrap().unwrap(), "more");
+        let rest = read(|mut body| body.send_data("".into(), true).unwrap()).await;
+        assert!(rest.unwrap().is_none_or(|data| data.is_empty()));
+        for code in [h2::Reason::NO_ERROR, h2::Reason::CANCEL, h2::Reason::INTERNAL_ERROR] {
+            let rest = read(move |mut body| body.send_reset(code)).await;
+            assert!(rest.is_err(), "{code:?}: {rest:?}");
+        }
+    }
+}
