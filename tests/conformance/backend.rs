@@ -18,7 +18,7 @@ use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
-use portico_tests::pki::certificates;
+use portico_tests::pki::Clients;
 use portico_tests::process::a_while;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -62,15 +62,8 @@ type Reply = Response<UnsyncBoxBody<Bytes, Closed>>;
 impl Backend {
     /// Serves with the certificates of the fixture.
     pub async fn start(fixture: &Fixture) -> Self {
-        portico_tests::install_provider();
-        let mut proxies = rustls::RootCertStore::empty();
-        let authority = fixture.authority("front-proxy-ca");
-        certificates(authority.as_bytes()).into_iter().for_each(|cert| proxies.add(cert).unwrap());
-        let verifier =
-            rustls::server::WebPkiClientVerifier::builder(Arc::new(proxies)).allow_unauthenticated();
-        let (chain, key) = fixture.pair("backend").der();
-        let builder = rustls::ServerConfig::builder().with_client_cert_verifier(verifier.build().unwrap());
-        let acceptor = TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key).unwrap()));
+        let proxies = fixture.authority("front-proxy-ca");
+        let acceptor = fixture.pair("backend").acceptor(Clients::AnyKnown(&proxies));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, tasks) = (listener.local_addr().unwrap(), TaskSet::new());
         let (set, discovery) = (tasks.clone(), Arc::new(AtomicU16::new(200)));

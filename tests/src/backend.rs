@@ -17,11 +17,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_kit::tasks::TaskSet;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::objects;
-use crate::pki::{Authority, Pair, certificates};
+use crate::pki::{Authority, Clients, Pair};
 
 /// The name that the proxy verifies for Service `default/backend`.
 pub const SERVER_NAME: &str = "backend.default.svc";
@@ -37,6 +37,8 @@ pub enum Mood {
     Redirect,
     /// As [`Mood::Well`], after a while.
     Slow(Duration),
+    /// Reads the request and says nothing until there is another mood.
+    Held,
     /// Reads the request and says nothing, for ever.
     Hang,
     /// Resets every connection at once.
@@ -73,7 +75,7 @@ impl Seen {
 
 struct Shared {
     group: String,
-    mood: Mutex<Mood>,
+    mood: watch::Sender<Mood>,
     seen: Mutex<Vec<Seen>>,
     pieces: broadcast::Sender<String>,
 }
@@ -129,29 +131,16 @@ impl Backend {
         ca: String,
         clients: Option<&str>,
     ) -> Self {
-        crate::install_provider();
-        let (chain, key) = pair.der();
-        let builder = rustls::ServerConfig::builder();
-        let builder = match clients.map(verifier) {
-            Some(verifier) => builder.with_client_cert_verifier(verifier),
-            None => builder.with_no_client_auth(),
-        };
-        let mut tls = builder.with_single_cert(chain, key).unwrap();
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let acceptor = pair.acceptor(clients.map_or(Clients::Any, Clients::Known));
         let listener = TcpListener::bind(address).await.unwrap();
         let shared = Arc::new(Shared {
             group: group.to_owned(),
-            mood: Mutex::new(Mood::Well),
+            mood: watch::Sender::new(Mood::Well),
             seen: Mutex::default(),
             pieces: broadcast::channel(64).0,
         });
-        let mut backend = Self {
-            address: listener.local_addr().unwrap(),
-            ca,
-            shared,
-            acceptor: TlsAcceptor::from(Arc::new(tls)),
-            tasks: TaskSet::new(),
-        };
+        let mut backend =
+            Self { address: listener.local_addr().unwrap(), ca, shared, acceptor, tasks: TaskSet::new() };
         backend.serve(listener);
         backend
     }
@@ -184,7 +173,7 @@ impl Backend {
 
     /// From now on.
     pub fn behave(&self, mood: Mood) {
-        *self.shared.mood.lock().unwrap() = mood;
+        self.shared.mood.send_replace(mood);
     }
 
     /// What has arrived, but for discovery, OpenAPI and probes.
@@ -229,14 +218,8 @@ impl Drop for Backend {
     }
 }
 
-fn verifier(clients: &str) -> Arc<dyn rustls::server::danger::ClientCertVerifier> {
-    let mut roots = rustls::RootCertStore::empty();
-    certificates(clients.as_bytes()).into_iter().for_each(|cert| roots.add(cert).unwrap());
-    rustls::server::WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap()
-}
-
 async fn connection(stream: TcpStream, shared: Arc<Shared>, acceptor: TlsAcceptor, tasks: TaskSet) {
-    let mood = *shared.mood.lock().unwrap();
+    let mood = *shared.mood.borrow();
     match mood {
         Mood::Reset => {
             // A linger of nothing makes the close a reset.
@@ -294,7 +277,7 @@ async fn answer(
     if discovery.is_none() && !path.starts_with("/openapi") {
         shared.seen.lock().unwrap().push(seen.clone());
     }
-    let mood = *shared.mood.lock().unwrap();
+    let mood = *shared.mood.borrow();
     match mood {
         Mood::Code(code) => {
             let code = StatusCode::from_u16(code).unwrap();
@@ -306,6 +289,10 @@ async fn answer(
             return Ok(redirect);
         }
         Mood::Slow(time) => crate::process::a_while(time).await,
+        Mood::Held => {
+            // The sender is here: it is not gone.
+            let _ = shared.mood.subscribe().wait_for(|mood| *mood != Mood::Held).await;
+        }
         Mood::Hang | Mood::HalfOpen => return std::future::pending().await,
         Mood::Drop | Mood::Reset => return Err(Closed),
         Mood::Well => {}

@@ -106,6 +106,14 @@ impl Http {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    /// The same, but this protocol alone is offered by ALPN: for [`Http::dial`].
+    #[must_use]
+    pub fn offering(&self, protocol: &[u8]) -> Self {
+        let mut tls = self.tls.as_ref().clone();
+        tls.alpn_protocols = vec![protocol.to_vec()];
+        Self { tls: Arc::new(tls), ..self.clone() }
+    }
+
     /// A TLS connection, for bytes that no HTTP library would send.
     pub async fn dial(&self) -> Result<TlsStream<TcpStream>, Broken> {
         let tcp = TcpStream::connect(self.address).await?;

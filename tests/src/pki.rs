@@ -1,9 +1,15 @@
 //! Certificates for tests: authorities of their own, made with rcgen directly, so that the system's own are not what
 //! they are checked with.
 
+use std::sync::Arc;
+
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
 
 /// A certificate authority.
 pub struct Authority {
@@ -83,7 +89,44 @@ fn client(groups: &[&str]) -> CertificateParams {
     params
 }
 
+/// Which clients a server accepts; authorities as PEM.
+#[derive(Clone, Copy, Debug)]
+pub enum Clients<'a> {
+    /// All; it asks for no certificate.
+    Any,
+    /// All; whose certificate this authority has signed is known by it.
+    AnyKnown(&'a str),
+    /// Who has a certificate of this authority.
+    Known(&'a str),
+}
+
+impl Clients<'_> {
+    fn verifier(self) -> Option<Arc<dyn ClientCertVerifier>> {
+        let (Self::AnyKnown(authority) | Self::Known(authority)) = self else { return None };
+        let mut roots = RootCertStore::empty();
+        certificates(authority.as_bytes()).into_iter().for_each(|cert| roots.add(cert).unwrap());
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
+        let is_optional = matches!(self, Self::AnyKnown(_));
+        let verifier = if is_optional { verifier.allow_unauthenticated() } else { verifier };
+        Some(verifier.build().unwrap())
+    }
+}
+
 impl Pair {
+    /// What a server accepts connections with that speaks HTTP/1.1 over TLS.
+    pub fn acceptor(&self, clients: Clients<'_>) -> TlsAcceptor {
+        crate::install_provider();
+        let (chain, key) = self.der();
+        let builder = ServerConfig::builder();
+        let builder = match clients.verifier() {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
+            None => builder.with_no_client_auth(),
+        };
+        let mut tls = builder.with_single_cert(chain, key).unwrap();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(tls))
+    }
+
     /// For rustls.
     pub fn der(&self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let certs = CertificateDer::pem_slice_iter(self.cert.as_bytes()).map(Result::unwrap).collect();

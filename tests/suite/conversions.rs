@@ -287,3 +287,72 @@ async fn a_definition_goes_when_its_webhook_is_mended() {
     backend.behave(Mood::Well);
     until("the definition is gone", 60, || async { admin.get(&path).await.status == 404 }).await;
 }
+
+/// Writes `late` of v2 to this namespace; while the webhook converts it, this happens.
+async fn write_while(backend: &Backend, admin: &Http, namespace: &str, meanwhile: impl Future) -> Answer {
+    let object = json!({"apiVersion": format!("{GROUP}/v2"), "kind": "Swap", "metadata": {"name": "late"},
+        "spec": {"replicas": 5}});
+    let path = format!("/apis/{GROUP}/v2/namespaces/{namespace}/swaps");
+    let before = reviews(backend).len();
+    backend.behave(Mood::Held);
+    let paused = async {
+        until("its conversion is asked for", 20, || async { reviews(backend).len() > before }).await;
+        meanwhile.await;
+        backend.behave(Mood::Well);
+    };
+    tokio::join!(admin.post(&path, &object), paused).0
+}
+
+/// All objects, by name.
+async fn names(admin: &Http) -> Vec<String> {
+    let list = admin.get(&format!("/apis/{GROUP}/v1/swaps")).await.json();
+    let names = list["items"].as_array().unwrap().iter();
+    names.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn gone(admin: &Http, path: &str) {
+    assert_eq!(admin.delete(path).await.status, 200);
+    until("it is gone", 25, || async { admin.get(path).await.status == 404 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_while_a_webhook_converts_a_write_counts_for_the_write() {
+    let backend = hooks().await;
+    let (_portico, admin) = swapping(&backend).await;
+    let namespace = admin.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await;
+    assert_eq!(namespace.status, 201, "{}", namespace.text());
+    let late = write_while(&backend, &admin, "n", gone(&admin, "/api/v1/namespaces/n")).await;
+    assert!([403, 404].contains(&late.status.as_u16()), "{}", late.text());
+    assert_eq!(names(&admin).await, ["a"], "nothing is in a namespace that is gone");
+
+    let late = write_while(&backend, &admin, "default", store_in_v2(&admin)).await;
+    assert_eq!(late.status, 201, "{}", late.text());
+    let before = reviews(&backend).len();
+    let read = admin.get(&format!("{}/late", objects("v2"))).await;
+    assert_eq!(read.json()["spec"], json!({"replicas": 5}));
+    assert_eq!(
+        reviews(&backend).len(),
+        before,
+        "it is stored in the version that is the storage version now"
+    );
+    assert_eq!(admin.delete(&format!("{}/late", objects("v2"))).await.status, 200);
+
+    // In v1 it is converted to be stored.
+    let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Swap", "metadata": {"name": "last"},
+        "spec": {"size": "5"}});
+    let before = reviews(&backend).len();
+    backend.behave(Mood::Held);
+    let goes = async {
+        until("its conversion is asked for", 20, || async { reviews(&backend).len() > before }).await;
+        let deleted = admin.delete(&format!("{DEFINITIONS}/{NAME}")).await;
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        backend.behave(Mood::Well);
+    };
+    let url = objects("v1");
+    let (last, ()) = tokio::join!(admin.post(&url, &object), goes);
+    assert!([403, 404, 405].contains(&last.status.as_u16()), "{}", last.text());
+    let path = format!("{DEFINITIONS}/{NAME}");
+    until("the definition is gone", 25, || async { admin.get(&path).await.status == 404 }).await;
+    define(&admin, &definition(&at(&backend, "/convert"), &["v1"])).await;
+    assert!(names(&admin).await.is_empty(), "nothing is left of the definition that is gone");
+}

@@ -233,17 +233,31 @@ async fn mutilated_continue_tokens_are_refused() {
 async fn grpc_that_is_none_is_refused() {
     let mut portico = Portico::start().await;
     let control = portico_tests::http::Http::new(portico.grpc(), portico.ca());
-    // Only HTTP/2 is spoken there; whatever else comes ends the connection, with an answer or without.
-    for bytes in [
-        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage that is no frame at all"[..],
-        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-    ] {
-        if let Ok(mut stream) = control.dial().await {
-            let _ = stream.write_all(bytes).await;
-            let mut rest = Vec::new();
-            let end = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut rest)).await;
-            assert!(end.is_ok(), "the connection stays open");
-        }
+    assert!(control.dial().await.is_err(), "only HTTP/2 is spoken there");
+    let control = control.offering(b"h2");
+    let garbage = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\ngarbage that is no frame at all";
+    for (bytes, is_told) in [(&garbage[..], true), (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
+        let mut stream = control.dial().await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        let mut read = Vec::new();
+        let end = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut read)).await;
+        assert!(end.is_ok(), "the connection stays open");
+        let refused = goaway(&read);
+        assert_ne!(refused, Some(0), "{read:?}");
+        assert!(refused.is_some() || !is_told, "{read:?}");
     }
     lives(&mut portico).await;
+}
+
+/// The error code of the GOAWAY among these frames.
+fn goaway(mut frames: &[u8]) -> Option<u32> {
+    const GOAWAY: u8 = 7;
+    while let [a, b, c, kind, _, _, _, _, _, payload @ ..] = frames {
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        if *kind == GOAWAY {
+            return Some(u32::from_be_bytes(payload.get(4..8)?.try_into().ok()?));
+        }
+        frames = payload.get(length..)?;
+    }
+    None
 }
