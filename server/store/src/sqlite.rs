@@ -8,6 +8,7 @@ mod codec;
 mod compaction;
 mod doctor;
 mod epoch;
+mod failure;
 mod lock;
 mod mark;
 mod open;
@@ -168,6 +169,7 @@ impl SqliteStore {
             let slot = self.reader.cache.slot(operation.key.resource());
             self.reader.ensure_loaded(&slot).await.map_err(|error| match error {
                 StoreError::Closed => TxnError::Closed,
+                StoreError::Unavailable(reason) => TxnError::Unavailable(reason),
                 error => TxnError::Unavailable(error.to_string()),
             })?;
         }

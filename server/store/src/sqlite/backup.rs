@@ -112,7 +112,9 @@ pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restor
     let mark = Mark::read(database)?;
     let before = known(database).await;
     let new = beside(database, ".restoring");
+    refuse_same(source, &new)?;
     remove(&new)?;
+    remove(&beside(&new, "-journal"))?;
     copy(source, &new).await?;
     let mut copied = connect(&new, false).await?;
     sound(&mut copied, source, "PRAGMA integrity_check(1)").await?;
@@ -122,14 +124,16 @@ pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restor
         [mark.as_ref().map(|m| (m.epoch, m.revision)), before.as_ref().map(|b| (b.epoch, b.revision))];
     let known =
         known.into_iter().flatten().fold((found.epoch, found.revision), |a, b| (a.0.max(b.0), a.1.max(b.1)));
-    let (epoch, revision) = (known.0.saturating_add(1), known.1.saturating_add(bump.max(1)));
+    let next = epoch::after(known.0, known.1, bump);
+    let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: database.to_owned() })?;
     let failed = |error| BackupError::Database { path: new.clone(), error };
     epoch::begin(&mut copied, epoch, revision).await.map_err(failed)?;
     copied.close().await.map_err(failed)?;
-    let replaced = set_aside(database, before.map(|before| before.epoch))?;
+    // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
+    Mark { store_id: found.store_id.clone(), epoch, revision, open: false }.write(database)?;
+    let before = before.map(|before| before.epoch);
+    let replaced = set_aside(database, before)?;
     publish(&new, database)?;
-    let mark = Mark { store_id: found.store_id.clone(), epoch, revision, open: false };
-    mark.write(database)?;
     Ok(Restored { store_id: found.store_id, epoch, revision, replaced })
 }
 
@@ -186,7 +190,22 @@ async fn sound(
     }
 }
 
-/// Moves a database and its write-ahead log, which belongs to no other, out of the way.
+/// What a restore that was interrupted has left would be removed before it is read.
+fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |error| BackupError::File { path, error }
+    };
+    if new.exists()
+        && fs::canonicalize(source).map_err(failed(source))? == fs::canonicalize(new).map_err(failed(new))?
+    {
+        let text = "an interrupted restore has left it: restore the backup again, or give it another name";
+        return Err(failed(source)(io::Error::other(text)));
+    }
+    Ok(())
+}
+
+/// Moves a database and its logs (write-ahead, or of an interrupted transaction), which belong to no other, out of the way.
 fn set_aside(database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -199,12 +218,14 @@ fn set_aside(database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, Bac
     });
     let aside = names.into_iter().find(|path| !path.exists());
     let empty = fs::metadata(database).map_err(failed(database))?.len() == 0;
-    let log = beside(database, "-wal");
     let kept = aside.filter(|_| !empty);
-    // The log goes first: beside another database it would be taken for that one's.
-    match &kept {
-        Some(kept) if log.exists() => fs::rename(&log, beside(kept, "-wal")).map_err(failed(&log))?,
-        _ => remove(&log)?,
+    // The logs go first: beside another database they would be taken for that one's.
+    for suffix in ["-wal", "-journal"] {
+        let log = beside(database, suffix);
+        match &kept {
+            Some(kept) if log.exists() => fs::rename(&log, beside(kept, suffix)).map_err(failed(&log))?,
+            _ => remove(&log)?,
+        }
     }
     remove(&beside(database, "-shm"))?;
     if let Some(kept) = &kept {
@@ -238,5 +259,24 @@ fn remove(path: &Path) -> Result<(), BackupError> {
 fn remove_quietly(path: &Path) {
     if let Err(error) = remove(path) {
         tracing::debug!(%error, "a partial copy stays");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_log_of_the_database_that_is_replaced_stays_beside_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("portico.db");
+        for suffix in ["", "-wal", "-journal", "-shm"] {
+            fs::write(beside(&database, suffix), suffix.len().to_string()).unwrap();
+        }
+        let kept = set_aside(&database, Some(1)).unwrap().unwrap();
+        for suffix in ["", "-wal", "-journal"] {
+            assert_eq!(fs::read(beside(&kept, suffix)).unwrap(), suffix.len().to_string().into_bytes());
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }

@@ -10,7 +10,8 @@ use futures::TryStreamExt;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
-use super::mark::Mark;
+use super::epoch::DEFAULT_REVISION_BUMP;
+use super::mark::{self, Mark, Verdict};
 use super::open::{self, OpenError};
 use super::{codec, epoch, lock};
 use crate::index::Indexer;
@@ -158,6 +159,9 @@ impl<'a> Doctor<'a> {
     /// [`OpenError`]; nothing was removed then.
     pub async fn remove_unreadable(&self) -> Result<Vec<Unreadable>, OpenError> {
         let _lock = lock::acquire(&self.database)?;
+        let mark = Mark::read(&self.database)?;
+        // Before anything is opened, which makes a log.
+        let has_log = mark::beside(&self.database, "-wal").exists();
         let examination = self.examine().await?;
         let mut removed = Vec::new();
         let mut past = false;
@@ -173,14 +177,20 @@ impl<'a> Doctor<'a> {
         }
         let mut connection = self.connect(false).await?;
         self.run(&mut connection, "PRAGMA synchronous = FULL").await?;
-        let failed = |error| OpenError::Database { path: self.database.clone(), error };
-        for object in &removed {
-            remove(&mut connection, object.key()).await.map_err(failed)?;
-        }
         let found = open::found(&mut connection, &self.database).await?;
         if let Some(found) = found {
-            let (epoch, revision) = (found.epoch + 1, found.revision + 1);
-            epoch::begin(&mut connection, epoch, revision).await.map_err(failed)?;
+            let path = || self.database.clone();
+            // What is not what was served here last does not become so by the way: its revisions would be issued again.
+            let bump = match mark::compare(mark.as_ref(), Some(&found), has_log) {
+                Verdict::Replaced(reason) => return Err(OpenError::Replaced { path: path(), reason }),
+                Verdict::LogMissing => DEFAULT_REVISION_BUMP,
+                Verdict::Trusted => 1,
+            };
+            let next = epoch::after(found.epoch, found.revision, bump);
+            let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path() })?;
+            let gone: Vec<i64> = removed.iter().map(Unreadable::revision).collect();
+            let begun = epoch::begin_without(&mut connection, &gone, epoch, revision).await;
+            begun.map_err(|error| OpenError::Database { path: path(), error })?;
             let identity = Identity { store_id: found.store_id, epoch };
             open::mark_of(&identity, revision, false).write(&self.database)?;
         }
@@ -222,21 +232,6 @@ impl<'a> Doctor<'a> {
     pub fn database(&self) -> &Path {
         &self.database
     }
-}
-
-/// Removes an object with its past, and whom it named as owners.
-async fn remove(connection: &mut SqliteConnection, key: &Key) -> Result<(), sqlx::Error> {
-    let (namespace, name) = super::read::split_path(key.path());
-    for table in ["log", "owner"] {
-        let delete = format!(
-            "DELETE FROM {table} WHERE namespace = ? AND name = ? AND resource = \
-             (SELECT id FROM resource WHERE api_group = ? AND resource = ?)"
-        );
-        let delete = sqlx::query(sqlx::AssertSqlSafe(delete)).bind(namespace).bind(name);
-        let resource = key.resource();
-        delete.bind(&*resource.group).bind(&*resource.resource).execute(&mut *connection).await?;
-    }
-    Ok(())
 }
 
 impl Examination {

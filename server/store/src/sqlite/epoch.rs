@@ -11,14 +11,43 @@ use super::statement::Batch;
 /// gone on since a backup was taken. etcdutl's documentation recommends the same number.
 pub const DEFAULT_REVISION_BUMP: i64 = 1_000_000_000;
 
+/// The greatest revision that an epoch may begin at: as many are left for it.
+const MAX_REVISION: i64 = i64::MAX / 2;
+
+/// Epoch and revision at which a new epoch begins, `bump` past the greatest that are known; none when no revisions are left.
+pub(crate) fn after(epoch: i64, revision: i64, bump: i64) -> Option<(i64, i64)> {
+    let revision = revision.checked_add(bump.max(1)).filter(|revision| *revision <= MAX_REVISION)?;
+    Some((epoch.checked_add(1)?, revision))
+}
+
 /// Makes the current state the beginning of an epoch, at this revision.
 pub(crate) async fn begin(
     connection: &mut SqliteConnection,
     epoch: i64,
     revision: i64,
 ) -> Result<(), sqlx::Error> {
+    begin_without(connection, &[], epoch, revision).await
+}
+
+/// The same, without these objects, named by the revisions of their current states: they go with their past, and with whom
+/// they named as owners, in the same transaction.
+pub(crate) async fn begin_without(
+    connection: &mut SqliteConnection,
+    gone: &[i64],
+    epoch: i64,
+    revision: i64,
+) -> Result<(), sqlx::Error> {
     let mut batch = Batch::default();
     batch.statement("BEGIN IMMEDIATE");
+    for current in gone {
+        for table in ["owner", "log"] {
+            batch.statement(&format!(
+                "DELETE FROM {table} WHERE (resource, namespace, name) = \
+                 (SELECT l.resource, l.namespace, l.name FROM log l WHERE l.revision = ?)"
+            ));
+            batch.bind(*current)?;
+        }
+    }
     batch.statement("DELETE FROM log WHERE revision IN (SELECT previous FROM log WHERE previous > 0)");
     batch.statement("DELETE FROM log WHERE deleted = 1");
     batch.statement("UPDATE meta SET epoch = ?, revision = ?, compacted = ? WHERE id = 1");
@@ -31,4 +60,19 @@ pub(crate) async fn begin(
         persist::rollback(connection).await;
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_begins_past_what_is_known_or_not_at_all() {
+        assert_eq!(after(1, 5, 10), Some((2, 15)));
+        assert_eq!(after(1, 5, -3), Some((2, 6)));
+        assert_eq!(after(1, MAX_REVISION - 1, 1), Some((2, MAX_REVISION)));
+        assert_eq!(after(1, MAX_REVISION, 1), None);
+        assert_eq!(after(1, i64::MAX, 1), None);
+        assert_eq!(after(i64::MAX, 1, 1), None);
+    }
 }

@@ -77,6 +77,12 @@ pub enum OpenError {
         /// By what it differs.
         reason: String,
     },
+    /// A new epoch would begin too near to the end of the revisions.
+    #[error("{path}: no revisions are left for a new epoch")]
+    Exhausted {
+        /// The database file.
+        path: PathBuf,
+    },
     /// A migration failed.
     #[error("{path}: {error}")]
     Migration {
@@ -112,7 +118,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     }
     migrate(&mut writer, &path).await?;
     if let (Verdict::LogMissing, Some(found)) = (verdict, &found) {
-        let (epoch, revision) = (found.epoch + 1, found.revision.saturating_add(DEFAULT_REVISION_BUMP));
+        let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
+        let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
         tracing::error!(
             path = %path.display(), epoch, revision,
             "the write-ahead log is gone that the last process has left: the last writes may be lost, so a new epoch begins"

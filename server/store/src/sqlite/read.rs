@@ -8,7 +8,7 @@ use memchr::memmem;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
-use super::codec;
+use super::{codec, failure};
 use crate::cache::{Cache, Slot};
 use crate::event::{Event, EventType};
 use crate::hub::Hub;
@@ -403,6 +403,9 @@ pub(crate) fn split_path(path: &str) -> (&str, &str) {
 pub(crate) fn failed(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::PoolClosed => StoreError::Closed,
-        error => StoreError::Unavailable(error.to_string()),
+        error => {
+            tracing::error!(%error, "the database could not be read");
+            StoreError::Unavailable(failure::reason(&error).to_owned())
+        }
     }
 }

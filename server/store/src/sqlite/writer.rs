@@ -16,7 +16,7 @@ use super::compaction::{History, Maintenance, Step};
 use super::lock::FileLock;
 use super::mark::MARK_REVISIONS;
 use super::space::{self, Space};
-use super::{open, persist};
+use super::{failure, open, persist};
 use crate::cache::Cache;
 use crate::group::Group;
 use crate::hub::Hub;
@@ -76,7 +76,9 @@ impl Writer {
     /// Serves requests until the store closes, then those that are queued, then closes the database.
     pub(crate) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
-        // Before the log goes, as it does with the last connection, after an error, too: nothing follows this revision.
+        // Before the log goes, as it does with the last connection, after an error, too. The revision is the last one that was
+        // answered. After `Fatal::Lost` the database may hold one more group, whose outcome its callers were told is unknown: the
+        // mark is behind the database then, which is allowed, and never ahead of it.
         self.mark(false).await;
         served?;
         // The last connection that closes moves the log into the file, and readers cannot.
@@ -285,7 +287,7 @@ fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
 fn txn_error(error: &sqlx::Error) -> TxnError {
     const SQLITE_FULL: &str = "13";
     match error.as_database_error().and_then(|error| error.code()) {
-        Some(code) if code == SQLITE_FULL => TxnError::Full(error.to_string()),
-        _ => TxnError::Unavailable(error.to_string()),
+        Some(code) if code == SQLITE_FULL => TxnError::Full(failure::reason(error).to_owned()),
+        _ => TxnError::Unavailable(failure::reason(error).to_owned()),
     }
 }

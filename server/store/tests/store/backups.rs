@@ -196,11 +196,11 @@ fn say(line: &str) {
     std::io::stdout().lock().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// The child: writes, says how far it came, and then waits to be killed. Without the variable that the parent sets this is
-/// no test of its own.
+/// The child: writes, says how far it came, and then waits to be killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn writer() {
-    let Ok(path) = std::env::var(CHILD) else { return };
+    let path = std::env::var(CHILD).expect("started by the test that kills it");
     let store = open_sqlite(PathBuf::from(path), &|_| ()).await.unwrap();
     for n in 0.. {
         put(&store, &key(&format!("a/{}", n % 100)), &"x".repeat(10_000)).await;
@@ -214,7 +214,7 @@ async fn writer() {
 fn killed_writer(path: &Path, meanwhile: impl FnOnce()) {
     use std::io::{BufRead, BufReader};
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "backups::writer", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "backups::writer", "--ignored", "--nocapture", "--test-threads=1"])
         .env(CHILD, path)
         .stdout(Stdio::piped())
         .spawn()
@@ -258,8 +258,9 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
 
 /// The child: makes backups, one after the other, until it is killed.
 #[tokio::test]
+#[ignore = "the program that a test of this file starts and kills, no test of its own"]
 async fn backup_maker() {
-    let Ok(path) = std::env::var("PORTICO_STORE_BACKUPS_OF") else { return };
+    let path = std::env::var("PORTICO_STORE_BACKUPS_OF").expect("started by the test that kills it");
     let path = PathBuf::from(path);
     for n in 0.. {
         say("backup");
@@ -280,7 +281,7 @@ async fn a_backup_that_is_killed_leaves_no_file_that_looks_whole() {
     tokio::task::spawn_blocking(move || {
         for round in 1..6 {
             let mut child = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "backups::backup_maker", "--nocapture", "--test-threads=1"])
+                .args(["--exact", "backups::backup_maker", "--ignored", "--nocapture", "--test-threads=1"])
                 .env("PORTICO_STORE_BACKUPS_OF", &path)
                 .stdout(Stdio::piped())
                 .spawn()
@@ -314,4 +315,45 @@ async fn a_backup_that_is_killed_leaves_no_file_that_looks_whole() {
     assert!(whole >= 4, "{whole}");
     // The store did not notice.
     put(&*store, &key("a/after"), "x").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_that_was_interrupted_is_refused_and_can_be_repeated() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    let file = backend.path().with_file_name("backup");
+    backup(&backend.path(), &file).await.unwrap();
+    put(&*store, &key("a/2"), "x").await;
+    store.close().await;
+    drop(store);
+    // It ends between the copy and the new name: a folder cannot be removed as a file.
+    let name = |name: &str| backend.path().with_file_name(name);
+    let new = name("portico.db.restoring");
+    std::fs::create_dir(name("portico.db-shm")).unwrap();
+    assert!(matches!(restore(&file, &backend.path(), 1).await, Err(BackupError::File { .. })));
+    std::fs::remove_dir(name("portico.db-shm")).unwrap();
+    let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
+    assert!(error.contains("it is of epoch 1, and was of epoch 2"), "{error}");
+    // The same after the old database was moved.
+    std::fs::remove_file(backend.path()).unwrap();
+    let error = backend.try_open(&|_| ()).await.err().unwrap().to_string();
+    assert!(error.contains("it is empty, and had reached revision 4"), "{error}");
+    // What it has left is not removed on the way to being read.
+    let refused = restore(&new, &backend.path(), 1).await.unwrap_err();
+    assert!(refused.to_string().contains("an interrupted restore has left it"), "{refused}");
+    assert!(new.exists());
+    restore(&file, &backend.path(), 1).await.unwrap();
+    assert_eq!(lines_of(&*backend.open().await).await, ["a/1@2=x"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_epoch_never_begins_where_revisions_end() {
+    let (backend, there) = (Sqlite::new(), Sqlite::new());
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    store.close().await;
+    let refused = restore(&backend.path(), &there.path(), i64::MAX - 1).await;
+    assert!(matches!(refused, Err(BackupError::Open(OpenError::Exhausted { .. }))), "{refused:?}");
+    assert!(!there.path().with_file_name("portico.db.mark").exists());
 }

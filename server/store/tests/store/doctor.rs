@@ -121,3 +121,22 @@ async fn a_past_state_that_cannot_be_read_and_a_damaged_page_are_told_apart() {
     let found = findings(&backend).await;
     assert!(found.iter().any(|finding| finding.starts_with("damaged: ")), "{found:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_copy_is_not_made_the_served_database_by_removing_from_it() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    let copy = backend.path().with_file_name("copy");
+    std::fs::copy(backend.path(), &copy).unwrap();
+    let store = backend.open().await;
+    put(&*store, &key("a/9"), "shown").await;
+    store.close().await;
+    drop(store);
+    std::fs::copy(&copy, backend.path()).unwrap();
+    damage(&backend, "1", "x'09'").await;
+    let refused = Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await;
+    assert!(matches!(&refused, Err(OpenError::Replaced { .. })), "{refused:?}");
+    let unreadable = "unreadable: configmaps/a/1 at revision 5: unknown value format 9";
+    assert!(findings(&backend).await.iter().any(|finding| finding == unreadable));
+    assert!(matches!(backend.try_open(&|_| ()).await, Err(OpenError::Replaced { .. })));
+}
