@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use portico_kinds::Kinds;
 use portico_machinery::Object;
+use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::{ApiResourceList, VersionDiscovery};
 use portico_machinery::openapi::SpecV2;
 use portico_registry::{Facts, Stored};
@@ -54,6 +55,25 @@ fn groups() -> BTreeMap<String, Group> {
     groups.into_iter().map(|(version, group)| (version, group.unwrap())).collect()
 }
 
+/// A document whose long descriptions are their digests: the recordings hold no sentences of others.
+fn digested(json: &[u8]) -> Object {
+    fn digest(value: &mut serde_json::Value) {
+        if let Some(serde_json::Value::String(text)) =
+            value.get_mut("description").filter(|text| text.as_str().is_some_and(|text| text.len() > 64))
+        {
+            *text = format!("sha256:{}", sha256_hex(text.as_bytes()));
+        }
+        match value {
+            serde_json::Value::Object(fields) => fields.values_mut().for_each(digest),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(digest),
+            _ => {}
+        }
+    }
+    let mut document = serde_json::from_slice(json).unwrap();
+    digest(&mut document);
+    Object::from_json(document.to_string().as_bytes()).unwrap()
+}
+
 #[test]
 fn version_3_is_upstreams() {
     let theirs = recorded(include_str!("testdata/v3.json"));
@@ -65,8 +85,7 @@ fn version_3_is_upstreams() {
             ours.at(&["components", "schemas"]).entries().map(|(n, _)| n.to_owned()).collect();
         assert_eq!(serde_json::to_string(&names).unwrap(), serde_json::to_string(&of("types").0).unwrap());
         let own = Object::from_node(of("own")).unwrap();
-        let mut schemas =
-            Object::from_json(&group.openapi_v3_with(None)).unwrap().object_at("components").unwrap();
+        let mut schemas = digested(&group.openapi_v3_with(None)).object_at("components").unwrap();
         schemas = schemas.object_at("schemas").unwrap();
         for (name, _) in own.cursor().entries() {
             assert_eq!(schemas.get(&[name]), own.get(&[name]), "{name}");
@@ -84,7 +103,7 @@ fn the_part_of_version_2_is_upstreams() {
     let mut seen = 0;
     for (version, group) in groups() {
         let json = group.openapi_v2_with(None);
-        let part = Object::from_json(&json).unwrap().object_at("definitions").unwrap();
+        let part = digested(&json).object_at("definitions").unwrap();
         for (name, _) in own.cursor().entries().filter(|(name, _)| name.contains(&format!(".{version}."))) {
             assert_eq!(part.get(&[name]), own.get(&[name]), "{name}");
             seen += 1;
