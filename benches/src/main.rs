@@ -50,6 +50,9 @@ struct Options {
     /// Where data folders are made; figures of writes depend on this disk. Default: the temporary folder.
     #[arg(long)]
     dir: Option<PathBuf>,
+    /// Another build of Portico, driven in turns with this one by `objects`, `proxy` and `hostile`.
+    #[arg(long)]
+    baseline: Option<PathBuf>,
     /// Also write the figures to this file, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,

@@ -37,6 +37,12 @@ impl Portico {
         Self::role(setting, &[]).await
     }
 
+    /// All in one of another build, ready; none without `--baseline`.
+    pub(crate) async fn baseline(setting: &Setting) -> Result<Option<Self>, Failure> {
+        let Some(binary) = &setting.options.baseline else { return Ok(None) };
+        Self::role_of(binary, setting, &[]).await.map(Some)
+    }
+
     /// The control service alone, ready.
     pub(crate) async fn server(setting: &Setting) -> Result<Self, Failure> {
         Self::role(setting, &["server"]).await
@@ -49,10 +55,14 @@ impl Portico {
     }
 
     async fn role(setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
+        Self::role_of(&binary()?, setting, role).await
+    }
+
+    async fn role_of(binary: &Path, setting: &Setting, role: &[&str]) -> Result<Self, Failure> {
         let folder = setting.fresh("portico-")?;
         let data = folder.join("data");
         let file = folder.join("addresses.json");
-        let mut command = command(&data)?;
+        let mut command = command_of(binary, &data);
         command.args(role).arg("--addresses-file").arg(&file);
         command.args(["--secure-port", "0", "--control-address", "127.0.0.1:0"]);
         certificates(&mut command, &setting.certificates);
@@ -90,12 +100,16 @@ impl Portico {
 
 /// The binary on a data folder, with no setting from our own environment.
 pub(crate) fn command(data: &Path) -> Result<Command, Failure> {
-    let mut command = Command::new(binary()?);
+    Ok(command_of(&binary()?, data))
+}
+
+fn command_of(binary: &Path, data: &Path) -> Command {
+    let mut command = Command::new(binary);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PORTICO_")) {
         command.env_remove(name);
     }
     command.env("PORTICO_DATA_DIR", data);
-    Ok(command)
+    command
 }
 
 fn certificates(command: &mut Command, certificates: &Certificates) {

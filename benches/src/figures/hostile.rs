@@ -1,7 +1,8 @@
-//! Bodies of nearly 3 MiB that are made to be expensive: how long each keeps the server busy until it is refused or done.
+//! Bodies that are made to be expensive, of nearly 3 MiB or of as many values as are accepted: how long each keeps the
+//! server busy until it is refused or done, and what another user's GETs wait meanwhile.
 
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -10,6 +11,7 @@ use http_body_util::Full;
 
 use super::objects::{COLLECTION, config_map};
 use crate::https::Door;
+use crate::load::{drive, get};
 use crate::portico::Portico;
 use crate::report::{Goal, Report, note};
 use crate::{Failure, Setting};
@@ -17,7 +19,12 @@ use crate::{Failure, Setting};
 const NAME: &str = "hostile";
 /// Just under the limit of a body.
 const BYTES: usize = 3 * 1024 * 1024 - 1024;
+/// Values that are still accepted in one body, with room for what is around them.
+const VALUES: usize = 99_900;
 const MOST_MS: f64 = 100.0;
+/// Clients that send such bodies all the time while another user reads.
+const ATTACKERS: usize = 4;
+const OTHERS_P99_MS: f64 = 20.0;
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -36,27 +43,57 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let portico = Portico::start(setting).await?;
     let door = portico.door(setting)?;
     door.client().await?.must(Method::POST, COLLECTION, config_map("hostile", 'h')).await?;
+    let bodies = bodies();
     let mut slowest = ("", 0.0_f64);
-    for body in bodies() {
+    for body in &bodies {
         let mut best = f64::INFINITY;
         for _ in 0..setting.options.rounds {
-            best = best.min(once(&door, &body).await?);
+            best = best.min(once(&door, body).await?);
         }
         note(&format!("{:<40} {best:>8.0} ms", body.name));
         if best > slowest.1 {
             slowest = (body.name, best);
         }
     }
-    let figure = format!("the slowest body of 3 MiB ({})", slowest.0);
+    let figure = format!("the slowest body ({})", slowest.0);
     report.add(NAME, figure, slowest.1, "ms", Goal::AtMost(MOST_MS));
+    others(setting, &door, bodies, report).await
+}
+
+/// What somebody else waits for a GET, alone and while hostile bodies come all the time.
+async fn others(
+    setting: &Setting,
+    door: &Door,
+    bodies: Vec<Body>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let time = Duration::from_secs(setting.options.seconds.max(5));
+    let alone = get(door, OBJECT, 1, time).await?.clean("GET")?;
+    report.add(NAME, "another user's GETs alone, p99", alone.p99() / 1e3, "ms", Goal::None);
+    let requests: Vec<_> = bodies.iter().map(|body| body.request(door)).collect::<Result<_, _>>()?;
+    let attack = drive(door, ATTACKERS, time, move |client, sent| {
+        Ok(requests[(client + sent) % requests.len()].clone())
+    });
+    let (beside, attack) = tokio::join!(get(door, OBJECT, 1, time), attack);
+    let (beside, attack) = (beside?.clean("GET")?, attack?);
+    note(&format!("{ATTACKERS} attackers had {:.0} answers meanwhile", attack.sent()));
+    let figure = format!("another user's GETs beside {ATTACKERS} clients that send such bodies, p99");
+    report.add(NAME, figure, beside.p99() / 1e3, "ms", Goal::AtMost(OTHERS_P99_MS));
     Ok(())
+}
+
+impl Body {
+    fn request(&self, door: &Door) -> Result<Request<Full<Bytes>>, Failure> {
+        let mut request = door.json(self.method.clone(), self.path, self.text.clone())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        Ok(request)
+    }
 }
 
 /// Milliseconds; any answer will do, as long as there is one.
 async fn once(door: &Door, body: &Body) -> Result<f64, Failure> {
     let mut client = door.client().await?;
-    let mut request: Request<Full<Bytes>> = door.json(body.method.clone(), body.path, body.text.clone())?;
-    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(body.media_type));
+    let request = body.request(door)?;
     let begun = Instant::now();
     client.exchange(request).await?;
     Ok(begun.elapsed().as_secs_f64() * 1e3)
@@ -73,31 +110,40 @@ fn bodies() -> Vec<Body> {
     vec![
         post("nested arrays", COLLECTION, "[".repeat(BYTES)),
         post("nested objects", COLLECTION, r#"{"a":"#.repeat(BYTES / 5)),
-        post("keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "\"k{at}\":\"\""))),
-        post("one key again and again", COLLECTION, filled(map, "}}", |_, out| write!(out, "\"k\":\"\""))),
-        post("bad keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "\"/{at}\":\"\""))),
+        post(
+            "keys, more than are accepted",
+            COLLECTION,
+            up_to(BYTES, map, "}}", |at, out| write!(out, "\"k{at}\":\"\"")),
+        ),
+        post("keys", COLLECTION, filled(map, "}}", 1, |at, out| write!(out, "\"k{at}\":\"\""))),
+        post("one key again and again", COLLECTION, filled(map, "}}", 1, |_, out| write!(out, "\"k\":\"\""))),
+        post("bad keys", COLLECTION, filled(map, "}}", 1, |at, out| write!(out, "\"/{at}\":\"\""))),
         post(
             "bad labels",
             COLLECTION,
-            filled(&format!("{meta}labels\":{{"), "}}}", |at, out| write!(out, "\"/{at}\":\"_\"")),
+            filled(&format!("{meta}labels\":{{"), "}}}", 1, |at, out| write!(out, "\"/{at}\":\"_\"")),
         ),
         post(
             "owners that all control",
             COLLECTION,
-            filled(&format!("{meta}ownerReferences\":["), "]}}", |at, out| {
+            filled(&format!("{meta}ownerReferences\":["), "]}}", 6, |at, out| {
                 write!(out, r#"{{"apiVersion":"v1","kind":"Pod","name":"a","uid":"{at}","controller":true}}"#)
             }),
         ),
         post(
             "containers",
             PODS,
-            filled(pod, "]}}", |at, out| write!(out, r#"{{"name":"c{at}","image":"i"}}"#)),
+            filled(pod, "]}}", 3, |at, out| write!(out, r#"{{"name":"c{at}","image":"i"}}"#)),
         ),
-        post("containers of one name", PODS, filled(pod, "]}}", |_, out| write!(out, r#"{{"name":"c"}}"#))),
+        post(
+            "containers of one name",
+            PODS,
+            filled(pod, "]}}", 2, |_, out| write!(out, r#"{{"name":"c"}}"#)),
+        ),
         post(
             "ports that clash",
             PODS,
-            filled(&format!(r#"{pod}{{"name":"c","image":"i","ports":["#), "]}]}}", |_, out| {
+            filled(&format!(r#"{pod}{{"name":"c","image":"i","ports":["#), "]}]}}", 3, |_, out| {
                 write!(out, r#"{{"containerPort":1,"hostPort":1}}"#)
             }),
         ),
@@ -105,30 +151,45 @@ fn bodies() -> Vec<Body> {
             "merge patch",
             OBJECT,
             "application/merge-patch+json",
-            filled("{\"data\":{", "}}", |at, out| write!(out, "\"k{at}\":null")),
+            filled("{\"data\":{", "}}", 1, |at, out| write!(out, "\"k{at}\":null")),
         ),
         patch(
             "strategic merge patch of a list",
             OBJECT,
             "application/strategic-merge-patch+json",
-            filled("{\"metadata\":{\"finalizers\":[", "]}}", finalizer),
+            filled("{\"metadata\":{\"finalizers\":[", "]}}", 1, finalizer),
         ),
         patch(
             "apply keys",
             APPLIED,
             "application/apply-patch+yaml",
-            filled(applied, "}}", |at, out| write!(out, "\"k{at}\":\"\"")),
+            filled(applied, "}}", 1, |at, out| write!(out, "\"k{at}\":\"\"")),
         ),
         Body {
             media_type: YAML,
-            ..post("YAML keys", COLLECTION, filled(map, "}}", |at, out| write!(out, "k{at}: x")))
+            ..post("YAML keys", COLLECTION, filled(map, "}}", 1, |at, out| write!(out, "k{at}: x")))
         },
         Body { media_type: YAML, ..post("nested YAML", COLLECTION, "- ".repeat(BYTES / 2)) },
     ]
 }
 
-/// As many items as fit between the two ends.
-fn filled(begin: &str, end: &str, item: impl Fn(usize, &mut String) -> std::fmt::Result) -> String {
+/// As many items as fit between the two ends, each of so many values; no more than are accepted.
+fn filled(
+    begin: &str,
+    end: &str,
+    values: usize,
+    item: impl Fn(usize, &mut String) -> std::fmt::Result,
+) -> String {
+    up_to(VALUES / values, begin, end, item)
+}
+
+/// As many items as fit between the two ends, and no more than `most`.
+fn up_to(
+    most: usize,
+    begin: &str,
+    end: &str,
+    item: impl Fn(usize, &mut String) -> std::fmt::Result,
+) -> String {
     let mut text = String::with_capacity(BYTES);
     text.push_str(begin);
     for at in 0.. {
@@ -136,7 +197,7 @@ fn filled(begin: &str, end: &str, item: impl Fn(usize, &mut String) -> std::fmt:
         if at > 0 {
             text.push(',');
         }
-        if item(at, &mut text).is_err() || text.len() + end.len() > BYTES {
+        if at == most || item(at, &mut text).is_err() || text.len() + end.len() > BYTES {
             text.truncate(before);
             break;
         }

@@ -8,6 +8,7 @@ use crate::https::Door;
 use crate::kube::{Kube, WHY_NOT};
 use crate::load::{Load, drive, get};
 use crate::portico::Portico;
+use crate::process::Process;
 use crate::report::{Goal, Report, note};
 use crate::statistics::{median_of, median_ratio};
 use crate::{Failure, Setting};
@@ -19,6 +20,8 @@ const GETS_OF_KUBE: f64 = 8.0;
 const POSTS: f64 = 8_000.0;
 const PUTS: f64 = 6_000.0;
 const SPLIT: f64 = 0.5;
+/// What a change may cost.
+pub(super) const OF_BASELINE: f64 = 1.03;
 /// Where the objects live.
 pub(super) const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -30,83 +33,152 @@ pub(super) fn config_map(name: &str, text: char) -> String {
     )
 }
 
-#[derive(Default)]
-struct Rounds {
-    gets: Vec<Load>,
-    posts: Vec<Load>,
-    puts: Vec<Load>,
+/// One of those beside each other, and what came back from it, round by round.
+struct Contender<'a> {
+    name: &'static str,
+    door: Door,
+    processes: Vec<&'a Process>,
+    gets: Vec<Measured>,
+    posts: Vec<Measured>,
+    puts: Vec<Measured>,
+}
+
+/// One load, and the microseconds of processor time that each request took.
+struct Measured {
+    load: Load,
+    micros: f64,
+}
+
+impl<'a> Contender<'a> {
+    fn new(name: &'static str, door: Door, processes: Vec<&'a Process>) -> Self {
+        Self { name, door, processes, gets: Vec::new(), posts: Vec::new(), puts: Vec::new() }
+    }
+
+    fn spent(&self) -> Result<Duration, Failure> {
+        self.processes.iter().map(|process| process.processor_time()).sum()
+    }
+
+    /// A load, and what it cost the processes.
+    async fn measure(
+        &self,
+        what: &str,
+        load: impl Future<Output = Result<Load, Failure>>,
+    ) -> Result<Measured, Failure> {
+        let before = self.spent()?;
+        let load = load.await?.clean(what)?;
+        let micros = (self.spent()? - before).as_secs_f64() * 1e6 / load.sent();
+        Ok(Measured { load, micros })
+    }
+
+    async fn round(&mut self, time: Duration, round: usize) -> Result<(), Failure> {
+        let read = format!("{COLLECTION}/read");
+        self.gets.push(self.measure("GET", get(&self.door, &read, CLIENTS, time)).await?);
+        let maker = self.door.clone();
+        let posts = drive(&self.door, CLIENTS, time, move |client, sent| {
+            maker.json(Method::POST, COLLECTION, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
+        });
+        self.posts.push(self.measure("POST", posts).await?);
+        let maker = self.door.clone();
+        // Each client changes an object of its own that its POSTs have left: no conflicts, and never the same content.
+        let puts = drive(&self.door, CLIENTS, time, move |client, sent| {
+            let name = format!("r{round}-{client}-0");
+            let text = if sent % 2 == 0 { 'u' } else { 'v' };
+            maker.json(Method::PUT, &format!("{COLLECTION}/{name}"), config_map(&name, text))
+        });
+        self.puts.push(self.measure("PUT", puts).await?);
+        let verbs = [("GET", &self.gets), ("POST", &self.posts), ("PUT", &self.puts)];
+        let last = verbs.map(|(verb, all)| match all.last() {
+            Some(one) => format!("{verb} {:>6.0}/s {:>4.0} us each", one.load.per_second, one.micros),
+            None => String::new(),
+        });
+        note(&format!("round {round}: {:<15} {}", self.name, last.join("  ")));
+        Ok(())
+    }
 }
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let one = Portico::start(setting).await?;
+    let baseline = Portico::baseline(setting).await?;
     let server = Portico::server(setting).await?;
     let facade = Portico::facade(setting, &server).await?;
     let kube = Kube::start(setting).await?;
-    let mut doors = vec![("all in one", one.door(setting)?), ("split", facade.door(setting)?)];
+    let mut all = vec![
+        Contender::new("all in one", one.door(setting)?, vec![&one.process]),
+        Contender::new("split", facade.door(setting)?, vec![&facade.process, &server.process]),
+    ];
+    if let Some(baseline) = &baseline {
+        all.push(Contender::new("baseline", baseline.door(setting)?, vec![&baseline.process]));
+    }
     match &kube {
-        Some(kube) => doors.push(("kube-apiserver", kube.door(setting)?)),
+        Some(kube) => {
+            all.push(Contender::new("kube-apiserver", kube.door(setting)?, vec![&kube.server, &kube.etcd]));
+        }
         None => report.skip("the same on kube-apiserver", WHY_NOT),
     }
-    for (_, door) in &doors {
-        let mut client = door.client().await?;
+    for contender in &all {
+        let mut client = contender.door.client().await?;
         client.must(Method::POST, COLLECTION, config_map("read", 'r')).await?;
     }
-    let mut measured: Vec<Rounds> = doors.iter().map(|_| Rounds::default()).collect();
+    let time = Duration::from_secs(setting.options.seconds);
     for round in 1..=setting.options.rounds {
-        for ((name, door), rounds) in doors.iter().zip(&mut measured) {
-            load(setting, door, round, rounds).await?;
-            let last = |loads: &[Load]| loads.last().map_or(0.0, |load| load.per_second);
-            let (gets, posts, puts) = (last(&rounds.gets), last(&rounds.posts), last(&rounds.puts));
-            note(&format!(
-                "round {round}: {name:<15} GET {gets:>7.0}/s POST {posts:>7.0}/s PUT {puts:>7.0}/s"
-            ));
+        for contender in &mut all {
+            contender.round(time, round).await?;
         }
     }
-    say(report, &doors, &measured);
+    say(report, &all);
     report.add(NAME, "all in one: resident after the load", one.process.resident()?, "MiB", Goal::None);
     Ok(())
 }
 
-async fn load(setting: &Setting, door: &Door, round: usize, rounds: &mut Rounds) -> Result<(), Failure> {
-    let time = Duration::from_secs(setting.options.seconds);
-    let read = format!("{COLLECTION}/read");
-    rounds.gets.push(get(door, &read, CLIENTS, time).await?.clean("GET")?);
-    let maker = door.clone();
-    let posts = drive(door, CLIENTS, time, move |client, sent| {
-        maker.json(Method::POST, COLLECTION, config_map(&format!("r{round}-{client}-{sent}"), 'p'))
-    });
-    rounds.posts.push(posts.await?.clean("POST")?);
-    let maker = door.clone();
-    // Each client changes an object of its own that its POSTs have left: no conflicts, and never the same content.
-    let puts = drive(door, CLIENTS, time, move |client, sent| {
-        let name = format!("r{round}-{client}-0");
-        let text = if sent % 2 == 0 { 'u' } else { 'v' };
-        maker.json(Method::PUT, &format!("{COLLECTION}/{name}"), config_map(&name, text))
-    });
-    rounds.puts.push(puts.await?.clean("PUT")?);
-    Ok(())
-}
-
-fn say(report: &mut Report, doors: &[(&str, Door)], measured: &[Rounds]) {
-    let rate = |loads: &[Load]| median_of(loads, |load| load.per_second);
-    for ((name, _), rounds) in doors.iter().zip(measured) {
-        let goals = match *name {
+fn say(report: &mut Report, all: &[Contender<'_>]) {
+    for contender in all {
+        let name = contender.name;
+        let goals = match name {
             "all in one" => [Goal::AtLeast(GETS), Goal::AtLeast(POSTS), Goal::AtLeast(PUTS)],
             _ => [Goal::None; 3],
         };
-        for ((verb, loads), goal) in
-            [("GET", &rounds.gets), ("POST", &rounds.posts), ("PUT", &rounds.puts)].into_iter().zip(goals)
-        {
-            report.add(NAME, format!("{name}: {verb} of 1 KiB, {CLIENTS} clients"), rate(loads), "/s", goal);
-            let p99 = median_of(loads, Load::p99);
+        let verbs = [("GET", &contender.gets), ("POST", &contender.posts), ("PUT", &contender.puts)];
+        for ((verb, rounds), goal) in verbs.into_iter().zip(goals) {
+            report.add(NAME, format!("{name}: {verb} of 1 KiB, {CLIENTS} clients"), rate(rounds), "/s", goal);
+            let p99 = median_of(rounds, |one| one.load.p99());
             report.add(NAME, format!("{name}: {verb}, p99"), p99, "us", Goal::None);
+            let micros = median_of(rounds, |one| one.micros);
+            report.add(NAME, format!("{name}: {verb}, processor time"), micros, "us", Goal::None);
         }
     }
-    let gets = |at: usize| &measured[at].gets;
-    let split = median_ratio(gets(1), gets(0), |load| load.per_second);
-    report.add(NAME, "GET, split of all in one", split, "x", Goal::AtLeast(SPLIT));
-    if measured.len() > 2 {
-        let kube = median_ratio(gets(0), gets(2), |load| load.per_second);
-        report.add(NAME, "GET, all in one of kube-apiserver", kube, "x", Goal::AtLeast(GETS_OF_KUBE));
+    ratios(report, all);
+}
+
+fn rate(rounds: &[Measured]) -> f64 {
+    median_of(rounds, |one| one.load.per_second)
+}
+
+/// What comes first beside the others.
+fn ratios(report: &mut Report, all: &[Contender<'_>]) {
+    let Some((one, others)) = all.split_first() else { return };
+    for other in others {
+        let per_second = |one: &Measured| one.load.per_second;
+        match other.name {
+            "split" => {
+                let split = median_ratio(&other.gets, &one.gets, per_second);
+                report.add(NAME, "GET, split of all in one", split, "x", Goal::AtLeast(SPLIT));
+            }
+            "baseline" => {
+                let verbs = [
+                    ("GET", &one.gets, &other.gets),
+                    ("POST", &one.posts, &other.posts),
+                    ("PUT", &one.puts, &other.puts),
+                ];
+                for (verb, now, before) in verbs {
+                    let micros = median_ratio(now, before, |one| one.micros);
+                    let figure = format!("{verb}, processor time of the baseline's");
+                    report.add(NAME, figure, micros, "x", Goal::AtMost(OF_BASELINE));
+                }
+            }
+            _ => {
+                let kube = median_ratio(&one.gets, &other.gets, per_second);
+                report.add(NAME, "GET, all in one of kube-apiserver", kube, "x", Goal::AtLeast(GETS_OF_KUBE));
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 
+use super::objects::OF_BASELINE;
 use crate::backend::Backend;
 use crate::certificates::BACKEND;
 use crate::https::Door;
@@ -62,10 +63,17 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     let backend = Backend::start(setting.certificates.backend_tls(&[])?).await?;
     let portico = Portico::start(setting).await?;
     let registration = register(setting, &portico, &backend).await?;
+    let baseline = Portico::baseline(setting).await?;
+    if let Some(baseline) = &baseline {
+        register(setting, baseline, &backend).await?;
+    }
     let nginx = Nginx::start(setting, backend.address).await?;
     let kube = kube(setting, &backend).await?;
 
     let mut all = vec![Contender::new("portico", portico.door(setting)?, Some(&portico.process))];
+    if let Some(baseline) = &baseline {
+        all.push(Contender::new("baseline", baseline.door(setting)?, Some(&baseline.process)));
+    }
     match &nginx {
         Some(nginx) => all.push(Contender::new("nginx", nginx.door(setting)?, Some(&nginx.process))),
         None => report.skip("nginx", "not on the PATH"),
@@ -175,6 +183,11 @@ fn say(report: &mut Report, all: &[Contender<'_>]) {
             "us",
             goal,
         );
+    }
+    if let Some(baseline) = find("baseline") {
+        let (now, before) = (median(&portico.cost), median(&baseline.cost));
+        let goal = Goal::AtMost(OF_BASELINE);
+        report.add(NAME, "processor time of a request, of the baseline's", now / before, "x", goal);
     }
     if let Some(kube) = find("kube-apiserver") {
         let ratio = median_ratio(&portico.many, &kube.many, |load| load.per_second);
