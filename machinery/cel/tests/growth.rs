@@ -14,7 +14,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// What needs less memory than this needs little.
 const LITTLE: u64 = 64 * 1024;
 /// How often a measurement is repeated when the machine was busy.
-const ATTEMPTS: usize = 6;
+const ATTEMPTS: usize = 25;
 
 fn repeated(item: impl Fn(usize) -> String, joint: &str, count: usize) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(joint)

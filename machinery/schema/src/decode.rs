@@ -13,7 +13,7 @@ pub use error::{DecodeError, patch_status};
 pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
-pub(crate) use walk::{MAX_STRICT, MAX_STRICT_BYTES, MAX_STRUCTS, strict_errors};
+pub(crate) use walk::{MAX_STRICT, MAX_STRICT_BYTES, strict_errors};
 pub use yaml_keys::warnings;
 
 use portico_machinery::gvk::GroupVersionKind;
@@ -29,6 +29,16 @@ use crate::schema::Typed;
 /// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
 /// fields, which nest a few levels deeper) within what any JSON reader of ours takes without a risk to the stack.
 pub const MAX_DEPTH: usize = 100;
+
+/// The most values that a body, a patch or what a patch makes may hold: members of objects and elements of arrays, managed
+/// fields included. Each costs dozens of times its bytes, wherever it stands. An object of etcd's size (1.5 MiB) with
+/// descriptions, as the largest definitions are, has less than half of it.
+pub(crate) const MAX_VALUES: usize = 100_000;
+
+/// There are more than [`MAX_VALUES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many values: at most {MAX_VALUES} are accepted")]
+pub(crate) struct TooManyValues;
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -250,11 +260,12 @@ pub(crate) fn json_name(value: &Value) -> &'static str {
     }
 }
 
-/// Any JSON, in a place of an object that is already so deep.
-pub(crate) fn any_json(text: &str, depth: usize) -> Result<Value, SyntaxError> {
-    let mut reader = Reader::below(text, depth);
+/// Any JSON, in a place of an object that is already so deep and may have so many further values.
+pub(crate) fn any_json(text: &str, depth: usize, left: &mut usize) -> Result<Value, SyntaxError> {
+    let mut reader = Reader::within(text, depth, *left);
     let value = reader.any()?;
     reader.end()?;
+    *left = reader.left();
     Ok(value)
 }
 

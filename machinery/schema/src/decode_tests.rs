@@ -220,12 +220,20 @@ fn bytes_become_canonical() {
 }
 
 #[test]
-fn a_body_of_nothing_but_empty_structs_is_refused_before_it_costs_memory() {
-    for empty in ["null,", "{},"] {
-        let error =
-            decode(&format!(r#"{{"spec":{{"items":[{}{{}}]}}}}"#, empty.repeat(200_000))).unwrap_err();
-        assert!(error.to_string().contains("too many objects"));
+fn a_body_of_too_many_values_is_refused_before_it_costs_memory() {
+    for value in ["null,", "{},", "[],", r#"{"a":0},"#, r#"{"text":"a"},"#] {
+        for field in ["items", "unknown"] {
+            let text = format!(r#"{{"spec":{{"{field}":[{}{{}}]}}}}"#, value.repeat(MAX_VALUES));
+            for (format, says) in [(Format::Json, "too many values"), (Format::Yaml, "values")] {
+                let error = schema().decode(text.as_bytes(), format, &thing()).unwrap_err();
+                assert!(error.to_string().contains(says), "{error}");
+            }
+        }
     }
+    let lines = |count: usize| (0..count).map(|at| format!("k{at}: x\n")).collect::<String>();
+    schema().decode(lines(MAX_VALUES).as_bytes(), Format::Yaml, &thing()).unwrap();
+    let error = schema().decode(lines(3 * MAX_VALUES).as_bytes(), Format::Yaml, &thing()).unwrap_err();
+    assert!(error.to_string().contains("too many values"), "{error}");
 }
 
 proptest! {

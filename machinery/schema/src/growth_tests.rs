@@ -23,7 +23,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// What needs less memory than this needs little.
 const LITTLE: u64 = 64 * 1024;
 /// How often a measurement is repeated when the machine was busy.
-const ATTEMPTS: usize = 6;
+const ATTEMPTS: usize = 25;
 
 /// Checks that work on an input of `size` grows in proportion. `input` makes the input, which is not measured.
 fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&I)) {

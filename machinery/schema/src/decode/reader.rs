@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::MAX_DEPTH;
+use super::{MAX_DEPTH, MAX_VALUES, TooManyValues};
 
 /// Why the bytes are no JSON, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,16 +28,29 @@ pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// How many further members and elements are accepted.
+    left: usize,
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of what somebody sent.
     pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0 }
+        Self { text, at: 0, depth: 0, left: MAX_VALUES }
     }
 
-    /// A reader of JSON that stands inside something of this depth.
-    pub(crate) fn below(text: &'a str, depth: usize) -> Self {
-        Self { depth, ..Self::new(text) }
+    /// A reader of what is stored: it was accepted, whatever is accepted today.
+    pub(crate) fn stored(text: &'a str) -> Self {
+        Self { left: usize::MAX, ..Self::new(text) }
+    }
+
+    /// A reader of JSON that stands inside something of this depth, which may have so many further values.
+    pub(crate) fn within(text: &'a str, depth: usize, left: usize) -> Self {
+        Self { depth, left, ..Self::new(text) }
+    }
+
+    /// How many further values are accepted.
+    pub(crate) fn left(&self) -> usize {
+        self.left
     }
 
     fn byte(&self) -> Option<u8> {
@@ -89,6 +102,12 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Counts a member of an object or an element of an array.
+    fn count(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| SyntaxError(TooManyValues.to_string()))?;
+        Ok(())
+    }
+
     fn leave(&mut self) {
         self.at += 1;
         self.depth -= 1;
@@ -116,6 +135,7 @@ impl<'a> Reader<'a> {
             return self.unexpected("after object key");
         }
         self.at += 1;
+        self.count()?;
         Ok(Some(key))
     }
 
@@ -126,10 +146,10 @@ impl<'a> Reader<'a> {
                 self.leave();
                 Ok(false)
             }
-            (_, true) => Ok(true),
+            (_, true) => self.count().map(|()| true),
             (Some(b','), false) => {
                 self.at += 1;
-                Ok(true)
+                self.count().map(|()| true)
             }
             (_, false) => self.unexpected("after array element"),
         }

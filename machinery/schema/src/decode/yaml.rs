@@ -3,9 +3,11 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
-use super::MAX_DEPTH;
+use super::{MAX_DEPTH, MAX_VALUES, TooManyValues};
 
 /// The most bytes of JSON that a YAML text may become: four times the largest body, for what aliases repeat.
 const MAX_JSON: usize = 12 * 1024 * 1024;
@@ -45,7 +47,10 @@ pub(super) fn first(text: &str) -> &str {
 }
 
 /// An error as upstream words it: the line first.
-fn worded(error: &serde_saphyr::Error) -> String {
+fn worded(error: &Error) -> String {
+    if let Error::Budget { breach: BudgetBreach::Nodes { .. }, .. } = error {
+        return TooManyValues.to_string();
+    }
     let text = error.to_string();
     match (text.rfind(" at line "), error.location()) {
         (Some(at), Some(location)) => format!("line {}: {}", location.line(), &text[..at]),
@@ -66,6 +71,8 @@ pub(super) fn options() -> serde_saphyr::Options {
     };
     if let Some(budget) = options.budget.as_mut() {
         budget.max_depth = MAX_DEPTH;
+        // Keys are nodes, too, and so is the document.
+        budget.max_nodes = 2 * MAX_VALUES + 1;
     }
     options
 }

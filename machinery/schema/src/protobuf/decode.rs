@@ -1,5 +1,5 @@
 //! Reading a message into the object that JSON would have been. Unknown fields are skipped; depth and the number of
-//! structs are bounded as for JSON.
+//! values are bounded as for JSON.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use portico_machinery::protobuf::{EnvelopeError, Reader, Scalar, WireError, open
 use serde_json::{Map, Value};
 
 use super::encode::ZERO_TIME;
-use crate::decode::{self, MAX_DEPTH, MAX_STRUCTS};
+use crate::decode::{self, MAX_DEPTH, MAX_VALUES, TooManyValues};
 use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
 
 /// Why a message does not fit its type.
@@ -24,9 +24,9 @@ pub(crate) enum Misfit {
     /// More nesting than is accepted.
     #[error("exceeded max depth")]
     Depth,
-    /// More structs than are accepted.
-    #[error("too many objects: at most {MAX_STRUCTS} are accepted")]
-    Structs,
+    /// More values than are accepted.
+    #[error(transparent)]
+    Values(#[from] TooManyValues),
 }
 
 type Result<T> = std::result::Result<T, Misfit>;
@@ -44,15 +44,15 @@ pub(crate) fn document(
             map.insert(name.to_owned(), Value::String(text.clone().into_owned()));
         }
     }
-    let mut decoder = Decoder { types, structs: 0, depth: 0 };
+    let mut decoder = Decoder { types, left: MAX_VALUES, depth: 0 };
     let misfit = decoder.fields(ty, &ty.layout, envelope.raw, &mut map).err();
     Ok((Object::from_map(map), misfit))
 }
 
 struct Decoder<'s> {
     types: &'s TypeSet,
-    /// How many structs were made.
-    structs: usize,
+    /// How many further fields, elements and entries are accepted.
+    left: usize,
     /// How deep the object is at this place, as JSON.
     depth: usize,
 }
@@ -86,6 +86,7 @@ impl<'s> Decoder<'s> {
 
     /// Keeps one occurrence of a field: the last scalar counts, messages and lists go on.
     fn field(&mut self, field: &'s Field, scalar: Scalar<'_>, map: &mut Map<String, Value>) -> Result<()> {
+        self.count()?;
         let name = &*field.name;
         match self.types.resolve(&field.ty) {
             FieldType::List(of) => {
@@ -125,7 +126,6 @@ impl<'s> Decoder<'s> {
         map: &mut Map<String, Value>,
     ) -> Result<()> {
         let ty = self.types.get(id);
-        self.count_struct()?;
         let mut inner = match map.get_mut(&*field.name).map(Value::take) {
             Some(Value::Object(inner)) => inner,
             _ => Map::new(),
@@ -151,6 +151,7 @@ impl<'s> Decoder<'s> {
         if let (true, Scalar::Bytes(packed)) = (number, scalar) {
             let mut packed = Reader::new(packed);
             while let Some(number) = packed.packed()? {
+                self.count()?;
                 list.push(self.value(of, name, Scalar::Varint(number))?);
             }
         } else {
@@ -187,6 +188,7 @@ impl<'s> Decoder<'s> {
                 let mut reader = Reader::new(scalar.bytes(name)?);
                 while let Some((number, scalar)) = reader.field()? {
                     if number == 1 {
+                        self.count()?;
                         self.items(inner, name, scalar, &mut list)?;
                     }
                 }
@@ -194,7 +196,6 @@ impl<'s> Decoder<'s> {
             }
             FieldType::Ref(id) => {
                 let ty = self.types.get(*id);
-                self.count_struct()?;
                 let mut map = Map::new();
                 self.fields(ty, &ty.layout, scalar.bytes(name)?, &mut map)?;
                 Ok(Value::Object(map))
@@ -206,9 +207,9 @@ impl<'s> Decoder<'s> {
         }
     }
 
-    fn count_struct(&mut self) -> Result<()> {
-        self.structs += 1;
-        if self.structs > MAX_STRUCTS { Err(Misfit::Structs) } else { Ok(()) }
+    fn count(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or(TooManyValues)?;
+        Ok(())
     }
 
     /// A value that is no list, map or struct; null for what JSON does not say.
@@ -231,9 +232,24 @@ impl<'s> Decoder<'s> {
             FieldType::MicroTime => timestamp(scalar.bytes(name)?, true),
             FieldType::Quantity => quantity(scalar.bytes(name)?),
             FieldType::IntOrString => int_or_string(scalar.bytes(name)?),
-            FieldType::Any | FieldType::AnyObject => raw(scalar.bytes(name)?, self.depth),
+            FieldType::Any | FieldType::AnyObject => self.raw(scalar.bytes(name)?),
             FieldType::List(_) | FieldType::Map(_) | FieldType::Ref(_) => self.element(ty, name, scalar),
         }
+    }
+
+    /// JSON inside the message.
+    fn raw(&mut self, bytes: &[u8]) -> Result<Value> {
+        let mut json: &[u8] = &[];
+        let mut reader = Reader::new(bytes);
+        while let Some((number, scalar)) = reader.field()? {
+            if number == 1 {
+                json = scalar.bytes("raw")?;
+            }
+        }
+        if json.is_empty() {
+            return Ok(Value::Null);
+        }
+        decode::any_json(&String::from_utf8_lossy(json), self.depth, &mut self.left).map_err(misfit)
     }
 
     /// A message that is another JSON shape by which of its fields are there; the later one counts.
@@ -331,21 +347,6 @@ fn int_or_string(bytes: &[u8]) -> Result<Value> {
         1 => Ok(Value::String(string)),
         _ => Err(misfit("impossible IntOrString.Type")),
     }
-}
-
-/// JSON inside a message that is so deep itself.
-fn raw(bytes: &[u8], depth: usize) -> Result<Value> {
-    let mut json: &[u8] = &[];
-    let mut reader = Reader::new(bytes);
-    while let Some((number, scalar)) = reader.field()? {
-        if number == 1 {
-            json = scalar.bytes("raw")?;
-        }
-    }
-    if json.is_empty() {
-        return Ok(Value::Null);
-    }
-    decode::any_json(&String::from_utf8_lossy(json), depth).map_err(misfit)
 }
 
 /// Whether a scalar is what its type starts with.

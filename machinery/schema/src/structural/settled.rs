@@ -19,7 +19,7 @@ impl CustomResource {
     #[must_use]
     pub fn is_settled(&self, json: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(json) else { return false };
-        let mut walk = Walk { reader: Reader::new(text), resource: self };
+        let mut walk = Walk { reader: Reader::stored(text), resource: self };
         let root = self.schema().root();
         matches!(walk.reader.start(), Ok(Start::Object))
             && walk.fields(root, true, true, false).unwrap_or(false)
