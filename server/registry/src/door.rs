@@ -1,6 +1,6 @@
 //! The door for raw calls: from a path, a verb and bytes to an answer.
 //!
-//! The order of checks is upstream's (rules 3.3, 6.2): route, media types, name, options, body, then the verb.
+//! The order of checks is upstream's: route, media types, name, options, body, then the verb.
 
 mod body;
 mod negotiate;
@@ -39,10 +39,11 @@ pub(crate) async fn serve(inner: &Arc<Inner>, call: Call) -> Answer {
         Some(offload) if long_work::is_long(inner, served.as_deref(), &call).await => offload,
         _ => return answer(inner, &call, served).await,
     };
-    let work = {
+    // In a box: held here by value it would make the future of every request three times as large.
+    let work = Box::pin({
         let inner = Arc::clone(inner);
         async move { answer(&inner, &call, served).await }
-    };
+    });
     let ended = || Answer::status(Status::internal("the request ended before it was answered"));
     offload.run("long-request", work).await.unwrap_or_else(ended)
 }

@@ -58,7 +58,9 @@ impl Time {
     /// `2006-01-02T15:04:05Z`, in UTC, without its fraction; nothing when UTC is in another millennium.
     #[must_use]
     pub fn rfc3339(&self) -> Option<String> {
-        Some(format!("{}Z", clock(Self { offset: 0, ..*self }.civil()?)))
+        let mut text = clock(Self { offset: 0, ..*self }.civil()?);
+        text.push('Z');
+        Some(text)
     }
 
     /// `2006-01-02T15:04:05.000000Z`, in UTC.
@@ -75,11 +77,30 @@ impl From<jiff::Timestamp> for Time {
     }
 }
 
+/// Digit by digit: each write prints times, and the formatting machinery costs five times as much.
 fn clock(at: DateTime) -> String {
     let (date, time) = (at.date(), at.time());
-    let [month, day, hour, minute, second] =
-        [date.month(), date.day(), time.hour(), time.minute(), time.second()];
-    format!("{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", date.year())
+    let mut text = String::with_capacity("2006-01-02T15:04:05.000000000Z".len());
+    let year = date.year().unsigned_abs();
+    two_digits(&mut text, (year / 100) as u8);
+    two_digits(&mut text, (year % 100) as u8);
+    let rest = [
+        ('-', date.month()),
+        ('-', date.day()),
+        ('T', time.hour()),
+        (':', time.minute()),
+        (':', time.second()),
+    ];
+    for (separator, number) in rest {
+        text.push(separator);
+        two_digits(&mut text, number.unsigned_abs());
+    }
+    text
+}
+
+fn two_digits(text: &mut String, number: u8) {
+    text.push(char::from(b'0' + number / 10 % 10));
+    text.push(char::from(b'0' + number % 10));
 }
 
 /// As `time.RFC3339Nano`: in its own offset, with as many digits of a fraction as needed.
