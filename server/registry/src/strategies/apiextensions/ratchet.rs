@@ -1,5 +1,7 @@
 //! What is demanded of a definition: everything of a new one, of a changed one no more than what the old one satisfied
-//! where upstream would else lock people out (1.5).
+//! where upstream would else lock people out.
+
+use std::collections::{HashMap, HashSet};
 
 use portico_machinery::{Cursor, Object};
 use portico_schema::structural::definition::{self, Metadata, Terms, Traits};
@@ -23,9 +25,9 @@ pub(super) struct Demands<'a> {
     /// The CA bundle holds certificates.
     pub(super) ca_bundle: bool,
     /// Versions (and empty for all of them together) that have kept more selectable fields than there may be.
-    pub(super) crowded: Vec<String>,
+    pub(super) crowded: HashSet<String>,
     /// Versions whose schema stays as it was.
-    pub(super) settled_schemas: Vec<String>,
+    pub(super) settled_schemas: HashSet<String>,
     /// Demands on schemas.
     pub(super) terms: Terms,
     /// What is known of the metadata that defaults may hold.
@@ -40,8 +42,8 @@ impl<'a> Demands<'a> {
             review_versions: true,
             settled_names: false,
             ca_bundle: false,
-            crowded: Vec::new(),
-            settled_schemas: Vec::new(),
+            crowded: HashSet::new(),
+            settled_schemas: HashSet::new(),
             terms: Terms::NEW,
             metadata,
         }
@@ -94,31 +96,36 @@ pub(super) fn traits(schemas: &[Cursor<'_>]) -> Traits {
 }
 
 /// Versions that have the schema that they had.
-fn settled_schemas(new: &Layout<'_>, old: &Layout<'_>) -> Vec<String> {
+fn settled_schemas(new: &Layout<'_>, old: &Layout<'_>) -> HashSet<String> {
+    // Of versions of one name the first counts: it comes last here.
+    let before: HashMap<_, _> = by_name(old).rev().collect();
     let stays = |version: &&Cursor<'_>| {
-        let name = version.field("name");
-        let before = old.versions.iter().find(|old| old.field("name").str() == name.str());
+        let before = before.get(version.field("name").str());
         before.is_some_and(|before| checks::same(&version.field("schema"), &before.field("schema")))
     };
     new.versions.iter().filter(stays).map(|version| version.field("name").str().to_owned()).collect()
 }
 
-fn crowded(new: &Layout<'_>, old: &Layout<'_>) -> Vec<String> {
+/// Versions with their names.
+fn by_name<'l, 'a>(layout: &'l Layout<'a>) -> impl DoubleEndedIterator<Item = (&'a str, &'l Cursor<'a>)> {
+    layout.versions.iter().map(|version| (version.field("name").str(), version))
+}
+
+fn crowded(new: &Layout<'_>, old: &Layout<'_>) -> HashSet<String> {
     let too_many = |fields: &Option<Cursor<'_>>| fields.as_ref().is_some_and(|f| f.len() > selectable::MOST);
     let same = |new: &Option<Cursor<'_>>, old: &Option<Cursor<'_>>| {
         too_many(old) && matches!((new, old), (Some(new), Some(old)) if new.same_as(old))
     };
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     if same(&new.common(Part::Selectable), &old.common(Part::Selectable)) {
-        names.push(String::new());
+        names.insert(String::new());
     }
-    for version in &new.versions {
-        let name = version.field("name");
-        let Some(before) = old.versions.iter().rfind(|old| old.field("name").str() == name.str()) else {
-            continue;
-        };
+    // Of versions of one name the last counts.
+    let before: HashMap<_, _> = by_name(old).collect();
+    for (name, version) in by_name(new) {
+        let Some(before) = before.get(name) else { continue };
         if same(&new.own(version, Part::Selectable), &old.own(before, Part::Selectable)) {
-            names.push(name.str().to_owned());
+            names.insert(name.to_owned());
         }
     }
     names

@@ -36,7 +36,7 @@ pub(super) fn validate(
 ) {
     let schema = schema.field("openAPIV3Schema");
     if schema.is_present() {
-        let stays = demands.settled_schemas.iter().any(|name| name == version);
+        let stays = demands.settled_schemas.contains(version);
         errors.extend(definition::validate(
             &schema,
             &Terms { status, stays, ..demands.terms },

@@ -1,4 +1,4 @@
-//! Fields that selectors may name (rules 37 to 39).
+//! Fields that selectors may name (`ValidateCustomResourceSelectableFields` upstream).
 
 use std::collections::HashSet;
 
@@ -23,7 +23,7 @@ pub(super) fn of_version(
 ) {
     let name = version.field("name");
     let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
-    within(fields, schema, without, demands.crowded.iter().any(|crowded| crowded == name.str()), errors);
+    within(fields, schema, without, demands.crowded.contains(name.str()), errors);
 }
 
 /// Judges the fields that all versions share.
@@ -34,7 +34,7 @@ pub(super) fn of_all(
     errors: &mut Errors,
 ) {
     let without = "may only be set when validations.schema is included";
-    within(fields, schema, without, demands.crowded.iter().any(String::is_empty), errors);
+    within(fields, schema, without, demands.crowded.contains(""), errors);
 }
 
 fn within(
