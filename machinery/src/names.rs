@@ -1,6 +1,6 @@
 //! What names may look like: DNS labels and subdomains, qualified names, path segments, generated names.
 
-use rand::Rng;
+use rand::RngExt;
 
 use crate::field::{Error, Path};
 

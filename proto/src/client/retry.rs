@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
+use rand::RngExt;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 

@@ -1,4 +1,4 @@
-//! Continue tokens (rule 7.2): where a list goes on. Foreign input: anything odd is refused, nothing panics.
+//! Continue tokens (as upstream's `storage.EncodeContinue`): where a list goes on. Foreign input: anything odd is refused, nothing panics.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine as _};
@@ -69,7 +69,7 @@ impl Token {
 /// As upstream's decoder says it.
 fn no_base64(text: &str, error: &DecodeError) -> String {
     let at = match error {
-        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => *at,
+        DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => *at,
         DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => text.len(),
     };
     format!("illegal base64 data at input byte {at}")

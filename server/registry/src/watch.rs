@@ -1,4 +1,4 @@
-//! Watch: events of one resource from a revision on, filtered, in one form (rules 7.3, 7.4).
+//! Watch: events of one resource from a revision on, filtered, in one form (upstream's `Store.WatchPredicate` and watch handler).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use futures::{Stream, stream};
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
 use portico_store::{Event, Record, Scope, Signature, StoreError, Subscription, WatchError};
-use rand::Rng;
+use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 
 use crate::Result;

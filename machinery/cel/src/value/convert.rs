@@ -126,7 +126,7 @@ fn decode(text: &str) -> Result<Vec<u8>, usize> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
     use base64::Engine as _;
     base64::engine::general_purpose::URL_SAFE.decode(text).map_err(|error| match error {
-        InvalidByte(place, _) | InvalidLastSymbol(place, _) => place,
+        InvalidByte(place, _) | InvalidLastSymbol { offset: place, .. } => place,
         _ => text.len() / 4 * 4,
     })
 }

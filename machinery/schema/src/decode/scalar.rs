@@ -62,7 +62,7 @@ fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
     let bytes = LENIENT.decode(&text).map_err(|error| {
         use base64::DecodeError as E;
         let at = match error {
-            E::InvalidByte(at, _) | E::InvalidLastSymbol(at, _) => at,
+            E::InvalidByte(at, _) | E::InvalidLastSymbol { offset: at, .. } => at,
             E::InvalidLength(length) => length,
             E::InvalidPadding => text.len(),
         };
