@@ -1,5 +1,5 @@
 //! The handler chain: the one place that says in which order a request meets the filters (upstream's
-//! DefaultBuildHandlerChain, rule 1.1).
+//! DefaultBuildHandlerChain).
 
 use crate::filters::audit_init::AuditInit;
 use crate::filters::authentication::Authentication;

@@ -1,4 +1,4 @@
-//! PathRecorderMux: whole decoded paths first, then prefixes, upstream's rules 3.2.
+//! The mux of paths: whole decoded paths first, then prefixes, as upstream's `PathRecorderMux`.
 //!
 //! A value is cloned and changed by its one owner, and read as an immutable snapshot by requests. It must
 //! not know methods, handlers' meaning, or that there is HTTP at all.

@@ -1,7 +1,7 @@
 //! The route table: what leads where, as one immutable snapshot.
 //!
-//! Built from Config entries, one at a time; a change costs the few shards that it touches. Upstream's rules
-//! aggregator 2.2 to 2.4. It must not know HTTP, nor how entries arrive.
+//! Built from Config entries, one at a time; a change costs the few shards that it touches. As upstream's
+//! `proxyHandler` and `APIAggregator.AddAPIService`. It must not know HTTP, nor how entries arrive.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

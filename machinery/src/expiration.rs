@@ -1,4 +1,4 @@
-//! Resource expiration: which versions of an API a release still serves, and which it serves yet (upstream rule 3.7).
+//! Resource expiration: which versions of an API a release still serves, and which it serves yet (upstream's `resourceExpirationEvaluator`).
 
 use std::str::FromStr;
 

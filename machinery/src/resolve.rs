@@ -34,7 +34,7 @@ pub const MISSING_ENDPOINTS: &str = "MissingEndpoints";
 /// Whatever else keeps a backend from answering.
 pub const FAILED_DISCOVERY_CHECK: &str = "FailedDiscoveryCheck";
 
-/// Which of upstream's two resolvers is meant (aggregator 3.4).
+/// Which of upstream's two resolvers is meant: `ResolveEndpoint` or `ResolveCluster` of its util/proxy package.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The Service's cluster IP.

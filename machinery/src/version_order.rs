@@ -34,7 +34,7 @@ fn number(text: &str) -> Option<u32> {
 
 /// Orders versions for display, the preferred one first (`Less` means "comes first").
 ///
-/// Upstream rule: aggregator 1.7. Words that are no Kubernetes version come last, alphabetically.
+/// As upstream's `version.CompareKubeAwareVersionStrings`. Words that are no Kubernetes version come last, alphabetically.
 #[must_use]
 pub fn preferred_first(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {

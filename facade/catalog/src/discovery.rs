@@ -1,6 +1,6 @@
 //! Discovery: which form of a document a request gets, and the answers themselves.
 //!
-//! Upstream rules: aggregator 6.1 to 6.4 and 6.6, and what a real server showed beyond them.
+//! As upstream's `discovery/aggregated` package and `apisHandler`, and what a real server showed beyond them.
 
 mod addresses;
 mod aggregated;

@@ -1,6 +1,6 @@
 //! OpenAPI: the version 3 index and documents, and the merged version 2 document.
 //!
-//! Upstream rules: aggregator 7.1 and 7.2, and what a real server showed. Documents of backends are the ones that the
+//! As upstream's OpenAPI aggregators, and what a real server showed. Documents of backends are the ones that the
 //! control service fetched, under our own tags, so that an address of the index always leads to what it promises.
 
 mod form;

@@ -109,7 +109,7 @@ impl Snapshot {
         }
     }
 
-    /// The groups of the legacy documents: the aggregator's own, then by rule 1.7.
+    /// The groups of the legacy documents: the aggregator's own, then by the order that upstream's `SortedByGroupAndVersion` gives.
     pub fn groups(&self) -> &[Group] {
         self.groups.get_or_init(|| {
             let mut all: Vec<&Registered> = self.registered.values().map(|r| &**r).collect();
@@ -124,7 +124,7 @@ impl Snapshot {
     }
 }
 
-/// Upstream rule 1.7 over APIServices that are sorted by group priority and name.
+/// Upstream's `SortedByGroupAndVersion` over APIServices that are sorted by group priority and name.
 fn legacy_order(sorted: &[&Registered]) -> Vec<Group> {
     let mut members: Vec<(&str, Vec<&Registered>)> = vec![(OWN_GROUP, Vec::new())];
     let mut places: HashMap<&str, usize> = HashMap::from([(OWN_GROUP, 0)]);

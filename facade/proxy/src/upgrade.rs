@@ -1,6 +1,6 @@
 //! Requests that change the protocol (WebSocket, SPDY/3.1): a connection of their own, and then raw bytes.
 //!
-//! The history of this path is a list of holes (spec section 10), so: the answer must be a 101 for the protocol
+//! Upstream has had many security holes in this path, so: the answer must be a 101 for the protocol
 //! that was asked for, anything below 400 becomes a local 503, an error is passed on whole and then both
 //! connections are closed, and the identity stands in the request itself.
 

@@ -13,7 +13,7 @@ use crate::object::{Cursor, Object};
 use crate::pool::Pool;
 use crate::route::{Availability, ResolveError, ServiceReference, Target, Trust};
 
-/// Says that the auto-register controller manages an APIService: `onstart` or `true` (aggregator 5.1).
+/// Says that the auto-register controller manages an APIService: `onstart` or `true` (`AutoRegisterManagedLabel` upstream).
 pub const AUTOMANAGED_LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// A CA bundle under the hash of its content.

@@ -1,4 +1,4 @@
-//! Rows of aggregator 3.4 and 4.6, and what the index touches.
+//! What `ResolveEndpoint`, `ResolveCluster` and the availability controller make of Services and endpoints, and what the index touches.
 
 use std::sync::Arc;
 

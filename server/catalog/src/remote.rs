@@ -1,6 +1,6 @@
 //! What backends serve: fetched in the background, kept when a backend is away, never waited for by a request.
 //!
-//! Upstream rules: aggregator 6.5, 7.1 and 7.2, with a better end: the last good answer stays and is marked stale.
+//! As upstream's discovery manager and OpenAPI downloaders, with a better end: the last good answer stays and is marked stale.
 //! One fetch serves all group versions of a service. A service that failed moves to a lane of its own, so that one that
 //! hangs never stands in the way of one that answers.
 

@@ -1,4 +1,4 @@
-//! Server-side apply (rule 9.4): a configuration is merged into the object, or creates it.
+//! Server-side apply (upstream's `applyPatcher` and `managedfields.FieldManager`): a configuration is merged into the object, or creates it.
 
 use std::borrow::Cow;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use portico_machinery::request_info::RequestInfo;
 use portico_machinery::{GroupResource, GroupVersion, UserInfo};
 
-/// Largest body that a write may carry, in bytes; the doors check it while they read (rule 6.2).
+/// Largest body that a write may carry, in bytes; the doors check it while they read (upstream's `MaxRequestBodyBytes`).
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// What a call is about, taken from the path as request info reads it.

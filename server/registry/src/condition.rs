@@ -1,4 +1,4 @@
-//! Conditions in `status.conditions`: upstream's rule for setting one (aggregator 1.6).
+//! Conditions in `status.conditions`: upstream's rule for setting one (`apihelpers.SetAPIServiceCondition`).
 
 use jiff::Timestamp;
 use portico_machinery::{Object, time};

@@ -1,4 +1,4 @@
-//! Create (rules 6.2 to 6.4).
+//! Create (upstream's `Store.Create` and `rest.BeforeCreate`).
 
 use portico_machinery::status::Reason;
 use portico_machinery::{GroupVersion, Object, Status};

@@ -1,4 +1,4 @@
-//! Delete (rule 6.7): preconditions, finalizers, propagation, grace; removal or a mark.
+//! Delete (upstream's `rest.BeforeDelete` and `Store.Delete`): preconditions, finalizers, propagation, grace; removal or a mark.
 
 mod grace;
 

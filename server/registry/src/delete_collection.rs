@@ -1,4 +1,4 @@
-//! Deletecollection (rule 6.7): a list, and a delete of each; not atomic.
+//! Deletecollection (upstream's `Store.DeleteCollection`): a list, and a delete of each; not atomic.
 
 use futures::future::try_join_all;
 use portico_machinery::status::Reason;

@@ -1,4 +1,4 @@
-//! What the store cannot do, as a Status (rule 6.9): the one place that turns its errors into answers.
+//! What the store cannot do, as a Status: the one place that turns its errors into answers.
 
 use portico_machinery::status::{Cause, Reason};
 use portico_machinery::{GroupResource, Status};

@@ -1,4 +1,4 @@
-//! The shapes in which an object leaves: itself, its metadata, a table row; alone or in a list (rule 8.3).
+//! The shapes in which an object leaves: itself, its metadata, a table row; alone or in a list (upstream's `transformResponseObject`).
 //!
 //! An object in its storage version is copied out without parsing. What has to be made is made once per revision and
 //! kept in one cache bounded in bytes.

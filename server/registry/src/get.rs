@@ -1,4 +1,4 @@
-//! Get (rule 6.6), and the reads that other verbs begin with.
+//! Get (upstream's `Store.Get`), and the reads that other verbs begin with.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! List: which objects, at which revision, which page (rule 7.2).
+//! List: which objects, at which revision, which page (upstream's `Store.ListPredicate` and the watch cache's reading of revisions).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Patch (rules 9.1, 9.2): applied to the served version of the current object, again after each lost race.
+//! Patch (upstream's `patcher`): applied to the served version of the current object, again after each lost race.
 
 use portico_machinery::{Object, Status};
 use portico_schema::{merge, patch_status};

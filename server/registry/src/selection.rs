@@ -1,4 +1,4 @@
-//! Selecting objects by labels and fields without looking into their bytes (rule 7.6).
+//! Selecting objects by labels and fields without looking into their bytes (upstream's `SelectionPredicate`).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! System metadata: what clients may not set, and what each write sets (rules 6.3, 6.4).
+//! System metadata: what clients may not set, and what each write sets (upstream's `rest.FillObjectMetaSystemFields`).
 
 use std::collections::HashSet;
 

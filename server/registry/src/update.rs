@@ -1,4 +1,4 @@
-//! Update of an object or a subresource (rules 6.5 and the update order of the built-in kinds), for PUT and PATCH.
+//! Update of an object or a subresource (upstream's `Store.Update` and `rest.BeforeUpdate`), for PUT and PATCH.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Validation that kinds share: metadata (rules 6.3), and values that occur in several kinds.
+//! Validation that kinds share: metadata (`ValidateObjectMetaAccessor` upstream), and values that occur in several kinds.
 
 pub(crate) mod checks;
 mod conditions;

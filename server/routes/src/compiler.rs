@@ -153,7 +153,7 @@ fn targets(index: &Index, settings: &Settings, facts: &BackendFacts) -> Result<V
     }
 }
 
-/// `default/kubernetes:443` is this API itself, whatever the Service object says (aggregator 3.4).
+/// `default/kubernetes:443` is this API itself, whatever the Service object says.
 pub(crate) fn is_own_service(service: &ServiceReference) -> bool {
     (service.namespace.as_str(), service.name.as_str(), service.port) == ("default", "kubernetes", 443)
 }

@@ -1,4 +1,4 @@
-//! The incremental table against a naive one, and rows of aggregator 2 and 3.4.
+//! The incremental table against a naive one, and upstream's cases of routing and resolution.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Documents as protobuf: the only form of version 2 that kubectl and older clients ask for.
 //!
-//! Upstream rules: aggregator 7.1 and 7.2; the messages are `openapi.v2.Document` and `openapi.v3.Document`. JSON goes
+//! As upstream's handlers in kube-openapi; the messages are `openapi.v2.Document` and `openapi.v3.Document`. JSON goes
 //! in and bytes come out in one pass, without a tree between them. What a message has no field for, and values of another type than their field's, are
 //! left out: a backend's mistake must not take the document away from everybody.
 

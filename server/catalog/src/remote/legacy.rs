@@ -1,4 +1,4 @@
-//! From an `APIResourceList` to the aggregated form. Upstream rule: the last paragraph of aggregator 6.5.
+//! From an `APIResourceList` to the aggregated form. As upstream's `discoveryManager.fetchFreshDiscoveryForService` does.
 
 use indexmap::IndexMap;
 use portico_gostd::json::{self, Readable};

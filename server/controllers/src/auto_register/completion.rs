@@ -1,4 +1,4 @@
-//! `autoregister-completion`: every built-in APIService has been seen available once (aggregator 9.2).
+//! `autoregister-completion`: every built-in APIService has been seen available once (upstream's check of the same name).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

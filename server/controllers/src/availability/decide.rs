@@ -113,7 +113,7 @@ pub enum Judgement {
     Probe(ProbePlan),
 }
 
-/// The local controller's whole decision (aggregator 4.2). Absent for an APIService that is not local.
+/// The local controller's whole decision (upstream's `APIServiceRegistrationController` for local ones). Absent for an APIService that is not local.
 #[must_use]
 pub fn judge_local(facts: &ApiServiceFacts) -> Option<Verdict> {
     facts.backend.is_none().then(|| Verdict::yes("Local", "Local APIServices are always available"))

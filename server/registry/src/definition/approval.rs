@@ -1,4 +1,4 @@
-//! Approval of definitions in the Kubernetes project's groups (rule 16, and the condition that tells of it). It must not
+//! Approval of definitions in the Kubernetes project's groups (upstream's `KubernetesAPIApprovalPolicyConformantCondition`). It must not
 //! know what follows: a refusal, a condition, or nothing.
 
 use portico_gostd::url::Url;

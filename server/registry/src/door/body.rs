@@ -1,4 +1,4 @@
-//! Bodies: media types, decoding, patches, delete options (rules 6.2, 6.7, 8.6, 9.1).
+//! Bodies: media types, decoding, patches, delete options (the request half of upstream's handlers).
 
 use portico_gostd::mime::parse_media_type;
 use portico_machinery::{GroupVersionKind, Status};

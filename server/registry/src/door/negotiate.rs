@@ -1,4 +1,4 @@
-//! Content negotiation: which encoding and which form a caller gets (rules 3.3, 8.1 to 8.3).
+//! Content negotiation: which encoding and which form a caller gets (upstream's `negotiation` package and `transformResponseObject`).
 
 use portico_machinery::Status;
 use portico_machinery::accept::{self, Encoding, Form, Offer};

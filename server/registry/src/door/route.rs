@@ -1,4 +1,4 @@
-//! Routes inside a group version: which kind, which action, or upstream's 404 and 405 (rule 3.3).
+//! Routes inside a group version: which kind, which action, or upstream's 404 and 405 (upstream's `APIInstaller.registerResourceHandlers`).
 
 use std::sync::Arc;
 

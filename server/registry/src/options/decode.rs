@@ -1,4 +1,4 @@
-//! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (rule 6.1).
+//! Options out of a query string: upstream's reading of booleans, numbers and repeated keys (its `queryparams` conversions).
 
 use portico_gostd::url;
 use portico_machinery::request_info::truthy;

@@ -30,7 +30,7 @@ pub enum Propagation {
     Foreground,
 }
 
-/// Options of delete (rule 6.7).
+/// Options of delete (`metav1.DeleteOptions`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
     /// Everything but the write.

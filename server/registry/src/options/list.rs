@@ -11,7 +11,7 @@ pub enum VersionMatch {
     NotOlderThan,
 }
 
-/// Options of list and watch (rules 7.1 to 7.3).
+/// Options of list and watch (`metav1.ListOptions`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListOptions {
     /// By labels.

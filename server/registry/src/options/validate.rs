@@ -1,4 +1,4 @@
-//! Option validation: 422 on an options kind, all errors at once, upstream's texts (rules 6.1, 7.1).
+//! Option validation: 422 on an options kind, all errors at once, upstream's texts (`ValidateCreateOptions` and its like, `ValidateListOptions`).
 
 use portico_machinery::Status;
 use portico_machinery::field::{self, ErrorType, Path};

@@ -1,6 +1,6 @@
 //! Options of create, update and patch.
 
-/// What happens to fields that the kind does not know and to duplicate keys (rule 9.7).
+/// What happens to fields that the kind does not know and to duplicate keys (upstream's `FieldValidation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
     /// Dropped silently.

@@ -1,7 +1,7 @@
 //! Merging version 2 parts: who comes first keeps its paths; types of one name are shared when they are equal and
 //! renamed when they are not.
 //!
-//! Upstream rules: the table of aggregator 7.1. Pure: parts in, one document out.
+//! As upstream's `MergeSpecsIgnorePathConflictRenamingDefinitionsAndParameters`. Pure: parts in, one document out.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! Rows of aggregator 4.3 and 4.6, without a network.
+//! What upstream's `AvailableConditionController.sync` says of a Service, its port and its endpoints, without a network.
 
 use portico_machinery::resolve::{Facts, Touched};
 

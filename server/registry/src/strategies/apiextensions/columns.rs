@@ -1,4 +1,4 @@
-//! Columns that a definition adds to tables (rules 33 to 36).
+//! Columns that a definition adds to tables (`ValidateCustomResourceColumnDefinition` upstream).
 
 use portico_machinery::Cursor;
 

@@ -1,4 +1,4 @@
-//! The names of a resource, wanted or accepted (rules 8 to 12).
+//! The names of a resource, wanted or accepted (`ValidateCustomResourceDefinitionNames` upstream).
 
 use portico_machinery::{Cursor, names};
 

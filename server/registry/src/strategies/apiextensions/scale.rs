@@ -1,4 +1,4 @@
-//! Subresources: where replicas and their selector stand (rules 30 to 32).
+//! Subresources: where replicas and their selector stand (`ValidateCustomResourceDefinitionSubresources` upstream).
 
 use portico_machinery::Cursor;
 

@@ -1,4 +1,4 @@
-//! `status.storedVersions`: every version that objects were ever stored in (rules 14 and 15).
+//! `status.storedVersions`: every version that objects were ever stored in (upstream's strategy `PrepareForCreate`, `PrepareForUpdate` and its validation).
 
 use std::collections::HashMap;
 

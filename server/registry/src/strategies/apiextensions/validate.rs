@@ -119,7 +119,7 @@ fn group(group: &Cursor<'_>, errors: &mut Errors) {
     }
 }
 
-/// Groups of the Kubernetes project need its approval (rule 16); a state that stays is nobody's fault.
+/// Groups of the Kubernetes project need its approval (`validateAPIApproval` upstream); a state that stays is nobody's fault.
 fn approval(new: &Object, old: Option<&Object>, errors: &mut Errors) {
     if !is_protected(new.str_at("spec.group")) {
         return;

@@ -1,4 +1,4 @@
-//! The versions of a definition, one by one and together (rules 4 to 6, 13 and 37).
+//! The versions of a definition, one by one and together (`validateCustomResourceDefinitionSpec` upstream).
 
 use std::collections::HashSet;
 
