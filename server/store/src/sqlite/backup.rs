@@ -153,6 +153,18 @@ async fn store_in(connection: &mut SqliteConnection, path: &Path) -> Result<Foun
 
 /// SQLite's own copy of everything that is committed, write-ahead log included.
 async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
+    loop {
+        let at_rest = !beside(from, "-wal").exists();
+        copy_once(from, to).await?;
+        // A server that started meanwhile may have changed the file below a reader that took it for at rest.
+        if !at_rest || !beside(from, "-wal").exists() {
+            return Ok(());
+        }
+        remove(to)?;
+    }
+}
+
+async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
     if !from.exists() {
         return Err(BackupError::NoStore(from.to_owned()));
     }
@@ -170,11 +182,13 @@ async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
 }
 
 async fn connect(path: &Path, read_only: bool) -> Result<SqliteConnection, BackupError> {
-    let mut options = SqliteConnectOptions::new().filename(path).busy_timeout(open::BUSY_TIMEOUT);
-    options = options.read_only(read_only).disable_statement_logging();
-    if !read_only {
-        options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full);
-    }
+    let options = if read_only {
+        open::onlooker_options(path)
+    } else {
+        let options = SqliteConnectOptions::new().filename(path).busy_timeout(open::BUSY_TIMEOUT);
+        let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full);
+        options.disable_statement_logging()
+    };
     options.connect().await.map_err(|error| BackupError::Database { path: path.to_owned(), error })
 }
 

@@ -214,8 +214,13 @@ impl<'a> Doctor<'a> {
     }
 
     async fn connect(&self, read_only: bool) -> Result<SqliteConnection, OpenError> {
-        let options = SqliteConnectOptions::new().filename(&self.database).busy_timeout(open::BUSY_TIMEOUT);
-        let connected = options.read_only(read_only).disable_statement_logging().connect().await;
+        let options = if read_only {
+            open::onlooker_options(&self.database)
+        } else {
+            let options = SqliteConnectOptions::new().filename(&self.database);
+            options.busy_timeout(open::BUSY_TIMEOUT).disable_statement_logging()
+        };
+        let connected = options.connect().await;
         connected.map_err(|error| OpenError::Database { path: self.database.clone(), error })
     }
 

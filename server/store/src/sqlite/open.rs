@@ -167,6 +167,15 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// Options of somebody who looks at a database that a process may serve, or none. Without a log nobody does: then it is read as
+/// a file that nothing changes. Otherwise SQLite would leave an empty log, and the next start would not notice that the one
+/// of a process that was killed is gone.
+pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
+    let at_rest = !beside(path, "-wal").exists();
+    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
+    options.read_only(true).immutable(at_rest).disable_statement_logging()
+}
+
 fn writer_options(settings: &Settings) -> SqliteConnectOptions {
     let mut options = base_options(&settings.path)
         .create_if_missing(true)

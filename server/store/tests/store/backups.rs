@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use portico_store::{
-    BackupError, DEFAULT_REVISION_BUMP, ListAt, OpenError, Scope, Store, StoreError, WatchError, backup,
-    restore,
+    BackupError, DEFAULT_REVISION_BUMP, Doctor, ListAt, MetadataIndexer, OpenError, Scope, Store, StoreError,
+    WatchError, backup, restore,
 };
 
 use crate::harness::*;
@@ -241,6 +241,10 @@ async fn a_write_ahead_log_that_is_gone_after_a_crash_is_noticed() {
     drop(store);
     killed_writer(&path, || ());
     std::fs::remove_file(&log).unwrap();
+    // Who looks at it makes no log that would be taken for the one that is gone.
+    backup(&path, &path.with_file_name("looked-at")).await.unwrap();
+    Doctor::new(&path, &MetadataIndexer).examine().await.unwrap();
+    assert!(!log.exists());
     let store = backend.open().await;
     assert_eq!(store.identity().epoch, 2, "nobody was told of a new epoch");
     assert!(store.revision() >= revision + DEFAULT_REVISION_BUMP);
