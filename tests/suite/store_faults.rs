@@ -75,6 +75,29 @@ async fn with_a_bad_one(launch: Launch) -> Portico {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_object_costs_others_nothing_where_a_quota_counts() {
+    let portico = with_a_bad_one(Launch::new()).await;
+    let http = portico.admin();
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    let hard = json!({"configmaps": "1000"});
+    let mut quota = json!({"kind": "ResourceQuota", "apiVersion": "v1", "metadata": {"name": "q"}, "spec": {"hard": hard}});
+    assert_eq!(http.post(quotas, &quota).await.status.as_u16(), 201);
+    quota["status"] = json!({"hard": hard, "used": {"configmaps": "3"}});
+    assert_eq!(http.put(&format!("{quotas}/q/status"), &quota).await.status.as_u16(), 200);
+    let creators = (0..64).map(|at| {
+        let http = portico.admin();
+        async move {
+            let name = if at % 4 == 0 { "cm-b".to_owned() } else { format!("counted-{at}") };
+            let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}});
+            (name, http.post(CONFIG_MAPS, &object).await.status.as_u16())
+        }
+    });
+    for (name, code) in futures::future::join_all(creators).await {
+        assert_eq!(code == 201, name != "cm-b", "{name}: {code}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_unreadable_object_keeps_nobody_from_the_others() {
     let portico = with_a_bad_one(Launch::new()).await;
     let http = portico.admin();

@@ -90,9 +90,10 @@ impl Inner {
 /// Whether a transaction failed over one of these.
 pub(crate) fn is_about(error: &TxnError, keys: &[Key]) -> bool {
     match error {
-        TxnError::Exists { key, .. } | TxnError::Conflict { key, .. } | TxnError::NotFound { key } => {
-            keys.contains(key)
-        }
+        TxnError::Exists { key, .. }
+        | TxnError::Conflict { key, .. }
+        | TxnError::NotFound { key }
+        | TxnError::Unreadable { key } => keys.contains(key),
         _ => false,
     }
 }

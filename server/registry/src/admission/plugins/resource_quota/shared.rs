@@ -224,6 +224,9 @@ impl Counting<'_> {
         self.operations.iter().chain(self.checks).find_map(|operation| {
             let snapshot: Snapshot = self.store.cached(operation.key.resource())?;
             let (key, current) = (operation.key.clone(), snapshot.get(&operation.key).cloned());
+            if snapshot.unreadable(operation.key.path()).is_some() {
+                return Some(TxnError::Unreadable { key });
+            }
             match (operation.expect, current) {
                 (Expect::Absent, Some(current)) => Some(TxnError::Exists { key, current }),
                 (Expect::Revision(_) | Expect::Exists, None) => Some(TxnError::NotFound { key }),
@@ -259,7 +262,10 @@ impl Member {
             Outcome::Refused(status) => Some(Err(status.clone())),
             Outcome::Abandoned => None,
             Outcome::Failed(
-                error @ (TxnError::Exists { .. } | TxnError::Conflict { .. } | TxnError::NotFound { .. }),
+                error @ (TxnError::Exists { .. }
+                | TxnError::Conflict { .. }
+                | TxnError::NotFound { .. }
+                | TxnError::Unreadable { .. }),
             ) => is_about(error, keys).then(|| Ok(Err(error.clone()))),
             Outcome::Failed(error) => Some(Ok(Err(error.clone()))),
         }
