@@ -242,9 +242,7 @@ impl<'a, 's> Walk<'a, 's> {
             // They are null in memory, and empty once they were stored.
             return Ok(Value::String(String::new()));
         }
-        let zero = self.types.zero(of);
-        if zero.is_object() {}
-        Ok(zero)
+        Ok(self.types.zero(of))
     }
 
     fn go_name(&self, ty: &FieldType) -> String {
