@@ -75,6 +75,26 @@ async fn with_a_bad_one(launch: Launch) -> Portico {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backup_has_the_name_that_was_asked_for_and_is_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let portico = Launch::new().start().await;
+    create(&portico.admin(), "cm-a").await;
+    for name in ["plain", "file:copy", "file:///copy?mode=ro", "a copy#1"] {
+        let (code, said) = run(&portico, &["backup", name]);
+        if name.contains('/') {
+            assert_eq!(code, Some(1), "there is no such folder: {said}");
+            continue;
+        }
+        assert_eq!(code, Some(0), "{said}");
+        let file = std::fs::metadata(portico.folder().join(name)).unwrap();
+        assert!(file.len() > 4_096, "{name}: {} bytes", file.len());
+        assert_eq!(file.permissions().mode() & 0o777, 0o600, "{name}");
+    }
+    let names = std::fs::read_dir(portico.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.filter_map(|name| name.into_string().ok()).all(|name| !name.contains("partial")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_object_costs_others_nothing_where_a_quota_counts() {
     let portico = with_a_bad_one(Launch::new()).await;
     let http = portico.admin();

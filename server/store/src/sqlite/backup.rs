@@ -82,6 +82,7 @@ pub enum BackupError {
 /// # Errors
 /// [`BackupError`]; nothing is left behind then.
 pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupError> {
+    let (database, target) = (&absolute(database)?, &absolute(target)?);
     if target.exists() {
         return Err(BackupError::Exists(target.to_owned()));
     }
@@ -105,6 +106,7 @@ pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupEr
 /// # Errors
 /// [`BackupError`]. Until the copy is whole, and its state the beginning of an epoch, nothing is replaced.
 pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restored, BackupError> {
+    let (source, database) = (&absolute(source)?, &absolute(database)?);
     if !source.exists() {
         return Err(BackupError::NoStore(source.to_owned()));
     }
@@ -151,6 +153,11 @@ async fn store_in(connection: &mut SqliteConnection, path: &Path) -> Result<Foun
     found.ok_or_else(|| BackupError::NoStore(path.to_owned()))
 }
 
+/// SQLite takes a name that begins with `file:` for a URI: an absolute one never does.
+fn absolute(path: &Path) -> Result<PathBuf, BackupError> {
+    std::path::absolute(path).map_err(|error| BackupError::File { path: path.to_owned(), error })
+}
+
 /// SQLite's own copy of everything that is committed, write-ahead log included.
 async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     loop {
@@ -168,13 +175,14 @@ async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
     if !from.exists() {
         return Err(BackupError::NoStore(from.to_owned()));
     }
+    let not_text = || io::Error::new(io::ErrorKind::InvalidInput, "the name is not UTF-8");
+    let text = to.to_str().ok_or_else(|| BackupError::File { path: to.to_owned(), error: not_text() })?;
     // SQLite takes an empty file as it is, and would make one that others may read.
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     made.map_err(|error| BackupError::File { path: to.to_owned(), error })?;
     let failed = |error| BackupError::Database { path: from.to_owned(), error };
     let mut connection = connect(from, true).await?;
     store_in(&mut connection, from).await.inspect_err(|_| remove_quietly(to))?;
-    let text = to.to_string_lossy().into_owned();
     let copied = sqlx::query("VACUUM INTO ?").bind(text).execute(&mut connection).await;
     let closed = connection.close().await;
     copied.map_err(failed).inspect_err(|_| remove_quietly(to))?;
