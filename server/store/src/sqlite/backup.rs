@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::mark::{Found, Mark, beside};
@@ -193,9 +193,8 @@ async fn connect(path: &Path, read_only: bool) -> Result<SqliteConnection, Backu
     let options = if read_only {
         open::onlooker_options(path)
     } else {
-        let options = SqliteConnectOptions::new().filename(path).busy_timeout(open::BUSY_TIMEOUT);
-        let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full);
-        options.disable_statement_logging()
+        let options = open::file_options(path);
+        options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full)
     };
     options.connect().await.map_err(|error| BackupError::Database { path: path.to_owned(), error })
 }

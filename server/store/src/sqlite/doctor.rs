@@ -7,7 +7,6 @@ mod checks;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
-use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
 use super::epoch::DEFAULT_REVISION_BUMP;
@@ -217,8 +216,7 @@ impl<'a> Doctor<'a> {
         let options = if read_only {
             open::onlooker_options(&self.database)
         } else {
-            let options = SqliteConnectOptions::new().filename(&self.database);
-            options.busy_timeout(open::BUSY_TIMEOUT).disable_statement_logging()
+            open::file_options(&self.database)
         };
         let connected = options.connect().await;
         connected.map_err(|error| OpenError::Database { path: self.database.clone(), error })

@@ -157,14 +157,15 @@ pub(crate) async fn found(
     read().map_err(failed).map(Some)
 }
 
+/// What every connection to a database file has.
+pub(super) fn file_options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT).disable_statement_logging()
+}
+
+/// Of those that serve.
 fn base_options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("temp_store", "memory")
-        // Rows on their way from SQLite's thread; small numbers make loading a ping-pong of threads.
-        .row_buffer_size(512)
-        .disable_statement_logging()
+    // Rows on their way from SQLite's thread; small numbers make loading a ping-pong of threads.
+    file_options(path).pragma("temp_store", "memory").row_buffer_size(512)
 }
 
 /// Options of somebody who looks at a database that a process may serve, or none. Without a log nobody does: then it is read as
@@ -172,8 +173,7 @@ fn base_options(path: &Path) -> SqliteConnectOptions {
 /// of a process that was killed is gone.
 pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
     let at_rest = !beside(path, "-wal").exists();
-    let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
-    options.read_only(true).immutable(at_rest).disable_statement_logging()
+    file_options(path).read_only(true).immutable(at_rest)
 }
 
 fn writer_options(settings: &Settings) -> SqliteConnectOptions {
