@@ -30,9 +30,8 @@ impl Inner {
         let created = write.old.is_none().then_some(write.new);
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, created).await?;
-            let checked: Vec<Key> = checks.iter().map(|check| check.key.clone()).collect();
             match self.commit_charged(served, write, txn.clone(), checks).await? {
-                Err(error) if is_about(&error, &checked) => {}
+                Err(error) if is_about_another(&error, &txn) => {}
                 committed => return Ok(committed),
             }
         }
@@ -50,11 +49,10 @@ impl Inner {
     ) -> Result<Result<Arc<Record>, TxnError>> {
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, None).await?;
-            let checked: Vec<Key> = checks.iter().map(|check| check.key.clone()).collect();
             let mut all = txn.clone();
             all.operations.extend(checks);
             match self.commit(all).await {
-                Err(error) if is_about(&error, &checked) => {}
+                Err(error) if is_about_another(&error, &txn) => {}
                 committed => return Ok(committed),
             }
         }
@@ -89,12 +87,22 @@ impl Inner {
 
 /// Whether a transaction failed over one of these.
 pub(crate) fn is_about(error: &TxnError, keys: &[Key]) -> bool {
+    object_of(error).is_some_and(|key| keys.contains(key))
+}
+
+/// Whether a transaction failed over an object that is not among those it was to write: one of its preconditions.
+fn is_about_another(error: &TxnError, own: &Txn) -> bool {
+    object_of(error).is_some_and(|key| own.operations.iter().all(|operation| operation.key != *key))
+}
+
+/// The object that a transaction failed over.
+fn object_of(error: &TxnError) -> Option<&Key> {
     match error {
         TxnError::Exists { key, .. }
         | TxnError::Conflict { key, .. }
         | TxnError::NotFound { key }
-        | TxnError::Unreadable { key } => keys.contains(key),
-        _ => false,
+        | TxnError::Unreadable { key } => Some(key),
+        _ => None,
     }
 }
 
