@@ -57,6 +57,17 @@ fn spoil(database: &Path, name: &str) {
     std::fs::write(database, bytes).unwrap();
 }
 
+/// Spoils the key of a ConfigMap, in the table and in its index: the last byte of its name.
+fn spoil_key(database: &Path, name: &str) {
+    let mut bytes = std::fs::read(database).unwrap();
+    let key = format!("default/{name}");
+    let found: Vec<usize> =
+        (0..bytes.len() - key.len()).filter(|at| bytes[*at..].starts_with(key.as_bytes())).collect();
+    assert!(found.len() >= 2, "{name}: {found:?}");
+    found.into_iter().for_each(|at| bytes[at + key.len() - 1] = 0xff);
+    std::fs::write(database, bytes).unwrap();
+}
+
 fn names(list: &Value) -> Vec<&str> {
     let names = list["items"].as_array().unwrap().iter().filter_map(|item| item["metadata"]["name"].as_str());
     names.filter(|name| name.starts_with("cm-")).collect()
@@ -167,6 +178,54 @@ async fn one_unreadable_object_keeps_nobody_from_the_others() {
         http.get("/healthz?verbose").await.text().contains(failed)
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_whose_key_is_damaged_keeps_nobody_from_the_others_and_loses_no_dependents() {
+    let mut portico = Portico::start().await;
+    let http = portico.admin();
+    create(&http, "cm-a").await;
+    create(&http, "cm-c").await;
+    let uid = http.get(&format!("{CONFIG_MAPS}/cm-c")).await.json()["metadata"]["uid"].clone();
+    let dependent = |name: &str, uid: &Value| {
+        let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "cm-c", "uid": uid});
+        let metadata = json!({"name": name, "ownerReferences": [owner]});
+        json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata})
+    };
+    assert_eq!(http.post(CONFIG_MAPS, &dependent("cm-b", &uid)).await.status.as_u16(), 201);
+    assert!(portico.stop().await.success());
+    spoil_key(&portico.data().join("portico.db"), "cm-c");
+    portico.restart().await;
+    let http = portico.admin();
+    let list = http.get(CONFIG_MAPS).await;
+    assert_eq!(names(&list.json()), ["cm-a", "cm-b"]);
+    assert!(list.header("warning").contains("left out because they cannot be read"), "{list:?}");
+    assert!(portico.log().contains(r"configmaps/default/cm-\xff"), "{}", portico.log());
+    let metric = r#"portico_store_unreadable_objects{group="",resource="configmaps"} 1"#;
+    assert!(http.get("/metrics").await.text().contains(metric));
+    let failed = "[-]storage-readable failed";
+    until("a health check says so", 20, || async {
+        http.get("/healthz?verbose").await.text().contains(failed)
+    })
+    .await;
+    http.get(&format!("{CONFIG_MAPS}/cm-c")).await.status_body(404, "NotFound");
+    // The dependents of an owner that never was are collected, those of the one that cannot be found are not.
+    let posted = http.post(CONFIG_MAPS, &dependent("cm-orphan", &json!("nobody"))).await;
+    assert_eq!(posted.status.as_u16(), 201);
+    until("an orphan is collected", 20, || async {
+        http.get(&format!("{CONFIG_MAPS}/cm-orphan")).await.status.as_u16() == 404
+    })
+    .await;
+    assert_eq!(http.get(&format!("{CONFIG_MAPS}/cm-b")).await.status.as_u16(), 200);
+
+    assert!(portico.stop().await.success());
+    let data = portico.data();
+    let (code, said) = run(&portico, &["doctor", data.to_str().unwrap(), "--remove-unreadable"]);
+    let removed = r"removed configmaps/default/cm-\xff of revision ";
+    assert!(code == Some(0) && said.contains(removed), "{code:?} {said}");
+    portico.restart().await;
+    assert_eq!(portico.admin().get(CONFIG_MAPS).await.header("warning"), "");
+    create(&portico.admin(), "cm-c").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

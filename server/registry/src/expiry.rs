@@ -37,6 +37,7 @@ impl Registry {
                 revision: self.store().revision(),
                 after: after.take(),
                 limit: Some(PAGE),
+                counted: false,
             });
             let page = match page.await {
                 Ok(page) => page,

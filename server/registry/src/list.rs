@@ -168,7 +168,7 @@ impl Inner {
         let (mut selected, mut unreadable) = (Vec::new(), Vec::new());
         let mut after = request.after.clone();
         loop {
-            let query = ListAt { scope: scope.clone(), revision, after, limit: chunk };
+            let query = ListAt { scope: scope.clone(), revision, after, limit: chunk, counted: true };
             let found = self.store.list_at(query).await?;
             after = found.records.last().map(|record| record.key.path().to_owned());
             unreadable.extend(found.unreadable);

@@ -168,6 +168,21 @@ impl Registry {
         Ok(record.map(Stored::new))
     }
 
+    /// Whether an object that was not found may be there all the same, under a key or a resource whose bytes are damaged.
+    ///
+    /// # Errors
+    /// 503 when the store cannot be read.
+    pub async fn may_be_unreadable(&self, resource: &GroupResource, uid: &str) -> Result<bool> {
+        let store = self.store();
+        if !store.condition().unreadable_resources.is_empty() {
+            return Ok(true);
+        }
+        // Whether its bytes are damaged is known of what is loaded. It nearly always is: an owner's end was just written.
+        let snapshot = store.snapshot(&Resource::from(resource.clone())).await.map_err(of_read)?;
+        let mut without_key = snapshot.unreadable_in(None).filter(|object| !object.has_key());
+        Ok(without_key.any(|object| object.uid() == uid || object.uid().is_empty()))
+    }
+
     /// The existing objects that name this uid as an owner.
     ///
     /// # Errors

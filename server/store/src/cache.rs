@@ -47,9 +47,14 @@ struct Loaded {
 impl Cache {
     /// A resource that the database knows by this number.
     pub(crate) fn stored(&self, id: i64, resource: Resource) {
-        self.next_id.fetch_max(id, Ordering::Relaxed);
+        self.reserve(id);
         let slot = Arc::new(Slot::new(id, true, resource.clone()));
         self.slots.write().insert(resource, slot);
+    }
+
+    /// A number that the database knows and that no new resource may get.
+    pub(crate) fn reserve(&self, id: i64) {
+        self.next_id.fetch_max(id, Ordering::Relaxed);
     }
 
     /// The slot of a resource, made if it is new.

@@ -32,7 +32,8 @@ pub struct Settings {
     pub subscription_events: usize,
     /// ... how many bytes may wait for one subscription; beyond either it ends with `Lagged`.
     pub subscription_bytes: usize,
-    /// How many connections serve exact reads and history.
+    /// How many connections load resources and serve exact reads and history. For watches that resume all but one of them read
+    /// at a time, or the only one: however many resume, other reads have their turn.
     pub read_connections: u32,
 }
 

@@ -38,8 +38,16 @@ pub(crate) struct Objects {
     /// Never holds an empty chunk.
     chunks: Vec<Chunk>,
     len: usize,
-    /// By path; nearly always none.
-    unreadable: Option<Arc<BTreeMap<Box<str>, Unreadable>>>,
+    /// Nearly always none.
+    unreadable: Option<Arc<Apart>>,
+}
+
+/// Objects that cannot be read.
+#[derive(Clone, Debug, Default)]
+struct Apart {
+    by_path: BTreeMap<Box<str>, Unreadable>,
+    /// Those whose keys cannot be read: what is left of a key may be another object's.
+    without_key: Vec<Unreadable>,
 }
 
 impl Objects {
@@ -47,26 +55,28 @@ impl Objects {
     pub(crate) fn from_sorted(records: &[Arc<Record>], unreadable: Vec<Unreadable>) -> Self {
         let chunk = |records: &[Arc<Record>]| Arc::new(records.iter().cloned().map(Entry::new).collect());
         let chunks = records.chunks(CHUNK_MAX / 2).map(chunk).collect();
-        let by_path = |object: Unreadable| (object.key().path().into(), object);
-        let unreadable = (!unreadable.is_empty())
-            .then(|| Arc::new(unreadable.into_iter().map(by_path).collect::<BTreeMap<_, _>>()));
+        let unreadable = (!unreadable.is_empty()).then(|| {
+            let (with, without_key) = unreadable.into_iter().partition::<Vec<_>, _>(Unreadable::has_key);
+            let by_path = |object: Unreadable| (object.key().path().into(), object);
+            Arc::new(Apart { by_path: with.into_iter().map(by_path).collect(), without_key })
+        });
         Self { chunks, len: records.len(), unreadable }
     }
 
-    /// The objects that cannot be read, in key order.
+    /// The objects that cannot be read: in key order, then those without a key.
     pub(crate) fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
-        self.unreadable.iter().flat_map(|objects| objects.values())
+        self.unreadable.iter().flat_map(|apart| apart.by_path.values().chain(&apart.without_key))
     }
 
     pub(crate) fn get_unreadable(&self, path: &str) -> Option<&Unreadable> {
-        self.unreadable.as_ref()?.get(path)
+        self.unreadable.as_ref()?.by_path.get(path)
     }
 
     /// Forgets an object that could not be read; whether there was one.
     pub(crate) fn remove_unreadable(&mut self, path: &str) -> bool {
-        let Some(objects) = &mut self.unreadable else { return false };
-        let removed = Arc::make_mut(objects).remove(path).is_some();
-        if objects.is_empty() {
+        let Some(apart) = &mut self.unreadable else { return false };
+        let removed = Arc::make_mut(apart).by_path.remove(path).is_some();
+        if apart.by_path.is_empty() && apart.without_key.is_empty() {
             self.unreadable = None;
         }
         removed
@@ -194,7 +204,8 @@ impl Snapshot {
         self.objects.get_unreadable(path)
     }
 
-    /// The objects of a namespace (None: all) that cannot be read, in key order; none of them is among the others.
+    /// The objects of a namespace (None: all) that cannot be read, in key order, then those without a key; none of them is
+    /// among the others.
     pub fn unreadable_in<'a>(&'a self, namespace: Option<&'a str>) -> impl Iterator<Item = &'a Unreadable> {
         let of_namespace =
             move |object: &&Unreadable| namespace.is_none_or(|n| object.key().namespace() == n);

@@ -1,7 +1,7 @@
 //! The store in a SQLite file: one writer, few readers, everything current in memory.
 //!
-//! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read` everything else's SQL,
-//! `compaction` the history's end.
+//! Joins the parts: `open` the file, `writer` the one that writes, `persist` its SQL, `read`, `history` and `find` the SQL of
+//! readers, `compaction` the history's end.
 
 mod backup;
 mod codec;
@@ -9,11 +9,14 @@ mod compaction;
 mod doctor;
 mod epoch;
 mod failure;
+mod find;
+mod history;
 mod lock;
 mod mark;
 mod open;
 mod persist;
 mod read;
+mod row;
 mod space;
 mod statement;
 mod writer;
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use portico_kit::tasks::TaskSet;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
@@ -53,6 +56,7 @@ pub struct SqliteStore {
     requests: mpsc::Sender<Request>,
     compactor: Arc<Compactor>,
     space: Arc<Space>,
+    unreadable_resources: Vec<String>,
     group_operations: usize,
     closing: CancellationToken,
     closed: CancellationToken,
@@ -73,6 +77,11 @@ impl SqliteStore {
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
         let opened = open::open(&settings).await?;
+        let mut unreadable_resources = Vec::new();
+        for (resource, objects) in opened.unreadable_resources {
+            metrics.unreadable(&resource, objects);
+            unreadable_resources.push(resource.to_string());
+        }
         let hub =
             Arc::new(Hub::new(opened.revision, opened.compacted, &settings, metrics.subscriptions.clone()));
         let history = Arc::new(History::default());
@@ -86,6 +95,7 @@ impl SqliteStore {
             cache: cache.clone(),
             hub: hub.clone(),
             metrics: metrics.clone(),
+            resumes: Semaphore::new(concurrent_resumes(settings.read_connections)),
         });
         let compactor = Arc::new(Compactor {
             reader: reader.clone(),
@@ -124,6 +134,7 @@ impl SqliteStore {
             requests,
             compactor,
             space,
+            unreadable_resources,
             group_operations: settings.group_operations.max(1),
             closing,
             closed: CancellationToken::new(),
@@ -229,6 +240,11 @@ impl Drop for Ending {
         self.hub.close();
         self.closed.cancel();
     }
+}
+
+/// How many watches read history at a time: one connection is left for other reads where there is more than one.
+fn concurrent_resumes(read_connections: u32) -> usize {
+    usize::try_from(read_connections.saturating_sub(1)).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
 }
 
 fn too_large(txn: &Txn) -> Result<(), TxnError> {
@@ -347,7 +363,11 @@ impl Store for SqliteStore {
     }
 
     fn condition(&self) -> Condition {
-        Condition { full: self.space.full(), unreadable: self.reader.cache.unreadable() }
+        Condition {
+            full: self.space.full(),
+            unreadable: self.reader.cache.unreadable(),
+            unreadable_resources: self.unreadable_resources.clone(),
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -54,6 +54,8 @@ pub struct ListAt {
     pub after: Option<String>,
     /// At most so many; None: all.
     pub limit: Option<usize>,
+    /// Whether [`Page::remaining`] is exact, which costs a look at all that follows.
+    pub counted: bool,
 }
 
 /// The answer to a [`ListAt`].
@@ -61,7 +63,7 @@ pub struct ListAt {
 pub struct Page {
     /// In key order.
     pub records: Vec<Arc<Record>>,
-    /// How many follow after the last of `records`; 0 on the last page.
+    /// How many follow after the last of `records`; 0 on the last page. At least 1 on others, where it was not counted.
     pub remaining: u64,
     /// Objects of the scope that were met and cannot be read; they are not among `records`.
     pub unreadable: Vec<Unreadable>,

@@ -20,7 +20,7 @@ pub(crate) type Batch = Arc<[Arc<Event>]>;
 
 /// How many events one read of history brings at most.
 const MAX_HISTORY_EVENTS: usize = 500;
-/// How many bytes they take at most, but for the last of them: what each watch that resumes holds at a time.
+/// How many bytes they take at most, unless one alone takes more: what each watch that resumes holds at a time.
 const MAX_HISTORY_BYTES: usize = 1 << 20;
 
 /// Why a subscription ended, or could not start.
@@ -71,12 +71,20 @@ impl Selection {
         };
         self.takes_resource(key.resource()) && namespace.is_none_or(|namespace| namespace == key.namespace())
     }
+
+    /// The only namespace that it is about.
+    pub(crate) fn namespace(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Scope(scope) => scope.namespace.clone(),
+            Self::Filter(_) => None,
+        }
+    }
 }
 
 /// Reads past events: the part of a store that subscriptions need.
 pub(crate) trait History: Send + Sync {
-    /// The first events with a revision in `(after, until]`: until there are `limit`, or they take `max_bytes`. Events that
-    /// the selection does not take may be among them.
+    /// The first events that the selection takes with a revision in `(after, until]`: at most `limit`, whose values take at most
+    /// `max_bytes`, but at least one. May wait while as many others read as are allowed to.
     fn events(
         &self,
         selection: Selection,

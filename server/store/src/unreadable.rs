@@ -13,18 +13,34 @@ use crate::record::{Record, Value};
 pub struct Unreadable {
     /// Key, revision and uid; the value has no bytes.
     pub(crate) record: Arc<Record>,
+    has_key: bool,
     reason: Arc<str>,
 }
 
 impl Unreadable {
-    pub(crate) fn new(key: Key, revision: i64, uid: &str, reason: &str) -> Self {
-        let record = Arc::new(Record { key, revision, value: Value::unreadable(uid) });
-        Self { record, reason: reason.into() }
+    pub(crate) fn new(key: Key, revision: i64, reason: &str) -> Self {
+        let record = Arc::new(Record { key, revision, value: Value::unreadable("") });
+        Self { record, has_key: true, reason: reason.into() }
     }
 
-    /// Which object.
+    /// Of an object whose key cannot be read; `shown` is what is left of the key.
+    pub(crate) fn without_key(shown: Key, revision: i64, reason: &str) -> Self {
+        Self { has_key: false, ..Self::new(shown, revision, reason) }
+    }
+
+    pub(crate) fn with_uid(self, uid: &str) -> Self {
+        let (key, revision) = (self.key().clone(), self.revision());
+        Self { record: Arc::new(Record { key, revision, value: Value::unreadable(uid) }), ..self }
+    }
+
+    /// Which object. Without [`Unreadable::has_key`] what is left of its key, for people: no object is found by it.
     pub fn key(&self) -> &Key {
         &self.record.key
+    }
+
+    /// Whether its key can be read. Without one it can only be removed by `portico doctor`.
+    pub fn has_key(&self) -> bool {
+        self.has_key
     }
 
     /// The revision that wrote the bytes.
@@ -32,7 +48,7 @@ impl Unreadable {
         self.record.revision
     }
 
-    /// The object's uid, which is also stored outside of its bytes.
+    /// The object's uid, which is also stored outside of its bytes; empty when it is not known.
     pub fn uid(&self) -> &str {
         self.record.value.uid()
     }
@@ -50,4 +66,6 @@ pub struct Condition {
     pub full: Option<String>,
     /// Objects that cannot be read, of the resources that are loaded; in key order.
     pub unreadable: Vec<Unreadable>,
+    /// Resources whose names cannot be read, as far as they can be shown: none of their objects is served.
+    pub unreadable_resources: Vec<String>,
 }

@@ -91,6 +91,9 @@ impl Actor {
         let Some(stored) = self.read(&owner).await?.filter(|s| s.uid() == reference.uid) else {
             // A version that the definition does not name may be somebody else's.
             return Ok(match ours.is_named {
+                true if self.registry.may_be_unreadable(&owner.resource, &reference.uid).await? => {
+                    Owner::Unknown
+                }
                 true => Owner::Absent,
                 false => self.look_elsewhere(namespace, reference, kind),
             });

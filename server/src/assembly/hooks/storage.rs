@@ -24,11 +24,18 @@ fn space(store: &dyn Store) -> Result<(), String> {
 }
 
 fn objects(store: &dyn Store) -> Result<(), String> {
-    let unreadable = store.condition().unreadable;
-    if unreadable.is_empty() {
-        return Ok(());
+    let condition = store.condition();
+    let mut wrong = Vec::new();
+    if !condition.unreadable.is_empty() {
+        let named = condition.unreadable.iter().take(MAX_NAMED).map(|object| object.key().to_string());
+        let (count, named) = (condition.unreadable.len(), named.collect::<Vec<_>>().join(", "));
+        wrong.push(format!("{count} stored objects cannot be read, among them {named}"));
     }
-    let named = unreadable.iter().take(MAX_NAMED).map(|object| object.key().to_string());
-    let named: Vec<String> = named.collect();
-    Err(format!("{} stored objects cannot be read, among them {}", unreadable.len(), named.join(", ")))
+    if !condition.unreadable_resources.is_empty() {
+        let named = condition.unreadable_resources.join(", ");
+        wrong.push(format!(
+            "the names of stored resources cannot be read, and no object of theirs is served: {named}"
+        ));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
+use super::history::PREVIOUS;
 use super::read::{Reader, failed};
 use super::space::Space;
 use super::statement::Batch as Statements;
@@ -106,12 +107,15 @@ async fn compact(
     hub.set_compacted(until);
     let mut batch = Statements::default();
     batch.statement("BEGIN IMMEDIATE");
+    batch.statement(&format!(
+        "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
+         WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
+    ));
+    // A tombstone whose key or chain is damaged may stand over a state that is kept, which must not come back.
     batch.statement(
-        "DELETE FROM log WHERE revision IN \
-         (SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0) RETURNING length(value)",
-    );
-    batch.statement(
-        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 RETURNING length(value)",
+        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND NOT EXISTS (SELECT 1 FROM log o \
+         WHERE o.resource = log.resource AND o.namespace = log.namespace AND o.name = log.name \
+         AND o.revision < log.revision AND o.deleted = 0) RETURNING length(value)",
     );
     for _ in 0..2 {
         batch.bind(*compacted)?;
@@ -246,10 +250,12 @@ impl Compactor {
 
     /// Superseded values that were there when the store was opened.
     async fn stored_bytes(&self, opened_at: i64) -> Result<i64, StoreError> {
-        const SELECT: &str = "SELECT coalesce(sum(length(p.value) - 1), 0) + coalesce(sum(l.deleted * (length(l.value) - 1)), 0) \
-            FROM log l LEFT JOIN log p ON p.revision = l.previous AND l.previous > 0 \
-            WHERE l.revision > ? AND l.revision <= ?";
-        let select = sqlx::query_scalar(SELECT).bind(self.reader.hub.compacted()).bind(opened_at);
+        let select = format!(
+            "SELECT coalesce(sum(length(p.value) - 1), 0) + coalesce(sum(l.deleted * (length(l.value) - 1)), 0) \
+             FROM log l LEFT JOIN log p ON {PREVIOUS} WHERE l.revision > ? AND l.revision <= ?"
+        );
+        let select = sqlx::query_scalar(sqlx::AssertSqlSafe(select));
+        let select = select.bind(self.reader.hub.compacted()).bind(opened_at);
         select.fetch_one(&self.reader.pool).await.map_err(failed)
     }
 

@@ -12,10 +12,9 @@ use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
 use super::open::{self, OpenError};
-use super::{codec, epoch, lock};
+use super::{epoch, lock, row};
 use crate::index::Indexer;
-use crate::key::{Key, Resource};
-use crate::record::{Record, Value};
+use crate::record::Record;
 use crate::store::Identity;
 use crate::unreadable::Unreadable;
 
@@ -28,6 +27,13 @@ pub enum Finding {
     Unreadable(Unreadable),
     /// A past state cannot be read: no object misses anything, watches from before it must list again.
     UnreadableHistory(Unreadable),
+    /// The name of a resource cannot be read: none of its objects is served.
+    UnreadableResource {
+        /// Its number in the database.
+        id: i64,
+        /// What is left of its name.
+        shown: String,
+    },
     /// Parts of the database contradict each other.
     Inconsistent(String),
 }
@@ -105,6 +111,7 @@ impl<'a> Doctor<'a> {
         connection: &mut SqliteConnection,
         examination: &mut Examination,
     ) -> Result<(), sqlx::Error> {
+        checks::resources(connection, examination).await?;
         let mut owners = checks::Owners::default();
         let mut rows = sqlx::query(ROWS).fetch(&mut *connection);
         while let Some(row) = rows.try_next().await? {
@@ -151,7 +158,7 @@ impl<'a> Doctor<'a> {
         Ok(left_out)
     }
 
-    /// Removes every object whose current state cannot be read, and all history: a new epoch begins. Answers what was
+    /// Removes every object whose current state or resource cannot be read, and all history: a new epoch begins. Answers what was
     /// removed; when there is nothing to remove, nothing changes.
     ///
     /// # Errors
@@ -162,16 +169,17 @@ impl<'a> Doctor<'a> {
         // Before anything is opened, which makes a log.
         let has_log = mark::beside(&self.database, "-wal").exists();
         let examination = self.examine().await?;
-        let mut removed = Vec::new();
+        let (mut removed, mut gone) = (Vec::new(), epoch::Gone::default());
         let mut past = false;
         for finding in examination.findings {
             match finding {
                 Finding::Unreadable(object) => removed.push(object),
                 Finding::UnreadableHistory(_) => past = true,
+                Finding::UnreadableResource { id, .. } => gone.resources.push(id),
                 Finding::Damaged(_) | Finding::Inconsistent(_) => {}
             }
         }
-        if removed.is_empty() && !past {
+        if removed.is_empty() && gone.resources.is_empty() && !past {
             return Ok(removed);
         }
         let mut connection = self.connect(false).await?;
@@ -187,7 +195,7 @@ impl<'a> Doctor<'a> {
             };
             let next = epoch::after(found.epoch, found.revision, bump);
             let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path() })?;
-            let gone: Vec<i64> = removed.iter().map(Unreadable::revision).collect();
+            gone.objects = removed.iter().map(Unreadable::revision).collect();
             let begun = epoch::begin_without(&mut connection, &gone, epoch, revision).await;
             begun.map_err(|error| OpenError::Database { path: path(), error })?;
             let identity = Identity { store_id: found.store_id, epoch };
@@ -198,16 +206,15 @@ impl<'a> Doctor<'a> {
     }
 
     fn stored(&self, row: &sqlx::sqlite::SqliteRow) -> Result<Stored, sqlx::Error> {
-        let resource = Resource::new(row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?);
-        let namespace: &str = row.try_get(2)?;
-        let key = Key::new(&resource, namespace.trim_end_matches('/'), row.try_get(3)?);
-        let (revision, value): (i64, &[u8]) = (row.try_get(4)?, row.try_get(5)?);
-        let (uid, deleted, last): (&str, i64, i64) = (row.try_get(6)?, row.try_get(7)?, row.try_get(8)?);
-        let read = codec::decode(value)
-            .and_then(|json| Ok(Value::new(json, self.indexer.index(&resource, json).map_err(|e| e.0)?)));
-        let state = match read {
-            Ok(value) => Ok(Record { key, revision, value }),
-            Err(reason) => Err(Unreadable::new(key, revision, uid, &reason)),
+        let resource = row::resource(row, 0)?;
+        let (deleted, last): (i64, i64) = (row.try_get_unchecked(7)?, row.try_get_unchecked(8)?);
+        let state = match resource {
+            Ok(resource) => row::state(self.indexer, &resource, row, 2)?,
+            Err(resource) => Err(row::of_damaged_resource(&resource, row, 2)?),
+        };
+        let state = match state {
+            Err(object) => Err(object.with_uid(row::text(row, 6)?.good().unwrap_or_default())),
+            Ok(record) => Ok(record),
         };
         Ok(Stored { state, current: last == 1 && deleted == 0 })
     }
@@ -261,6 +268,9 @@ impl std::fmt::Display for Finding {
             }
             Self::UnreadableHistory(o) => {
                 write!(f, "unreadable past state: {} at revision {}: {}", o.key(), o.revision(), o.reason())
+            }
+            Self::UnreadableResource { shown, .. } => {
+                write!(f, "unreadable resource: {shown}: its name is not UTF-8")
             }
             Self::Inconsistent(text) => write!(f, "inconsistent: {text}"),
         }

@@ -26,20 +26,28 @@ pub(crate) async fn begin(
     epoch: i64,
     revision: i64,
 ) -> Result<(), sqlx::Error> {
-    begin_without(connection, &[], epoch, revision).await
+    begin_without(connection, &Gone::default(), epoch, revision).await
 }
 
-/// The same, without these objects, named by the revisions of their current states: they go with their past, and with whom
-/// they named as owners, in the same transaction.
+/// What does not come into a new epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    /// Objects, by the revisions of their current states: they go with their past, and with whom they named as owners.
+    pub(crate) objects: Vec<i64>,
+    /// Resources, by number.
+    pub(crate) resources: Vec<i64>,
+}
+
+/// The same, without some of what is there, in the same transaction.
 pub(crate) async fn begin_without(
     connection: &mut SqliteConnection,
-    gone: &[i64],
+    gone: &Gone,
     epoch: i64,
     revision: i64,
 ) -> Result<(), sqlx::Error> {
     let mut batch = Batch::default();
     batch.statement("BEGIN IMMEDIATE");
-    for current in gone {
+    for current in &gone.objects {
         for table in ["owner", "log"] {
             batch.statement(&format!(
                 "DELETE FROM {table} WHERE (resource, namespace, name) = \
@@ -48,8 +56,29 @@ pub(crate) async fn begin_without(
             batch.bind(*current)?;
         }
     }
-    batch.statement("DELETE FROM log WHERE revision IN (SELECT previous FROM log WHERE previous > 0)");
+    for resource in &gone.resources {
+        for table in ["owner WHERE resource", "log WHERE resource", "resource WHERE id"] {
+            batch.statement(&format!("DELETE FROM {table} = ?"));
+            batch.bind(*resource)?;
+        }
+    }
+    // Of each object the last state alone stays, whatever a damaged `previous` says. Then a tombstone stands over nothing.
+    batch.statement(
+        "DELETE FROM log WHERE EXISTS (SELECT 1 FROM log n WHERE n.resource = log.resource \
+         AND n.namespace = log.namespace AND n.name = log.name AND n.revision > log.revision)",
+    );
     batch.statement("DELETE FROM log WHERE deleted = 1");
+    // What is still there is no state before another one.
+    batch.statement(
+        "UPDATE log SET previous = 0 WHERE previous > 0 AND EXISTS (SELECT 1 FROM log p WHERE p.revision = log.previous)",
+    );
+    if !gone.objects.is_empty() {
+        // Under the key that was damaged later, an object is named as a dependent and is not there.
+        batch.statement(
+            "DELETE FROM owner WHERE NOT EXISTS (SELECT 1 FROM log l WHERE l.resource = owner.resource \
+             AND l.namespace = owner.namespace AND l.name = owner.name)",
+        );
+    }
     batch.statement("UPDATE meta SET epoch = ?, revision = ?, compacted = ? WHERE id = 1");
     batch.bind(epoch)?;
     batch.bind(revision)?;

@@ -8,12 +8,13 @@ use sqlx::sqlite::{
     SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
 use super::epoch::{self, DEFAULT_REVISION_BUMP};
 use super::lock::{self, FileLock};
 use super::mark::{self, Found, Mark, Verdict, beside};
-use super::space;
+use super::read::CURRENT;
+use super::{row, space};
 use crate::cache::Cache;
 use crate::key::Resource;
 use crate::settings::Settings;
@@ -102,6 +103,8 @@ pub(crate) struct Opened {
     pub(crate) revision: i64,
     pub(crate) compacted: i64,
     pub(crate) cache: Cache,
+    /// What is left of the names of resources that cannot be read, and how many objects each has.
+    pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
 /// Opens the database, making or migrating it first.
@@ -128,13 +131,13 @@ pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
     }
     let (identity, revision, compacted) = meta(&mut writer).await.map_err(failed)?;
     mark_of(&identity, revision, true).write(&path)?;
-    let cache = resources(&mut writer).await.map_err(failed)?;
+    let (cache, unreadable_resources) = resources(&mut writer).await.map_err(failed)?;
     let readers = SqlitePoolOptions::new()
         .min_connections(0)
         .max_connections(settings.read_connections.max(1))
         .test_before_acquire(false)
         .connect_lazy_with(base_options(&path).read_only(true));
-    Ok(Opened { lock, writer, readers, identity, revision, compacted, cache })
+    Ok(Opened { lock, writer, readers, identity, revision, compacted, cache, unreadable_resources })
 }
 
 /// What the mark of a database says from now on.
@@ -241,13 +244,26 @@ async fn meta(writer: &mut SqliteConnection) -> Result<(Identity, i64, i64), sql
     Ok((identity, row.try_get(2)?, row.try_get(3)?))
 }
 
-async fn resources(writer: &mut SqliteConnection) -> Result<Cache, sqlx::Error> {
-    let cache = Cache::default();
-    for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(writer).await? {
-        let (group, resource): (String, String) = (row.try_get(1)?, row.try_get(2)?);
-        cache.stored(row.try_get(0)?, Resource::new(group, resource));
+/// All resources that the database knows. One whose name cannot be read keeps its number; nobody is served its objects.
+async fn resources(writer: &mut SqliteConnection) -> Result<(Cache, Vec<(Resource, usize)>), sqlx::Error> {
+    let (cache, mut unreadable) = (Cache::default(), Vec::new());
+    for row in sqlx::query("SELECT id, api_group, resource FROM resource").fetch_all(&mut *writer).await? {
+        let id: i64 = row.try_get(0)?;
+        match row::resource(&row, 1)? {
+            Ok(resource) => cache.stored(id, resource),
+            Err(shown) => {
+                let objects = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM ({CURRENT})")));
+                let objects: i64 = objects.bind(id).fetch_one(&mut *writer).await?;
+                tracing::error!(
+                    resource = %shown, id, objects,
+                    "the name of a stored resource cannot be read: none of its objects is served; `portico doctor` removes them"
+                );
+                cache.reserve(id);
+                unreadable.push((shown, usize::try_from(objects).unwrap_or_default()));
+            }
+        }
     }
-    Ok(cache)
+    Ok((cache, unreadable))
 }
 
 /// Closes the writing connection, which moves the WAL into the file.

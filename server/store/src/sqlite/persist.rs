@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use sqlx::{Error, SqliteConnection};
 
 use super::codec;
-use super::read::split_path;
+use super::row::split_path;
 use super::statement::Batch;
 use crate::cache::{Cache, Slot};
 use crate::event::{Event, EventType};

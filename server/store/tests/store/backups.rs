@@ -107,6 +107,7 @@ async fn what_is_restored_is_a_new_epoch_that_no_earlier_revision_leads_into() {
                 revision: *earlier,
                 after: Some("a/1".to_owned()),
                 limit: Some(1),
+                counted: true,
             };
             assert!(matches!(store.list_at(next_page).await, Err(StoreError::Compacted { .. })), "{earlier}");
         }

@@ -1,10 +1,9 @@
 //! Examining, exporting and mending databases.
 
 use portico_store::{Doctor, Finding, MetadataIndexer, OpenError};
-use sqlx::Connection;
 
 use crate::harness::*;
-use crate::unreadable::{damage, raw};
+use crate::unreadable::{damage, execute};
 
 async fn filled(backend: &Sqlite) {
     let store = backend.open().await;
@@ -21,12 +20,6 @@ async fn filled(backend: &Sqlite) {
 async fn findings(backend: &Sqlite) -> Vec<String> {
     let examined = Doctor::new(backend.path(), &MetadataIndexer).examine().await.unwrap();
     examined.findings.iter().map(Finding::to_string).collect()
-}
-
-async fn execute(backend: &Sqlite, sql: &'static str) {
-    let mut connection = raw(backend).await;
-    sqlx::query(sql).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -54,7 +54,13 @@ async fn databases_of_earlier_versions_are_opened_read_written_and_watched() {
         let snapshot = store.snapshot(&config_maps()).await.unwrap();
         assert_eq!(lines(snapshot.iter()), ["a/1@4=second", "b/3@5=owned"]);
         assert_eq!(store.dependents("uid-1").await.unwrap(), [key("b/3")]);
-        let past = ListAt { scope: Scope::all(&config_maps()), revision: 3, after: None, limit: None };
+        let past = ListAt {
+            scope: Scope::all(&config_maps()),
+            revision: 3,
+            after: None,
+            limit: None,
+            counted: true,
+        };
         assert_eq!(lines(&store.list_at(past).await.unwrap().records), ["a/1@2=first", "a/2@3=x"]);
         let mut watch = store.watch(Scope::all(&config_maps()), 2).unwrap();
         put(&*store, &key("a/1"), "third").await;

@@ -5,7 +5,7 @@ use portico_store::{Change, Expect, Key, ListAt, Resource, Scope, StoreError, Tx
 use crate::harness::*;
 
 fn at(revision: i64) -> ListAt {
-    ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None }
+    ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, counted: true }
 }
 
 pub async fn exact_reads_give_the_state_of_their_revision(backend: &dyn Backend) {
@@ -43,12 +43,12 @@ pub async fn pages_of_an_exact_read_are_consistent_and_count_the_rest(backend: &
     }
     let revision = store.revision();
     for scope in [Scope::all(&config_maps()), Scope::namespace(&config_maps(), "a")] {
-        let first = ListAt { scope: scope.clone(), revision, after: None, limit: None };
+        let first = ListAt { scope: scope.clone(), revision, after: None, limit: None, counted: true };
         let whole = lines(&store.list_at(first).await.unwrap().records);
         let mut paged = Vec::new();
         let mut after = None;
         loop {
-            let query = ListAt { scope: scope.clone(), revision, after, limit: Some(10) };
+            let query = ListAt { scope: scope.clone(), revision, after, limit: Some(10), counted: true };
             let page = store.list_at(query).await.unwrap();
             paged.extend(lines(&page.records));
             assert_eq!(paged.len() + usize::try_from(page.remaining).unwrap(), whole.len());

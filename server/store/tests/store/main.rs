@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod backups;
 #[cfg(test)]
+mod damaged_keys;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod fixture;
@@ -16,6 +18,8 @@ mod kill;
 mod limits;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod resumes;
 #[cfg(test)]
 mod space;
 #[cfg(test)]

@@ -185,7 +185,8 @@ async fn compare(store: &dyn Store, model: &Model) {
         assert_eq!(store.dependents(owner).await.unwrap(), expected);
     }
     for revision in 1..=model.revision() {
-        let query = ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None };
+        let query =
+            ListAt { scope: Scope::all(&config_maps()), revision, after: None, limit: None, counted: true };
         match store.list_at(query).await {
             Ok(page) => {
                 assert_eq!(

@@ -22,15 +22,20 @@ pub async fn raw(backend: &Sqlite) -> SqliteConnection {
     SqliteConnectOptions::new().filename(backend.path()).connect().await.unwrap()
 }
 
+/// Runs SQL behind the store's back.
+pub async fn execute(backend: &Sqlite, sql: &str) -> u64 {
+    let mut connection = raw(backend).await;
+    let done = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    done.rows_affected()
+}
+
 /// Overwrites the current state of an object, behind the store's back.
 pub async fn damage(backend: &Sqlite, name: &str, value: &str) {
-    let mut connection = raw(backend).await;
     let update = format!(
         "UPDATE log SET value = {value} WHERE revision = (SELECT max(revision) FROM log WHERE name = '{name}')"
     );
-    let done = sqlx::query(sqlx::AssertSqlSafe(update)).execute(&mut connection).await.unwrap();
-    assert_eq!(done.rows_affected(), 1);
-    connection.close().await.unwrap();
+    assert_eq!(execute(backend, &update).await, 1);
 }
 
 /// Objects `a/0` to `a/4`, of which `a/2`, updated once and owned, cannot be read; the store is open again.
@@ -140,6 +145,7 @@ async fn exact_reads_leave_it_out_of_full_pages_and_name_it() {
         revision,
         after: after.map(str::to_owned),
         limit,
+        counted: true,
     };
     let all = store.list_at(list(None, None)).await.unwrap();
     assert_eq!((all.records.len(), all.remaining), (4, 0));

@@ -8,6 +8,7 @@ use sqlx::{Row, SqliteConnection};
 use super::{Examination, Finding};
 use crate::record::Record;
 use crate::sqlite::mark::{self, Found, Mark, Verdict};
+use crate::sqlite::row;
 
 /// How many complaints of SQLite are reported.
 const MAX_COMPLAINTS: u32 = 100;
@@ -33,6 +34,21 @@ pub(super) fn mark(mark: Option<&Mark>, found: &Found, examination: &mut Examina
     if let Verdict::Replaced(reason) = mark::compare(mark, Some(found), true) {
         examination.inconsistent(format!("not the database that was served here last: {reason}"));
     }
+}
+
+/// Resources whose names cannot be read.
+pub(super) async fn resources(
+    connection: &mut SqliteConnection,
+    examination: &mut Examination,
+) -> Result<(), sqlx::Error> {
+    let rows = sqlx::query("SELECT id, api_group, resource FROM resource ORDER BY id").fetch_all(connection);
+    for row in rows.await? {
+        if let Err(shown) = row::resource(&row, 1)? {
+            let (id, shown) = (row.try_get(0)?, shown.to_string());
+            examination.findings.push(Finding::UnreadableResource { id, shown });
+        }
+    }
+    Ok(())
 }
 
 /// What must hold between the tables, as text and a query that counts what contradicts it.
@@ -99,11 +115,14 @@ impl Owners {
         let mut extra = Vec::new();
         let mut rows = sqlx::query(SELECT).fetch(connection);
         while let Some(row) = rows.try_next().await? {
-            let resource =
-                crate::key::Resource::new(row.try_get::<String, _>(0)?, row.try_get::<String, _>(1)?);
-            let namespace: &str = row.try_get(2)?;
-            let key = crate::key::Key::new(&resource, namespace.trim_end_matches('/'), row.try_get(3)?);
-            let entry = (key.to_string(), row.try_get::<String, _>(4)?);
+            let uid = row::text(&row, 4)?.shown().into_owned();
+            // Of a resource that cannot be read neither can any object.
+            let Ok(resource) = row::resource(&row, 0)? else { continue };
+            let key = match row::key(&resource, &row, 2)? {
+                Ok(key) => key,
+                Err(damaged) => damaged.shown,
+            };
+            let entry = (key.to_string(), uid);
             // Whom an object names that cannot be read is known to the index alone.
             if !self.named.remove(&entry) && !unreadable.contains(&entry.0) {
                 extra.push(entry);

@@ -1,0 +1,113 @@
+//! Finds objects across resources: dependents, owners, what is being deleted, what a namespace holds. Uses read connections only.
+
+use std::sync::Arc;
+
+use memchr::memmem;
+use sqlx::AssertSqlSafe;
+use sqlx::sqlite::SqliteRow;
+
+use super::read::{Reader, failed};
+use super::row::{self, Text};
+use crate::key::{Key, Resource};
+use crate::record::Record;
+use crate::store::StoreError;
+
+impl Reader {
+    pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {
+        const SELECT: &str = "SELECT r.api_group, r.resource, o.namespace, o.name FROM owner o \
+            JOIN resource r ON r.id = o.resource WHERE o.owner_uid = ?";
+        let rows = sqlx::query(SELECT).bind(owner_uid).fetch_all(&self.pool).await.map_err(failed)?;
+        self.keys(&rows)
+    }
+
+    pub(crate) async fn owners(&self) -> Result<Vec<String>, StoreError> {
+        const SELECT: &str = "SELECT DISTINCT owner_uid FROM owner";
+        let rows = sqlx::query(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        let mut owners = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match row::text(row, 0).map_err(failed)? {
+                Text::Good(uid) => owners.push(uid.to_owned()),
+                Text::Damaged(uid) => tracing::error!(uid, "an owner in the index of owners cannot be read"),
+            }
+        }
+        Ok(owners)
+    }
+
+    pub(crate) async fn deleting(&self) -> Result<Vec<Key>, StoreError> {
+        const MARK: &[u8] = b"\"deletionTimestamp\":";
+        let (mut keys, mut unread) = (Vec::new(), Vec::new());
+        for slot in self.cache.slots() {
+            let Some(snapshot) = slot.snapshot(self.hub.revision()) else {
+                unread.push(slot.id.to_string());
+                continue;
+            };
+            let marked = |record: &&Arc<Record>| memmem::find(record.value.json(), MARK).is_some();
+            keys.extend(snapshot.iter().filter(marked).map(|record| record.key.clone()));
+        }
+        keys.extend(self.deleting_in(&unread.join(",")).await?);
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// The same of resources that are not in memory, by their numbers: current states first, as their values are read.
+    async fn deleting_in(&self, resources: &str) -> Result<Vec<Key>, StoreError> {
+        let select = format!(
+            "SELECT r.api_group, r.resource, k.namespace, k.name FROM (SELECT resource, namespace, name, \
+             max(revision) AS revision, deleted FROM log WHERE resource IN ({resources}) \
+             GROUP BY resource, namespace, name HAVING deleted = 0) k CROSS JOIN log l ON l.revision = k.revision \
+             JOIN resource r ON r.id = k.resource WHERE instr(l.value, CAST('deletionTimestamp\":' AS BLOB)) > 0"
+        );
+        let rows = sqlx::query(AssertSqlSafe(select)).fetch_all(&self.pool).await.map_err(failed)?;
+        self.keys(&rows)
+    }
+
+    /// Keys from the columns group, resource, namespace, name; sorted. Those that cannot be read are left out and logged.
+    fn keys(&self, rows: &[SqliteRow]) -> Result<Vec<Key>, StoreError> {
+        let mut keys = Vec::with_capacity(rows.len());
+        for row in rows {
+            // One whose name cannot be read was logged at the start.
+            let Ok(resource) = row::resource(row, 0).map_err(failed)? else { continue };
+            let slot = self.cache.slot(&resource);
+            match row::key(&slot.resource, row, 2).map_err(failed)? {
+                Ok(key) => keys.push(key),
+                Err(damaged) => {
+                    tracing::error!(object = %damaged.shown, reason = damaged.reason(), "a stored key cannot be read");
+                }
+            }
+        }
+        keys.sort();
+        Ok(keys)
+    }
+
+    pub(crate) async fn revision_at(&self, time: i64) -> Result<i64, StoreError> {
+        let select = sqlx::query_scalar("SELECT coalesce(max(revision), 0) FROM mark WHERE at <= ?");
+        select.bind(time).fetch_one(&self.pool).await.map_err(failed)
+    }
+
+    pub(crate) async fn resources_in(&self, namespace: &str) -> Result<Vec<Resource>, StoreError> {
+        const SELECT: &str = "SELECT r.id FROM resource r WHERE EXISTS (SELECT 1 FROM log l \
+            WHERE l.resource = r.id AND l.namespace = ? AND l.deleted = 0 AND NOT EXISTS (SELECT 1 FROM log n \
+            WHERE n.resource = l.resource AND n.namespace = l.namespace AND n.name = l.name \
+            AND n.revision > l.revision))";
+        let select = sqlx::query_scalar(SELECT).bind(format!("{namespace}/"));
+        let ids: Vec<i64> = select.fetch_all(&self.pool).await.map_err(failed)?;
+        let mut resources: Vec<_> =
+            ids.into_iter().filter_map(|id| self.cache.by_id(id)).map(|slot| slot.resource.clone()).collect();
+        resources.sort();
+        Ok(resources)
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Vec<(Resource, u64)>, StoreError> {
+        // Of a group SQLite takes the other columns from the row that holds its maximum: here the current state.
+        const SELECT: &str = "SELECT resource, COUNT(*) FROM (SELECT resource, deleted, MAX(revision) FROM log \
+            GROUP BY resource, namespace, name) WHERE deleted = 0 GROUP BY resource";
+        let rows: Vec<(i64, i64)> = sqlx::query_as(SELECT).fetch_all(&self.pool).await.map_err(failed)?;
+        let named = rows.into_iter().filter_map(|(id, count)| {
+            let slot = self.cache.by_id(id)?;
+            Some((slot.resource.clone(), u64::try_from(count).unwrap_or_default()))
+        });
+        let mut counts: Vec<_> = named.collect();
+        counts.sort();
+        Ok(counts)
+    }
+}

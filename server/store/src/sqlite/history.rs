@@ -1,0 +1,158 @@
+//! Reads past events for watches that resume: bounded parts, of which only few are read at a time.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::read::{Reader, corrupt, failed};
+use super::row;
+use crate::event::{Event, EventType};
+use crate::key::Resource;
+use crate::record::{Record, Value};
+use crate::store::StoreError;
+use crate::subscription::{History, HistoryPage, Selection};
+
+/// The state `p` that a row `l` supersedes. The revision alone does not name it: a row whose key or whose `previous` is damaged
+/// may point to what is another object's current state. Plus signs keep SQLite from any other way than by revision.
+pub(crate) const PREVIOUS: &str = "p.revision = l.previous AND l.previous > 0 AND +p.resource = l.resource \
+    AND +p.namespace = l.namespace AND +p.name = l.name";
+
+/// Which rows: those of some resources in a range of revisions. Looked up by revision, whatever SQLite's planner thinks.
+struct Rows {
+    /// Numbers of resources, joined by commas.
+    resources: String,
+    /// Of this namespace alone.
+    namespace: Option<Arc<str>>,
+    after: i64,
+}
+
+/// How far the next part of history goes.
+struct Extent {
+    until: i64,
+    events: usize,
+    more: bool,
+}
+
+impl Reader {
+    async fn past(
+        &self,
+        selection: Selection,
+        after: i64,
+        until: i64,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<HistoryPage, StoreError> {
+        // A resource that is written has a slot: the writer made it.
+        let mut resources = self.cache.resources();
+        resources.retain(|_, resource| selection.takes_resource(resource));
+        let numbers: Vec<String> = resources.keys().map(ToString::to_string).collect();
+        let rows = Rows { resources: numbers.join(","), namespace: selection.namespace(), after };
+        // At most so many at a time: their callers wait here, and keep no connection from other reads.
+        let _permit = self.resumes.acquire().await.map_err(|_| StoreError::Closed)?;
+        let extent = self.extent(&rows, until, limit, max_bytes, &resources).await?;
+        let mut events = Vec::with_capacity(extent.events);
+        if extent.events > 0 {
+            let select = format!(
+                "SELECT l.resource, l.namespace, l.name, l.revision, l.value, l.deleted, l.previous, p.value \
+                 FROM log l LEFT JOIN log p ON {PREVIOUS} WHERE l.revision > ?1 AND l.revision <= ?2 \
+                 AND +l.resource IN ({}) AND (?3 IS NULL OR +l.namespace = ?3) ORDER BY l.revision",
+                rows.resources
+            );
+            let namespace = rows.namespace.as_ref().map(|namespace| format!("{namespace}/"));
+            let select = sqlx::query(AssertSqlSafe(select)).bind(after).bind(extent.until).bind(namespace);
+            // Prepared anew: the text is another one for each resource.
+            let mut found = select.persistent(false).fetch(&self.pool);
+            while let Some(row) = found.try_next().await.map_err(failed)? {
+                let id: i64 = row.try_get(0).map_err(failed)?;
+                let Some(resource) = resources.get(&id) else { continue };
+                events.push(Arc::new(self.event(resource, &row)?));
+            }
+        }
+        Ok(HistoryPage { events, more: extent.more })
+    }
+
+    /// How far `limit` events that take `max_bytes` go, and at least one: by the lengths of their values, which SQLite knows
+    /// without reading them.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when one of them may be of the namespace and its key cannot be read.
+    async fn extent(
+        &self,
+        rows: &Rows,
+        until: i64,
+        limit: usize,
+        max_bytes: usize,
+        resources: &std::collections::HashMap<i64, Resource>,
+    ) -> Result<Extent, StoreError> {
+        let select = format!(
+            "SELECT l.resource, l.namespace, l.name, l.revision, length(l.value) + ifnull(length(p.value), 0) \
+             FROM log l LEFT JOIN log p ON {PREVIOUS} WHERE l.revision > ?1 AND l.revision <= ?2 \
+             AND +l.resource IN ({}) ORDER BY l.revision",
+            rows.resources
+        );
+        let select = sqlx::query(AssertSqlSafe(select)).bind(rows.after).bind(until);
+        let mut found = select.persistent(false).fetch(&self.pool);
+        let (mut extent, mut bytes) = (Extent { until: rows.after, events: 0, more: false }, 0);
+        while let Some(row) = found.try_next().await.map_err(failed)? {
+            let id: i64 = row.try_get(0).map_err(failed)?;
+            let Some(resource) = resources.get(&id) else { continue };
+            match (row::key(resource, &row, 1).map_err(failed)?, &rows.namespace) {
+                (Ok(key), Some(namespace)) if key.namespace() != &**namespace => continue,
+                (Err(damaged), Some(namespace)) if !damaged.may_be_in(namespace) => continue,
+                (Err(damaged), _) => {
+                    let reason = damaged.reason().to_owned();
+                    return Err(StoreError::Corrupt { key: damaged.shown, reason });
+                }
+                (Ok(_), _) => {}
+            }
+            let length: i64 = row.try_get_unchecked(4).map_err(failed)?;
+            bytes += usize::try_from(length).unwrap_or_default();
+            if extent.events == limit || (extent.events > 0 && bytes > max_bytes) {
+                extent.more = true;
+                break;
+            }
+            extent.events += 1;
+            extent.until = row.try_get(3).map_err(failed)?;
+        }
+        Ok(extent)
+    }
+
+    fn event(&self, resource: &Resource, row: &SqliteRow) -> Result<Event, StoreError> {
+        let record = row::state(&*self.indexer, resource, row, 1).map_err(failed)?.map_err(corrupt)?;
+        let deleted: i64 = row.try_get_unchecked(5).map_err(failed)?;
+        let previous = match row.try_get_unchecked(6).map_err(failed)? {
+            revision @ 1.. => Some(Arc::new(self.previous(&record, revision, row)?)),
+            _ => None,
+        };
+        let event_type = match (deleted, &previous) {
+            (1, _) => EventType::Deleted,
+            (_, Some(_)) => EventType::Modified,
+            (_, None) => EventType::Added,
+        };
+        Ok(Event { event_type, record: Arc::new(record), previous })
+    }
+
+    /// The state before a record. That of another object is none: then it is there and cannot be read.
+    fn previous(&self, record: &Record, revision: i64, row: &SqliteRow) -> Result<Record, StoreError> {
+        let value: &[u8] = row.try_get_unchecked(7).map_err(failed)?;
+        let decoded = row::decode(&*self.indexer, record.key.clone(), revision, value);
+        let unread = || Value::unreadable(record.value.uid());
+        Ok(decoded.unwrap_or_else(|_| Record { key: record.key.clone(), revision, value: unread() }))
+    }
+}
+
+impl History for Reader {
+    fn events(
+        &self,
+        selection: Selection,
+        after: i64,
+        until: i64,
+        limit: usize,
+        max_bytes: usize,
+    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>> {
+        Box::pin(self.past(selection, after, until, limit, max_bytes))
+    }
+}

@@ -1,0 +1,190 @@
+//! Reads the columns of rows that may be damaged: what cannot be read is named, and fails no query over other rows.
+
+use std::borrow::Cow;
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Error, Row, Sqlite, Type, TypeInfo, ValueRef};
+
+use super::codec;
+use crate::index::Indexer;
+use crate::key::{Key, Resource};
+use crate::record::{Record, Value};
+use crate::unreadable::Unreadable;
+
+/// A text column.
+pub(crate) enum Text<'r> {
+    /// Its text.
+    Good(&'r str),
+    /// Not UTF-8, or not text: what is left of it, for people.
+    Damaged(String),
+}
+
+/// A key that cannot be read.
+pub(crate) struct DamagedKey {
+    /// What is left of the key, for people. No object may be looked up by it.
+    pub(crate) shown: Key,
+    /// Whether the namespace is as it was written.
+    namespace_is_good: bool,
+    reason: &'static str,
+}
+
+impl DamagedKey {
+    /// Whether the row may belong to this namespace.
+    pub(crate) fn may_be_in(&self, namespace: &str) -> bool {
+        !self.namespace_is_good || self.shown.namespace() == namespace
+    }
+
+    pub(crate) fn reason(&self) -> &'static str {
+        self.reason
+    }
+}
+
+impl<'r> Text<'r> {
+    pub(crate) fn good(self) -> Option<&'r str> {
+        match self {
+            Self::Good(text) => Some(text),
+            Self::Damaged(_) => None,
+        }
+    }
+
+    pub(crate) fn shown(self) -> Cow<'r, str> {
+        match self {
+            Self::Good(text) => text.into(),
+            Self::Damaged(text) => text.into(),
+        }
+    }
+
+    fn is_good(&self) -> bool {
+        matches!(self, Self::Good(_))
+    }
+}
+
+/// Reads a text column.
+pub(crate) fn text(row: &SqliteRow, at: usize) -> Result<Text<'_>, Error> {
+    let value = row.try_get_raw(at)?;
+    let is_text = !value.is_null() && value.type_info().name() == <str as Type<Sqlite>>::type_info().name();
+    let bytes: &[u8] = row.try_get_unchecked(at)?;
+    Ok(match std::str::from_utf8(bytes) {
+        Ok(text) if is_text => Text::Good(text),
+        _ => Text::Damaged(escaped(bytes)),
+    })
+}
+
+/// Bytes for people: what is UTF-8 as it is, the others as `\xff`.
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
+    }
+    out
+}
+
+/// Reads a resource from the columns group, resource; else what is left of its name, for people.
+pub(crate) fn resource(row: &SqliteRow, at: usize) -> Result<Result<Resource, Resource>, Error> {
+    let (group, name) = (text(row, at)?, text(row, at + 1)?);
+    let is_good = group.is_good() && name.is_good();
+    let resource = Resource::new(group.shown(), name.shown());
+    Ok(if is_good { Ok(resource) } else { Err(resource) })
+}
+
+/// Reads the key of an object from the columns namespace, name.
+pub(crate) fn key(resource: &Resource, row: &SqliteRow, at: usize) -> Result<Result<Key, DamagedKey>, Error> {
+    let (namespace, name) = (text(row, at)?, text(row, at + 1)?);
+    let (namespace_is_good, name_is_good) = (namespace.is_good(), name.is_good());
+    let (namespace, name) = (namespace.shown(), name.shown());
+    let shown = Key::new(resource, namespace.trim_end_matches('/'), &name);
+    // What does not come back as it stands there would be another object's key.
+    let is_key = split_path(shown.path()) == (&*namespace, &*name);
+    let reason = match (namespace_is_good, name_is_good) {
+        (true, true) if is_key => return Ok(Ok(shown)),
+        (true, true) => "its namespace and name are no key",
+        (true, false) => "its name is not UTF-8",
+        (false, true) => "its namespace is not UTF-8",
+        (false, false) => "its namespace and name are not UTF-8",
+    };
+    let is_namespace = |text: &str| !text.is_empty() && !text.contains('/');
+    let namespace_is_good =
+        namespace_is_good && (namespace.is_empty() || namespace.strip_suffix('/').is_some_and(is_namespace));
+    Ok(Err(DamagedKey { shown, namespace_is_good, reason }))
+}
+
+/// Reads a state from the columns namespace, name, revision, value.
+pub(crate) fn state(
+    indexer: &dyn Indexer,
+    resource: &Resource,
+    row: &SqliteRow,
+    at: usize,
+) -> Result<Result<Record, Unreadable>, Error> {
+    let (revision, value): (i64, &[u8]) = (row.try_get_unchecked(at + 2)?, row.try_get_unchecked(at + 3)?);
+    Ok(match key(resource, row, at)? {
+        Ok(key) => decode(indexer, key, revision, value),
+        Err(damaged) => Err(Unreadable::without_key(damaged.shown, revision, damaged.reason)),
+    })
+}
+
+/// A state of a resource whose name cannot be read, from the columns namespace, name, revision.
+pub(crate) fn of_damaged_resource(shown: &Resource, row: &SqliteRow, at: usize) -> Result<Unreadable, Error> {
+    let key = match key(shown, row, at)? {
+        Ok(key) => key,
+        Err(damaged) => damaged.shown,
+    };
+    let revision = row.try_get_unchecked(at + 2)?;
+    Ok(Unreadable::without_key(key, revision, "the name of its resource is not UTF-8"))
+}
+
+/// Reads a stored value.
+pub(crate) fn decode(
+    indexer: &dyn Indexer,
+    key: Key,
+    revision: i64,
+    stored: &[u8],
+) -> Result<Record, Unreadable> {
+    let read = codec::decode(stored).and_then(|json| {
+        let indexed = indexer.index(key.resource(), json).map_err(|error| error.0)?;
+        Ok(Value::new(json, indexed))
+    });
+    match read {
+        Ok(value) => Ok(Record { key, revision, value }),
+        Err(reason) => Err(Unreadable::new(key, revision, &reason)),
+    }
+}
+
+/// The columns namespace (with its closing '/') and name of a path.
+pub(crate) fn split_path(path: &str) -> (&str, &str) {
+    path.split_at(path.find('/').map_or(0, |slash| slash + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+
+    async fn read(namespace: &str, name: &str) -> Result<Key, (String, &'static str, bool)> {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        let select = AssertSqlSafe(format!("SELECT {namespace}, {name}"));
+        let row = sqlx::query(select).fetch_one(&mut connection).await.unwrap();
+        let read = key(&Resource::new("", "things"), &row, 0).unwrap();
+        read.map_err(|key| (key.shown.path().to_owned(), key.reason(), key.may_be_in("other")))
+    }
+
+    #[tokio::test]
+    async fn a_key_is_read_only_when_it_leads_back_to_its_row() {
+        assert_eq!(read("'a/'", "'b'").await.unwrap().path(), "a/b");
+        assert_eq!(read("''", "'b'").await.unwrap().path(), "b");
+        let no_key = "its namespace and name are no key";
+        for (namespace, name, shown, reason, elsewhere) in [
+            ("'a/'", "CAST(x'62ff' AS TEXT)", r"a/b\xff", "its name is not UTF-8", false),
+            ("CAST(x'ff2f' AS TEXT)", "'b'", r"\xff/b", "its namespace is not UTF-8", true),
+            ("x'612f'", "'b'", "a/b", "its namespace is not UTF-8", true),
+            ("NULL", "NULL", "", "its namespace and name are not UTF-8", true),
+            ("'a'", "'b'", "a/b", no_key, true),
+            ("'a//'", "'b'", "a/b", no_key, true),
+            ("'/'", "'b'", "b", no_key, true),
+            ("''", "'a/b'", "a/b", no_key, false),
+        ] {
+            let read = read(namespace, name).await.map(|key| key.to_string());
+            assert_eq!(read, Err((shown.to_owned(), reason, elsewhere)), "{namespace} {name}");
+        }
+    }
+}

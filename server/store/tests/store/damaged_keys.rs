@@ -1,0 +1,294 @@
+//! Rows whose keys are damaged: other rows are served, and no row is taken for another object's.
+
+use std::sync::Arc;
+
+use portico_store::{
+    Change, Doctor, Expect, Finding, Key, ListAt, MetadataIndexer, Scope, Store, StoreError, Txn, WatchError,
+};
+
+use crate::harness::*;
+use crate::unreadable::execute;
+
+/// How the key of `b/3` is damaged, what is shown of it, whether its namespace is still known, and why it cannot be read.
+const DAMAGES: [(&str, &str, bool, &str); 6] = [
+    ("name = CAST(x'33ff' AS TEXT)", r"b/3\xff", true, "its name is not UTF-8"),
+    ("name = CAST(x'c3' AS TEXT)", r"b/\xc3", true, "its name is not UTF-8"),
+    ("namespace = CAST(x'f52f' AS TEXT)", r"\xf5/3", false, "its namespace is not UTF-8"),
+    ("namespace = CAST(x'ff2f' AS TEXT)", r"\xff/3", false, "its namespace is not UTF-8"),
+    ("namespace = CAST(x'80' AS TEXT), name = ''", r"\x80/", false, "its namespace is not UTF-8"),
+    ("namespace = 'b'", "b/3", false, "its namespace and name are no key"),
+];
+
+async fn filled(backend: &Sqlite) {
+    let store = backend.open().await;
+    for path in ["a/1", "a/2", "b/3", "b/4", "c/5"] {
+        let change = Change::Put(owned(&key(path), "x", &["owner"]));
+        commit(&*store, Txn::one(key(path), Expect::Absent, change)).await.unwrap();
+    }
+    put(&*store, &Key::new(&leases(), "a", "l"), "x").await;
+    store.close().await;
+}
+
+async fn damaged(backend: &Sqlite, set: &str) -> Arc<dyn Store> {
+    filled(backend).await;
+    assert_eq!(execute(backend, &format!("UPDATE log SET {set} WHERE name = '3'")).await, 1);
+    backend.open().await
+}
+
+async fn findings(backend: &Sqlite) -> Vec<String> {
+    let examined = Doctor::new(backend.path(), &MetadataIndexer).examine().await.unwrap();
+    examined.findings.iter().map(Finding::to_string).collect()
+}
+
+fn page(namespace: Option<&str>, revision: i64, after: Option<String>, limit: Option<usize>) -> ListAt {
+    let scope = match namespace {
+        Some(namespace) => Scope::namespace(&config_maps(), namespace),
+        None => Scope::all(&config_maps()),
+    };
+    ListAt { scope, revision, after, limit, counted: true }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_without_its_key_is_named_and_every_other_is_served() {
+    for (set, shown, _, reason) in DAMAGES {
+        let backend = Sqlite::new();
+        let store = damaged(&backend, set).await;
+        let snapshot = store.snapshot(&config_maps()).await.unwrap();
+        let all = ["a/1@2=x", "a/2@3=x", "b/4@5=x", "c/5@6=x"];
+        assert_eq!(lines(snapshot.iter()), all, "{set}");
+        let condition = store.condition();
+        let [object] = &condition.unreadable[..] else { panic!("{set}: {:?}", condition.unreadable) };
+        assert_eq!((object.key().path(), object.has_key(), object.uid()), (shown, false, "uid-3"), "{set}");
+        assert_eq!((object.reason(), object.revision()), (reason, 4), "{set}");
+        // What is left of the key leads to nothing.
+        assert!(snapshot.unreadable(shown).is_none() && snapshot.get_path(shown).is_none());
+        assert_eq!(snapshot.unreadable_in(Some("b")).count(), usize::from(shown.starts_with("b/")), "{set}");
+        assert_eq!(snapshot.unreadable_in(Some("c")).count(), 0, "{set}");
+
+        // The index of owners still names it; nothing that looks across resources fails.
+        assert_eq!(store.dependents("owner").await.unwrap().len(), 5, "{set}");
+        assert_eq!(store.owners().await.unwrap(), ["owner"]);
+        assert!(store.deleting().await.unwrap().is_empty());
+        assert_eq!(store.counts().await.unwrap()[0], (config_maps(), 5));
+        assert_eq!(store.resources_in("c").await.unwrap(), [config_maps()]);
+
+        // Its true key is free, and the damaged one takes no part in writes, compaction included.
+        commit(&*store, Txn::create(key("b/3"), value(&key("b/3"), "new"))).await.unwrap();
+        put(&*store, &key("b/4"), "y").await;
+        store.compact(i64::MAX).await.unwrap();
+        put(&*store, &key("b/3"), "newer").await;
+        delete(&*store, &key("b/3")).await;
+        assert_eq!(store.condition().unreadable.len(), 1, "{set}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exact_reads_leave_out_an_object_without_its_key_and_name_it() {
+    for (set, shown, ..) in DAMAGES {
+        let backend = Sqlite::new();
+        let store = damaged(&backend, set).await;
+        let revision = store.revision();
+        // What changes afterwards makes the reads below come from the log.
+        put(&*store, &key("c/9"), "x").await;
+        for limit in [None, Some(1), Some(2), Some(3), Some(4)] {
+            let (mut found, mut unreadable, mut after) = (Vec::new(), Vec::new(), None);
+            for left in (0..10).rev() {
+                assert!(left > 0, "{set}: the pages have no end");
+                let read = store.list_at(page(None, revision, after, limit)).await.unwrap();
+                found.extend(lines(&read.records));
+                unreadable.extend(read.unreadable.iter().map(|object| object.key().path().to_owned()));
+                after = read.records.last().map(|record| record.key.path().to_owned());
+                if read.remaining == 0 {
+                    break;
+                }
+            }
+            assert_eq!(found, ["a/1@2=x", "a/2@3=x", "b/4@5=x", "c/5@6=x"], "{set}, {limit:?}");
+            assert_eq!(unreadable, [shown], "{set}, {limit:?}");
+        }
+        let read = store.list_at(page(Some("c"), revision, None, None)).await.unwrap();
+        assert_eq!((lines(&read.records), read.unreadable.len()), (vec!["c/5@6=x".to_owned()], 0), "{set}");
+        let mut uncounted = page(None, revision, None, Some(1));
+        uncounted.counted = false;
+        assert_eq!(store.list_at(uncounted).await.unwrap().remaining, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_states_that_cannot_be_read_end_watches_that_would_have_to_show_them_and_no_others() {
+    let value = ("value = x'09'", "b/3", true, "");
+    for (set, shown, in_namespace, _) in DAMAGES.into_iter().chain([value]) {
+        let backend = Sqlite::new();
+        let store = damaged(&backend, set).await;
+        let ends = |scope: Scope| {
+            let mut watch = store.watch(scope, 1).unwrap();
+            async move {
+                match watch.next().await {
+                    Err(WatchError::Store(StoreError::Corrupt { key, .. })) => Some(key.path().to_owned()),
+                    Err(error) => panic!("{error}"),
+                    Ok(_) => None,
+                }
+            }
+        };
+        assert_eq!(ends(Scope::all(&config_maps())).await.as_deref(), Some(shown), "{set}");
+        // Nobody knows of which namespace an event was whose namespace is damaged: none may miss it.
+        let elsewhere = ends(Scope::namespace(&config_maps(), "c")).await;
+        assert_eq!(elsewhere.as_deref(), (!in_namespace).then_some(shown), "{set}");
+        assert_eq!(ends(Scope::all(&leases())).await, None, "{set}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_names_and_removes_what_has_lost_its_key() {
+    for (set, shown, _, reason) in DAMAGES {
+        let backend = Sqlite::new();
+        damaged(&backend, set).await.close().await;
+        let doctor = Doctor::new(backend.path(), &MetadataIndexer);
+        let finding = format!("unreadable: configmaps/{shown} at revision 4: {reason}");
+        assert!(findings(&backend).await.contains(&finding), "{set}: {:?}", findings(&backend).await);
+        let mut exported = 0;
+        let left_out = doctor
+            .export(|_| {
+                exported += 1;
+                Ok(())
+            })
+            .await
+            .unwrap();
+        assert_eq!((exported, left_out), (5, 1));
+        let removed = doctor.remove_unreadable().await.unwrap();
+        assert_eq!(removed.iter().map(|o| o.revision()).collect::<Vec<_>>(), [4], "{set}");
+        assert_eq!(findings(&backend).await, Vec::<String>::new(), "{set}");
+        let store = backend.open().await;
+        assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 4);
+        assert!(store.condition().unreadable.is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_index_of_owners_and_damaged_uids_fail_nobody() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    execute(&backend, "UPDATE owner SET name = CAST(x'ff' AS TEXT) WHERE name = '1'").await;
+    execute(&backend, "UPDATE owner SET owner_uid = CAST(x'ff' AS TEXT) WHERE name = '2'").await;
+    execute(&backend, "UPDATE log SET uid = CAST(x'ff' AS TEXT)").await;
+    execute(&backend, "UPDATE log SET value = x'09' WHERE name = '5'").await;
+    let store = backend.open().await;
+    assert_eq!(store.dependents("owner").await.unwrap(), [key("b/3"), key("b/4"), key("c/5")]);
+    assert_eq!(store.owners().await.unwrap(), ["owner"]);
+    let snapshot = store.snapshot(&config_maps()).await.unwrap();
+    assert_eq!((snapshot.len(), snapshot.unreadable("c/5").unwrap().uid()), (4, ""));
+    store.close().await;
+    let found = findings(&backend).await;
+    for finding in [
+        "unreadable: configmaps/c/5 at revision 6: unknown value format 9",
+        r"inconsistent: configmaps/a/\xff is indexed as a dependent of owner, which it does not name",
+        r"inconsistent: configmaps/a/2 is indexed as a dependent of \xff, which it does not name",
+        "inconsistent: configmaps/a/1 names its owner owner, which the index does not know",
+    ] {
+        assert!(found.iter().any(|found| found == finding), "{finding}: {found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_resource_without_its_name_keeps_the_store_from_nothing_else() {
+    let backend = Sqlite::new();
+    filled(&backend).await;
+    let set = "UPDATE resource SET resource = CAST(x'6cff' AS TEXT) WHERE resource = 'leases'";
+    assert_eq!(execute(&backend, set).await, 1);
+    let store = backend.open().await;
+    assert_eq!(store.condition().unreadable_resources, [r"l\xff.coordination.k8s.io"]);
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 5);
+    assert_eq!(store.resources_in("a").await.unwrap(), [config_maps()]);
+    assert!(store.deleting().await.unwrap().is_empty());
+    // A resource that is new does not get its number.
+    put(&*store, &Key::new(&leases(), "a", "new"), "x").await;
+    assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
+    let mut all = store.follow(Arc::new(|_| true), 1).unwrap();
+    assert_eq!(take(&mut all, 6).await.last().unwrap().record.key.path(), "a/new");
+    store.close().await;
+    drop(store);
+    let found = findings(&backend).await;
+    let resource = r"unreadable resource: l\xff.coordination.k8s.io: its name is not UTF-8";
+    let object =
+        r"unreadable: l\xff.coordination.k8s.io/a/l at revision 7: the name of its resource is not UTF-8";
+    assert_eq!(found, [resource, object]);
+    Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
+    assert_eq!(findings(&backend).await, Vec::<String>::new());
+    let store = backend.open().await;
+    assert!(store.condition().unreadable_resources.is_empty());
+    assert_eq!(store.snapshot(&leases()).await.unwrap().len(), 1);
+}
+
+/// Damages after which a row points to what is another object's, or stands over it.
+const CHAINS: [&str; 4] = [
+    // The second state of a/1 looks like one of another object, which exists or not.
+    "UPDATE log SET name = '9' WHERE revision = 7",
+    "UPDATE log SET name = '2' WHERE revision = 7",
+    // It says that it follows the current state of another object.
+    "UPDATE log SET previous = 3 WHERE revision = 7",
+    // The tombstone of b/3 stands over b/4.
+    "UPDATE log SET name = '4' WHERE revision = 8",
+];
+
+/// Objects `a/1` (states 2 and 7), `a/2` (3), `b/3` (4, deleted at 8), `b/4` (5), `c/5` (6).
+async fn chained(backend: &Sqlite, damage: &str) -> Arc<dyn Store> {
+    let store = backend.open().await;
+    for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/1"] {
+        put(&*store, &key(path), "x").await;
+    }
+    assert_eq!(delete(&*store, &key("b/3")).await, 8);
+    store.close().await;
+    drop(store);
+    assert_eq!(execute(backend, damage).await, 1);
+    backend.open().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgetting_history_removes_no_current_state_whatever_damaged_rows_point_to() {
+    for damage in CHAINS {
+        let backend = Sqlite::new();
+        let store = chained(&backend, damage).await;
+        let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+        store.compact(i64::MAX).await.unwrap();
+        // Cache and database agree on every object: else the writer ends.
+        for path in ["a/1", "a/2", "b/3", "b/4", "c/5", "a/9"] {
+            let check = Txn::one(key(path), Expect::Any, Change::Check);
+            let touch = Txn::one(key("z/0"), Expect::Any, Change::Put(value(&key("z/0"), path)));
+            let both = Txn { operations: [check.operations, touch.operations].concat() };
+            commit(&*store, both).await.unwrap_or_else(|error| panic!("{damage}: {path}: {error}"));
+        }
+        delete(&*store, &key("z/0")).await;
+        store.close().await;
+        drop(store);
+        let store = backend.open().await;
+        assert_eq!(lines(store.snapshot(&config_maps()).await.unwrap().iter()), before, "{damage}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_epoch_begins_with_every_current_state_whatever_damaged_rows_point_to() {
+    for damage in CHAINS {
+        let backend = Sqlite::new();
+        let store = chained(&backend, damage).await;
+        let before = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+        store.close().await;
+        drop(store);
+        // A past state or a tombstone that cannot be read: a new epoch begins without history.
+        assert_eq!(execute(&backend, "UPDATE log SET value = x'09' WHERE revision = 8").await, 1);
+        Doctor::new(backend.path(), &MetadataIndexer).remove_unreadable().await.unwrap();
+        let store = backend.open().await;
+        assert_eq!(store.identity().epoch, 2, "{damage}");
+        assert_eq!(lines(store.snapshot(&config_maps()).await.unwrap().iter()), before, "{damage}");
+        put(&*store, &key("a/2"), "y").await;
+        assert_eq!(findings(&backend).await, Vec::<String>::new(), "{damage}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_never_shows_another_objects_state_as_the_one_before() {
+    let backend = Sqlite::new();
+    let store = chained(&backend, "UPDATE log SET previous = 3 WHERE revision = 7").await;
+    let mut watch = store.watch(Scope::namespace(&config_maps(), "a"), 3).unwrap();
+    let events = take(&mut watch, 1).await;
+    assert_eq!(told(&events), ["Modified a/1@7"]);
+    assert!(events[0].is_of_unreadable());
+}

@@ -1,0 +1,53 @@
+//! Many watches that resume at once.
+
+use std::pin::pin;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use portico_store::{Change, Expect, Scope, Txn};
+
+use crate::harness::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_reads_do_not_wait_for_a_herd_of_watches_that_resume() {
+    const HERD: usize = 64;
+    for connections in [2, 3] {
+        let backend = Sqlite::new();
+        let tune = |settings: &mut portico_store::Settings| {
+            settings.ring_events = 1;
+            settings.read_connections = connections;
+        };
+        let store = backend.open_with(&tune).await;
+        let put = |n| {
+            let key = key(&format!("a/{}", n % 7));
+            Txn::one(key.clone(), Expect::Any, Change::Put(value(&key, "x")))
+        };
+        assert!(store.commit((0..600).map(put).collect()).await.iter().all(Result::is_ok));
+        let resumed = (0..HERD).map(|_| {
+            let mut watch = store.watch(Scope::all(&config_maps()), 1).unwrap();
+            async move { take(&mut watch, 600).await.len() }
+        });
+        let mut herd: FuturesUnordered<_> = resumed.collect();
+        // Each has asked for its first part now.
+        assert!(futures::poll!(herd.next()).is_pending());
+        let mut done = 0;
+        // As many reads, one after the other, as a watch makes until it has resumed, and more.
+        for revision in 300..310 {
+            let wanted = key("a/0");
+            let mut read = pin!(store.get_at(&wanted, revision));
+            let record = loop {
+                tokio::select! {
+                    biased;
+                    record = &mut read => break record.unwrap().unwrap(),
+                    Some(events) = herd.next() => done += usize::from(events == 600),
+                }
+            };
+            assert!(record.revision <= revision);
+        }
+        assert!(done < HERD / 2, "{done} of {HERD} watches came first");
+        while let Some(events) = herd.next().await {
+            done += usize::from(events == 600);
+        }
+        assert_eq!(done, HERD);
+    }
+}
