@@ -47,6 +47,9 @@ const CONVERTED_AT_ONCE: usize = 500;
 /// How many objects are read at a time, at least, when only some of them are wanted: of past states, from the log.
 const SELECTED_AT_ONCE: usize = 500;
 
+/// How many objects are read or converted at a time, at most, when only some of them are wanted.
+const MAX_AT_ONCE: usize = 10_000;
+
 /// At which state to read.
 #[derive(Clone, Copy)]
 enum At {
@@ -57,10 +60,16 @@ enum At {
 }
 
 /// What to read, with the token already decoded.
+#[derive(Clone)]
 struct Request<'a> {
     namespace: Option<&'a str>,
+    /// Behind which key the page begins.
+    begin: Option<String>,
+    /// Behind which key to read: while a page is read in parts it moves on from `begin`.
     after: Option<String>,
     limit: Option<usize>,
+    /// Whether it is said how many follow.
+    counted: bool,
     selection: Selection,
     /// The path of the only object that can match, when a selector names it.
     only: Option<String>,
@@ -84,11 +93,14 @@ impl Inner {
             (Some(name), Some(namespace), true) => Some(format!("{namespace}/{name}")),
             _ => None,
         };
+        let begin = after.map(|key| namespace.map_or(key.clone(), |n| format!("{n}/{key}")));
         let request = Request {
             namespace,
             only,
-            after: after.map(|key| namespace.map_or(key.clone(), |n| format!("{n}/{key}"))),
+            after: begin.clone(),
+            begin,
             limit: (!unlimited).then_some(options.limit),
+            counted: selection.is_everything(),
             selection,
         };
         if served.selects_converted(&request.selection) {
@@ -101,30 +113,55 @@ impl Inner {
 
     async fn list_at(&self, served: &Served, request: &Request<'_>, at: At) -> Result<Page> {
         match at {
-            At::Newest(least) => {
-                self.reach(least).await?;
-                let snapshot = self.snapshot(served).await?;
-                Ok(page_of(&snapshot, request))
-            }
+            At::Newest(least) => Ok(page_of(&self.newest(served, least).await?, request)),
             At::Exactly(revision) => self.list_exactly(served, request, revision).await,
         }
     }
 
-    /// Selects when everything has come into the version of the request: no more of it than is wanted.
+    async fn newest(&self, served: &Served, least: i64) -> Result<Snapshot> {
+        self.reach(least).await?;
+        self.snapshot(served).await
+    }
+
+    /// Selects when everything has come into the version of the request: in parts, no more of them than fill the page.
     async fn list_converted(&self, served: &Served, mut request: Request<'_>, at: At) -> Result<Page> {
         let selection = std::mem::take(&mut request.selection);
-        let limit = request.limit.take();
-        let Page { mut records, revision, unreadable, .. } = self.list_at(served, &request, at).await?;
-        let chunk = limit.map_or(usize::MAX, |limit| limit.max(CONVERTED_AT_ONCE));
-        let (mut shown, mut taken) = (Vec::new(), 0);
-        while taken < limit.unwrap_or(usize::MAX) && !records.is_empty() {
-            let rest = records.split_off(chunk.min(records.len()));
-            let converted = self.incoming_all(served, std::mem::replace(&mut records, rest)).await?;
-            taken += converted.iter().filter(|record| selection.takes(record)).count();
-            shown.extend(converted);
-        }
-        let request = Request { selection, limit, ..request };
-        Ok(Page { unreadable, ..cut(shown, records.len() as u64, &request, revision) })
+        let limit = request.limit;
+        request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
+        // All parts are of one state.
+        let (newest, revision) = match at {
+            At::Newest(least) => {
+                let snapshot = self.newest(served, least).await?;
+                let revision = snapshot.revision();
+                (Some(snapshot), revision)
+            }
+            At::Exactly(revision) => (None, revision),
+        };
+        let (mut shown, mut unreadable) = (Vec::new(), Vec::new());
+        let left = loop {
+            let part = match &newest {
+                Some(snapshot) => page_of(snapshot, &request),
+                None => self.list_exactly(served, &request, revision).await?,
+            };
+            let mut left = part.remaining.unwrap_or_default();
+            request.after = part.records.last().map(|record| record.key.path().to_owned());
+            unreadable.extend(part.unreadable);
+            for record in self.incoming_all(served, part.records).await? {
+                match limit.is_some_and(|limit| shown.len() >= limit) {
+                    true => left += 1,
+                    false if selection.takes(&record) => shown.push(record),
+                    false => {}
+                }
+            }
+            if left == 0 || request.after.is_none() || limit.is_some_and(|limit| shown.len() >= limit) {
+                break left;
+            }
+        };
+        // What is read from memory names them with each part.
+        unreadable.sort_by(|a: &Unreadable, b| (a.key(), a.revision()).cmp(&(b.key(), b.revision())));
+        unreadable.dedup();
+        let page = Page { records: shown, revision, unreadable, ..Page::default() };
+        Ok(page.followed_by(left, &Request { selection, limit, ..request }))
     }
 
     /// Waits a moment for a revision that has not been written yet, then answers 504.
@@ -150,25 +187,29 @@ impl Inner {
         };
         match self.read_exactly(scope, request, revision).await {
             Ok(page) => Ok(page),
-            Err(StoreError::Compacted { .. }) if request.after.is_some() => Err(compacted_token(request)),
+            Err(StoreError::Compacted { .. }) if request.begin.is_some() => Err(compacted_token(request)),
             Err(error) => Err(failure::of_read(error, revision)),
         }
     }
 
     /// Reads until a page is full. What selectors leave out is not known before reading: more is read at a time then, and
-    /// twice as much each time, so that few reads find what is rare, and few objects are read for a page of what is not.
+    /// twice as much each time, up to [`MAX_AT_ONCE`], so that few reads find what is rare, and few objects are read for a page of what is not.
     async fn read_exactly(
         &self,
         scope: Scope,
         request: &Request<'_>,
         revision: i64,
     ) -> std::result::Result<Page, StoreError> {
-        let least = if request.selection.is_everything() { 0 } else { SELECTED_AT_ONCE };
-        let mut chunk = request.limit.map(|limit| limit.max(least));
+        let everything = request.selection.is_everything();
+        let mut chunk = request.limit.map(|limit| match everything {
+            true => limit,
+            false => limit.clamp(SELECTED_AT_ONCE, MAX_AT_ONCE),
+        });
         let (mut selected, mut unreadable) = (Vec::new(), Vec::new());
         let mut after = request.after.clone();
         loop {
-            let query = ListAt { scope: scope.clone(), revision, after, limit: chunk, counted: true };
+            let query =
+                ListAt { scope: scope.clone(), revision, after, limit: chunk, counted: request.counted };
             let found = self.store.list_at(query).await?;
             after = found.records.last().map(|record| record.key.path().to_owned());
             unreadable.extend(found.unreadable);
@@ -177,7 +218,7 @@ impl Inner {
             if full || found.remaining == 0 || after.is_none() {
                 return Ok(Page { unreadable, ..cut(selected, found.remaining, request, revision) });
             }
-            chunk = chunk.map(|chunk| chunk.saturating_mul(2));
+            chunk = chunk.map(|chunk| chunk.saturating_mul(2).min(MAX_AT_ONCE));
         }
     }
 }
@@ -271,7 +312,7 @@ fn compacted_token(request: &Request<'_>) -> Box<portico_machinery::Status> {
     let mut status = portico_machinery::Status::expired(
         "the continue token is too old for a consistent list: begin again without it, or go on with the token in this answer's metadata, which may miss or repeat what changed in between",
     );
-    let behind = request.after.as_deref().unwrap_or_default();
+    let behind = request.begin.as_deref().unwrap_or_default();
     status.metadata.continue_token = token_behind(behind, request, None);
     Box::new(status)
 }

@@ -17,16 +17,22 @@ pub type Hook = Box<dyn FnMut(&Txn) -> Option<BoxFuture<'static, ()>> + Send>;
 pub struct Interposed {
     store: Arc<dyn Store>,
     hook: std::sync::Mutex<Option<Hook>>,
+    reads: std::sync::Mutex<Vec<Option<usize>>>,
 }
 
 impl Interposed {
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, hook: std::sync::Mutex::default() }
+        Self { store, hook: std::sync::Mutex::default(), reads: std::sync::Mutex::default() }
     }
 
     /// Asks this of every transaction from now on; what happens because of it is not asked.
     pub fn before_commits(&self, hook: Hook) {
         *self.hook.lock().unwrap() = Some(hook);
+    }
+
+    /// The limits of the exact reads since the last call.
+    pub fn exact_reads(&self) -> Vec<Option<usize>> {
+        std::mem::take(&mut *self.reads.lock().unwrap())
     }
 }
 
@@ -57,6 +63,7 @@ impl Store for Interposed {
     }
 
     fn list_at(&self, query: ListAt) -> BoxFuture<'_, Result<Page, StoreError>> {
+        self.reads.lock().unwrap().push(query.limit);
         self.store.list_at(query)
     }
 

@@ -1,5 +1,8 @@
 //! Lists: order, pages, selectors, revisions, forms.
 
+use portico_machinery::GroupResource;
+use portico_store::{Indexer, Key, MetadataIndexer, Resource, Txn, Value};
+
 use crate::harness::{Door, MERGE, TABLE, object};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -78,6 +81,28 @@ async fn pages_with_selectors_of_a_past_state_are_full_and_miss_nothing() {
     }
     let expected: Vec<String> = (0..1_400).filter(|n| chosen(*n)).map(|n| format!("m{n:04}")).collect();
     assert_eq!(names, expected);
+}
+
+#[tokio::test]
+async fn what_is_rare_in_a_past_state_is_found_by_few_reads_of_a_bounded_size() {
+    let door = Door::open().await;
+    let store = door.registry.store();
+    let key = |n: usize| Key::new(&Resource::new("", "configmaps"), "default", &format!("m{n:06}"));
+    let json =
+        r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"m","namespace":"default","uid":"u"}}"#;
+    let indexed = MetadataIndexer.index(&GroupResource::new("", "configmaps"), json.as_bytes()).unwrap();
+    let value = Value::new(json.as_bytes(), indexed);
+    let made = (0..40_000).map(|n| Txn::create(key(n), value.clone())).collect();
+    assert!(store.commit(made).await.iter().all(Result::is_ok));
+    let revision = store.revision();
+    // What follows is not in the past state, which comes from the log.
+    store.commit(vec![Txn::create(key(99_999), value)]).await.pop().unwrap().unwrap();
+    door.store.exact_reads();
+    let query = "labelSelector=chosen%3Dyes&limit=4&resourceVersionMatch=Exact";
+    let page = door.get(&format!("{MAPS}?{query}&resourceVersion={revision}")).await;
+    assert_eq!((page.code, page.names().len()), (200, 0));
+    let reads = [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000].map(Some);
+    assert_eq!(door.store.exact_reads(), reads);
 }
 
 #[tokio::test]
