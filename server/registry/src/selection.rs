@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use portico_machinery::Status;
-use portico_machinery::selector::{FieldSelector, LabelSelector, Operator};
-use portico_store::{Record, Signature};
+use portico_machinery::selector::{FieldSelector, FieldTerm, LabelSelector, Operator};
+use portico_store::{Only, Record, Signature};
 
 use crate::Result;
 use crate::custom;
@@ -63,6 +63,19 @@ impl Selection {
     /// The one name that can match, if there is only one.
     pub(crate) fn only_name(&self) -> Option<&str> {
         self.fields.requires_exact_match("metadata.name")
+    }
+
+    /// One thing that holds of all that it takes, for the store to find its watchers by.
+    pub(crate) fn only(&self) -> Only {
+        if let Some(name) = self.only_name() {
+            return Only::Name(name.into());
+        }
+        let indexed = |term: &&FieldTerm| !self.inside && !term.negated && !is_metadata(&term.field);
+        let known = self.fields.terms().iter().filter(indexed).find(|term| !term.value.is_empty());
+        known.map_or(Only::Any, |term| Only::Field {
+            name: term.field.as_str().into(),
+            value: term.value.as_str().into(),
+        })
     }
 
     /// Whether it can take an object of this key.

@@ -81,10 +81,11 @@ impl Inner {
         if let Some(status) = served.custom.as_ref().and_then(|custom| custom.too_early(start.from)) {
             return Ok(only(error_frame(&status, wanted.encoding)));
         }
-        let scope = match namespace {
+        let mut scope = match namespace {
             ns if served.info.namespaced && !ns.is_empty() => Scope::namespace(&served.storage, ns),
             _ => Scope::all(&served.storage),
         };
+        scope.only = selection.only();
         let subscription = match self.store.watch(scope, start.from) {
             Ok(subscription) => subscription,
             Err(error @ WatchError::Compacted { .. }) => {

@@ -33,6 +33,11 @@ impl Event {
         self.record.revision
     }
 
+    /// The state after, and the state before if there was one.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &Record> {
+        std::iter::once(&*self.record).chain(self.previous.as_deref())
+    }
+
     /// Whether the state before could not be read.
     pub fn is_of_unreadable(&self) -> bool {
         self.previous.as_ref().is_some_and(|previous| previous.value.is_unreadable())

@@ -3,6 +3,8 @@
 //! Order of a publish: ring, revision, (the writer answers its callers), dispatch. A subscription registers before it
 //! copies the ring, so an event reaches it by the ring, by dispatch, or by both; it skips what it has seen.
 
+mod subscribers;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,6 +13,7 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
 
+use self::subscribers::{ScopeSubscribers, Subscriber, remove};
 use crate::event::Event;
 use crate::key::Resource;
 use crate::settings::Settings;
@@ -50,16 +53,9 @@ struct Ring {
 
 #[derive(Default)]
 struct Subscribers {
-    scopes: HashMap<Resource, Vec<Subscriber>>,
+    scopes: HashMap<Resource, ScopeSubscribers>,
     followers: Vec<Subscriber>,
     closed: bool,
-}
-
-struct Subscriber {
-    id: u64,
-    selection: Selection,
-    sender: mpsc::Sender<Batch>,
-    load: Arc<Load>,
 }
 
 impl Hub {
@@ -126,8 +122,11 @@ impl Hub {
         let mut subscribers = self.subscribers.lock();
         if !subscribers.scopes.is_empty() {
             for (resource, batch) in by_resource(events) {
-                let Some(list) = subscribers.scopes.get_mut(&resource) else { continue };
-                list.retain(|subscriber| self.offer(subscriber, &batch));
+                let Some(scoped) = subscribers.scopes.get_mut(&resource) else { continue };
+                scoped.offer(&batch, |subscriber| self.offer(subscriber, &batch));
+                if scoped.is_empty() {
+                    subscribers.scopes.remove(&resource);
+                }
             }
         }
         subscribers.followers.retain(|subscriber| self.offer(subscriber, events));
@@ -191,10 +190,9 @@ impl Hub {
         if subscribers.closed {
             return Err(WatchError::Closed);
         }
-        match &subscriber.selection {
+        match subscriber.selection.clone() {
             Selection::Scope(scope) => {
-                let resource = scope.resource.clone();
-                subscribers.scopes.entry(resource).or_default().push(subscriber);
+                subscribers.scopes.entry(scope.resource.clone()).or_default().insert(&scope, subscriber);
             }
             Selection::Filter(_) => subscribers.followers.push(subscriber),
         }
@@ -211,24 +209,21 @@ impl Hub {
         (ring.floor, ring.batches.range(start..).map(|(batch, _)| batch.clone()).collect())
     }
 
+    /// One that was cut is not there any more.
     pub(crate) fn unsubscribe(&self, id: u64, selection: &Selection) {
         let mut subscribers = self.subscribers.lock();
-        match selection {
+        let removed = match selection {
             Selection::Scope(scope) => {
-                let Some(list) = subscribers.scopes.get_mut(&scope.resource) else { return };
-                self.drop_from(list, id);
-                if list.is_empty() {
+                let Some(scoped) = subscribers.scopes.get_mut(&scope.resource) else { return };
+                let removed = scoped.remove(scope, id);
+                if scoped.is_empty() {
                     subscribers.scopes.remove(&scope.resource);
                 }
+                removed
             }
-            Selection::Filter(_) => self.drop_from(&mut subscribers.followers, id),
-        }
-    }
-
-    /// One that was cut is not there any more.
-    fn drop_from(&self, list: &mut Vec<Subscriber>, id: u64) {
-        if let Some(at) = list.iter().position(|subscriber| subscriber.id == id) {
-            list.remove(at);
+            Selection::Filter(_) => remove(&mut subscribers.followers, id),
+        };
+        if removed {
             self.running.dec();
         }
     }

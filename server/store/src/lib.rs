@@ -36,7 +36,7 @@ pub use sqlite::{
     BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
     SqliteStore, backup, restore,
 };
-pub use store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
+pub use store::{Identity, ListAt, Only, Page, ResourceFilter, Scope, Store, StoreError};
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 pub use unreadable::{Condition, Unreadable};

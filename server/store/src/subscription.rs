@@ -65,11 +65,14 @@ impl Selection {
 
     pub(crate) fn takes(&self, event: &Event) -> bool {
         let key = &event.record.key;
-        let namespace = match self {
-            Self::Scope(scope) => scope.namespace.as_deref(),
-            Self::Filter(_) => None,
-        };
-        self.takes_resource(key.resource()) && namespace.is_none_or(|namespace| namespace == key.namespace())
+        match self {
+            Self::Scope(scope) => {
+                scope.resource == *key.resource()
+                    && scope.namespace.as_deref().is_none_or(|namespace| namespace == key.namespace())
+                    && event.states().any(|state| scope.only.may_hold(state))
+            }
+            Self::Filter(filter) => filter(key.resource()),
+        }
     }
 
     /// The only namespace that it is about.

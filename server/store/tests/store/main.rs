@@ -56,6 +56,8 @@ suite! {
     watches::a_watch_resumes_over_a_restart,
     watches::a_watch_resumes_over_large_events,
     watches::a_watch_of_a_namespace_gets_only_its_changes,
+    watches::a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it,
+    watches::changes_that_a_watch_is_not_about_do_not_wait_in_its_queue,
     watches::follow_gets_the_one_log_filtered,
     watches::a_slow_subscription_is_cut_and_nobody_else,
     watches::progress_moves_without_events,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use portico_store::{Change, EventType, Expect, Key, Scope, Subscription, Txn, WatchError};
+use portico_store::{
+    Change, EventType, Expect, Indexed, Key, Only, Scope, Store, Subscription, Txn, Value, WatchError,
+};
 
 use crate::harness::*;
 
@@ -86,6 +88,62 @@ pub async fn a_watch_of_a_namespace_gets_only_its_changes(backend: &dyn Backend)
     put(&*store, &key("b/4"), "x").await;
     put(&*store, &key("a/3"), "x").await;
     assert_eq!(told(&take(&mut watch, 3).await), ["Added a/1@2", "Added a/2@5", "Added a/3@9"]);
+}
+
+fn only(only: Only) -> Scope {
+    Scope { only, ..Scope::all(&config_maps()) }
+}
+
+fn on_node(node: &str) -> Only {
+    Only::Field { name: "spec.nodeName".into(), value: node.into() }
+}
+
+/// Creates or replaces an object that has this value in the field.
+async fn put_on(store: &dyn Store, path: &str, node: &str) {
+    let indexed =
+        Indexed { splice: 13, fields: [("spec.nodeName".into(), node.into())].into(), ..Indexed::default() };
+    let change = Change::Put(Value::new(br#"{"metadata":{}}"#.to_vec(), indexed));
+    commit(store, Txn::one(key(path), Expect::Any, change)).await.unwrap();
+}
+
+pub async fn a_watch_of_a_name_or_a_field_gets_what_enters_and_leaves_it(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let from = store.revision();
+    let mut first = store.watch(only(on_node("n1")), from).unwrap();
+    let mut second = store.watch(Scope { namespace: Some("b".into()), ..only(on_node("n2")) }, from).unwrap();
+    let mut named = store.watch(only(Only::Name("2".into())), from).unwrap();
+    put_on(&*store, "a/1", "").await;
+    put_on(&*store, "a/1", "n1").await;
+    put_on(&*store, "b/2", "n1").await;
+    put_on(&*store, "b/2", "n2").await;
+    put_on(&*store, "a/1", "n2").await;
+    put_on(&*store, "c/2", "n3").await;
+    delete(&*store, &key("b/2")).await;
+    let expected = ["Modified a/1@3", "Added b/2@4", "Modified b/2@5", "Modified a/1@6"];
+    assert_eq!(told(&take(&mut first, 4).await), expected);
+    assert_eq!(told(&take(&mut second, 2).await), ["Modified b/2@5", "Deleted b/2@8"]);
+    let expected = ["Added b/2@4", "Modified b/2@5", "Added c/2@7", "Deleted b/2@8"];
+    assert_eq!(told(&take(&mut named, 4).await), expected);
+    for watch in [&mut first, &mut second, &mut named] {
+        assert!(watch.try_next().is_none());
+        assert_eq!(watch.progress(), 8);
+    }
+}
+
+pub async fn changes_that_a_watch_is_not_about_do_not_wait_in_its_queue(backend: &dyn Backend) {
+    // One event more than the queue takes would end the watch.
+    let store = backend.open_with(&|settings| settings.subscription_events = 1).await;
+    let from = store.revision();
+    let namespace = Scope::namespace(&config_maps(), "wanted");
+    let scopes = [namespace, only(Only::Name("wanted".into())), only(on_node("wanted"))];
+    let mut watches = scopes.map(|scope| store.watch(scope, from).unwrap());
+    for n in 0..20 {
+        put_on(&*store, &format!("other/{n}"), "other").await;
+    }
+    put_on(&*store, "wanted/wanted", "wanted").await;
+    for watch in &mut watches {
+        assert_eq!(told(&take(watch, 1).await), ["Added wanted/wanted@22"]);
+    }
 }
 
 pub async fn follow_gets_the_one_log_filtered(backend: &dyn Backend) {
