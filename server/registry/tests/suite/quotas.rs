@@ -41,6 +41,34 @@ async fn many_at_once_are_counted_one_by_one_and_never_exceed() {
 }
 
 #[tokio::test]
+async fn writes_that_fit_alone_fit_beside_each_other_however_many_quotas_count_them() {
+    /// With the operations of a few writes more than one transaction takes.
+    const QUOTAS_OF_ALL: usize = 990;
+    let door = Door::open().await;
+    let name = |n: usize| format!("q{n}");
+    let make = async |n: usize| {
+        let spec = r#"{"hard":{"configmaps":"100"}}"#;
+        let body = format!(
+            r#"{{"kind":"ResourceQuota","apiVersion":"v1","metadata":{{"name":"{}"}},"spec":{spec}}}"#,
+            name(n)
+        );
+        assert_eq!(door.post(QUOTAS, &body).await.code, 201);
+        let status = r#"{"status":{"hard":{"configmaps":"100"},"used":{"configmaps":"0"}}}"#;
+        assert_eq!(door.patch(&format!("{QUOTAS}/{}/status", name(n)), MERGE, status).await.code, 200);
+    };
+    join_all((0..QUOTAS_OF_ALL).map(make)).await;
+    let names: Vec<String> = (0..12).map(|n| format!("m{n}")).collect();
+    let answers = join_all(names.iter().map(|name| async { door.post(MAPS, &map(name)).await })).await;
+    for answer in answers {
+        assert_eq!(answer.code, 201, "{}", answer.text);
+    }
+    for n in [0, QUOTAS_OF_ALL - 1] {
+        let quota = door.get(&format!("{QUOTAS}/{}", name(n))).await.object();
+        assert_eq!(quota.at(&["status", "used", "configmaps"]).str(), "12");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_written_is_not_counted() {
     let door = Door::open().await;
     let hard = r#"{"count/configmaps":"2"}"#;

@@ -68,14 +68,16 @@ impl Inner {
         checks: &[Operation],
     ) -> Result<Option<std::result::Result<Arc<Record>, TxnError>>> {
         let operations = &txn.operations;
+        let mut turn = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             if self.counting_quotas(served, write).await?.is_empty() || is_too_large(txn) {
                 return Ok(None);
             }
-            let (store, namespace, encoder) = (&self.store, write.new.namespace(), self.quota_encoder()?);
-            let counting = Counting { store, namespace, operations, checks, encoder };
+            let turn = turn.get_or_insert_with(|| self.shared_transactions.of(write.new.namespace()));
+            let counting =
+                Counting { store: &self.store, operations, checks, encoder: self.quota_encoder()? };
             let taken = |quotas: &[&Object]| self.taken(served, write, quotas);
-            match self.shared_transactions.join(&counting, taken)? {
+            match turn.join(&counting, taken)? {
                 Joined::Uncounted => return Ok(None),
                 Joined::Lost(error) => return Ok(Some(Err(error))),
                 Joined::Later(waiting) => drop(waiting.await),

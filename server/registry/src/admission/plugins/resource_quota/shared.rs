@@ -8,6 +8,7 @@
 mod content;
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -20,15 +21,20 @@ use crate::pod_spec::totals::Amounts;
 use crate::preconditions::is_about;
 use crate::stored;
 pub(super) use content::Encoder;
-use content::{Content, State};
+use content::{Content, State, Taken};
 
-/// How many namespaces are remembered before those that rest are forgotten.
-const MAX_NAMESPACES: usize = 1024;
-
-/// The transactions of all namespaces with quotas.
+/// The transactions of all namespaces in which a counted write is under way.
 #[derive(Default)]
 pub(crate) struct SharedTransactions {
     namespaces: Mutex<HashMap<Box<str>, Arc<Mutex<Queue>>>>,
+}
+
+/// The transactions of one namespace, as long as a write of it is under way.
+pub(super) struct Turn<'a> {
+    transactions: &'a SharedTransactions,
+    namespace: &'a str,
+    /// Nothing only while it is dropped.
+    queue: Option<Arc<Mutex<Queue>>>,
 }
 
 /// Of one namespace.
@@ -60,7 +66,6 @@ pub(super) enum Outcome {
 /// A write that asks to be counted.
 pub(super) struct Counting<'a> {
     pub(super) store: &'a Arc<dyn Store>,
-    pub(super) namespace: &'a str,
     pub(super) operations: &'a [Operation],
     pub(super) checks: &'a [Operation],
     pub(super) encoder: Encoder,
@@ -87,7 +92,27 @@ pub(super) struct Member {
 }
 
 impl SharedTransactions {
-    /// Joins the open transaction of a namespace or begins the next. `taken` is what the write takes of each quota.
+    /// The transactions of a namespace, for one write.
+    pub(super) fn of<'a>(&'a self, namespace: &'a str) -> Turn<'a> {
+        let queue = Arc::clone(self.namespaces.lock().entry(namespace.into()).or_default());
+        Turn { transactions: self, namespace, queue: Some(queue) }
+    }
+}
+
+impl Drop for Turn<'_> {
+    /// The last write that is under way in a namespace leaves nothing of it behind: whoever drove its transactions has seen
+    /// their end, or has gone away, and then nobody waits for it.
+    fn drop(&mut self) {
+        let mut namespaces = self.transactions.namespaces.lock();
+        drop(self.queue.take());
+        if namespaces.get(self.namespace).is_some_and(|queue| Arc::strong_count(queue) == 1) {
+            namespaces.remove(self.namespace);
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Joins the open transaction of the namespace or begins the next. `taken` is what the write takes of each quota.
     ///
     /// # Errors
     /// What `taken` says when the write does not fit in what is stored.
@@ -96,14 +121,14 @@ impl SharedTransactions {
         write: &Counting<'_>,
         taken: impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
     ) -> Result<Joined, E> {
-        let queue = self.queue(write.namespace);
+        let Some(queue) = &self.queue else { return Ok(Joined::Lost(TxnError::Closed)) };
         let mut queue = queue.lock();
         if let Some(error) = write.unexpected() {
             return Ok(Joined::Lost(error));
         }
         let newest = queue.newest.clone().filter(|newest| newest.outcome.peek().is_none());
         let Some(newest) = newest else {
-            let begun = Content::of_stored(&write.quotas());
+            let begun = Content::of_stored(&write.quotas(self.namespace));
             return queue.begin(write, begun, None, &taken);
         };
         let mut content = newest.content.lock();
@@ -114,42 +139,28 @@ impl SharedTransactions {
         match content.state {
             State::Abandoned => later(),
             State::Open if content.is_full(write) => later(),
-            State::Open => match content.take(&taken) {
-                Ok(false) => Ok(Joined::Uncounted),
-                Ok(true) => Ok(Joined::Member(newest.add(&mut content, write))),
+            State::Open => match content.take(write, &taken) {
+                Ok(Taken::Nothing) => Ok(Joined::Uncounted),
+                Ok(Taken::Counted) => Ok(Joined::Member(newest.add(&mut content, write))),
+                Ok(Taken::TooMany) => later(),
                 // What is not committed yet refuses nobody.
-                Err(_) => write.fits_what_is_stored(&taken).and_then(|()| later()),
+                Err(_) => write.fits_what_is_stored(self.namespace, &taken).and_then(|()| later()),
             },
-            State::Closed if !content.begins_with(&write.quotas()) => later(),
+            State::Closed if !content.begins_with(&write.quotas(self.namespace)) => later(),
             State::Closed => {
                 let next = content.next();
                 let previous = newest.outcome.clone();
                 drop(content);
                 match queue.begin(write, next, Some(previous), &taken) {
-                    Err(_) => write.fits_what_is_stored(&taken).and_then(|()| later()),
+                    Err(_) => write.fits_what_is_stored(self.namespace, &taken).and_then(|()| later()),
                     begun => begun,
                 }
             }
         }
     }
-
-    fn queue(&self, namespace: &str) -> Arc<Mutex<Queue>> {
-        let mut namespaces = self.namespaces.lock();
-        if let Some(queue) = namespaces.get(namespace) {
-            return Arc::clone(queue);
-        }
-        if namespaces.len() >= MAX_NAMESPACES {
-            namespaces.retain(|_, queue| Arc::strong_count(queue) > 1 || !queue.lock().rests());
-        }
-        Arc::clone(namespaces.entry(namespace.into()).or_default())
-    }
 }
 
 impl Queue {
-    fn rests(&self) -> bool {
-        self.newest.as_ref().is_none_or(|newest| newest.outcome.peek().is_some())
-    }
-
     fn begin<E>(
         &mut self,
         write: &Counting<'_>,
@@ -157,12 +168,12 @@ impl Queue {
         previous: Option<Waiting>,
         taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
     ) -> Result<Joined, E> {
-        if !content.take(taken)? {
+        if content.take(write, taken)? == Taken::Nothing {
             return Ok(Joined::Uncounted);
         }
         let content = Arc::new(Mutex::new(content));
         let (store, encoder) = (Arc::clone(write.store), write.encoder.clone());
-        let outcome = commit(store, encoder, Arc::clone(&content), previous).boxed().shared();
+        let outcome = ended(commit(store, encoder, Arc::clone(&content), previous)).boxed().shared();
         let begun = Arc::new(Transaction { content, outcome });
         let member = begun.add(&mut begun.content.lock(), write);
         self.newest = Some(begun);
@@ -179,6 +190,15 @@ impl Transaction {
         content.operations.extend(write.operations.iter().chain(write.checks).cloned());
         Member { content: Arc::clone(&self.content), outcome: self.outcome.clone(), first }
     }
+}
+
+/// How a transaction ends when it may panic: whoever polls a shared future after a panic panics, too.
+async fn ended(transaction: impl Future<Output = Arc<Outcome>>) -> Arc<Outcome> {
+    let ended = AssertUnwindSafe(transaction).catch_unwind().await;
+    ended.unwrap_or_else(|_| {
+        let why = "the transaction that counts it in quotas panicked";
+        Arc::new(Outcome::Failed(TxnError::Unknown(why.to_owned())))
+    })
 }
 
 /// Waits for the transaction before, closes this one and commits it.
@@ -206,9 +226,9 @@ async fn commit(
 
 impl Counting<'_> {
     /// The quotas of the namespace, as they are stored now.
-    fn quotas(&self) -> Vec<Arc<Record>> {
+    fn quotas(&self, namespace: &str) -> Vec<Arc<Record>> {
         let snapshot = self.store.cached(&self.encoder.kind.storage);
-        snapshot.map_or_else(Vec::new, |quotas| quotas.range(Some(self.namespace), None).cloned().collect())
+        snapshot.map_or_else(Vec::new, |quotas| quotas.range(Some(namespace), None).cloned().collect())
     }
 
     fn bytes(&self) -> usize {
@@ -240,9 +260,11 @@ impl Counting<'_> {
 
     fn fits_what_is_stored<E>(
         &self,
+        namespace: &str,
         taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
     ) -> Result<(), E> {
-        let quotas: Vec<Object> = self.quotas().iter().map(|record| stored::decode(record)).collect();
+        let quotas: Vec<Object> =
+            self.quotas(namespace).iter().map(|record| stored::decode(record)).collect();
         taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 }
@@ -278,5 +300,36 @@ impl Drop for Member {
         if content.state == State::Open {
             content.state = State::Abandoned;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_transaction_that_panics_fails_for_each_of_its_writes_and_panics_in_none() {
+        let transaction = async {
+            assert!(std::hint::black_box(false), "on purpose");
+            Arc::new(Outcome::Abandoned)
+        };
+        let first: Waiting = ended(transaction).boxed().shared();
+        let second = first.clone();
+        for waiting in [first, second] {
+            let outcome = waiting.await;
+            assert!(matches!(&*outcome, Outcome::Failed(TxnError::Unknown(_))));
+        }
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_namespace_in_which_no_write_is_under_way() {
+        let transactions = SharedTransactions::default();
+        let kept = || transactions.namespaces.lock().len();
+        let (first, second, other) = (transactions.of("a"), transactions.of("a"), transactions.of("b"));
+        assert_eq!(kept(), 2);
+        drop((first, other));
+        assert_eq!(kept(), 1);
+        drop(second);
+        assert_eq!(kept(), 0);
     }
 }

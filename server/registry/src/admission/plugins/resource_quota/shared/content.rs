@@ -18,7 +18,7 @@ use crate::stored;
 
 /// How many writes one transaction has at most.
 const MAX_WRITES: usize = 64;
-/// How many operations they have together: half of what the store takes, which leaves room for quotas.
+/// How many operations they have together: half of what the store takes.
 const MAX_OPERATIONS: usize = Txn::MAX_OPERATIONS / 2;
 /// How many bytes of objects they have together before the next transaction takes further ones.
 const MAX_BYTES: usize = 4 << 20;
@@ -48,6 +48,17 @@ struct Counted {
     before: Object,
     after: Object,
     is_changed: bool,
+}
+
+/// What becomes of a write in a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It takes nothing of any quota.
+    Nothing,
+    /// It is counted.
+    Counted,
+    /// Its operations, those of the other writes and the quotas that they change are more than the store takes at once.
+    TooMany,
 }
 
 /// Which revision of a quota a transaction begins with.
@@ -106,21 +117,29 @@ impl Content {
         self.quotas.len() == quotas.len() && self.quotas.iter().zip(quotas).all(same)
     }
 
-    /// Counts a write in all quotas or in none; whether it takes anything of one.
+    /// Counts a write in all quotas or in none. The first write is never too many: it has no smaller transaction.
     pub(super) fn take<E>(
         &mut self,
+        write: &Counting<'_>,
         taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
-    ) -> Result<bool, E> {
+    ) -> Result<Taken, E> {
         let quotas: Vec<&Object> = self.quotas.iter().map(|quota| &quota.after).collect();
         let amounts = taken(&quotas)?;
-        let mut any = false;
+        if amounts.iter().all(Amounts::is_empty) {
+            return Ok(Taken::Nothing);
+        }
+        let changed = |(quota, amounts): &(&Counted, &Amounts)| quota.is_changed || !amounts.is_empty();
+        let quotas = self.quotas.iter().zip(&amounts).filter(changed).count();
+        let operations = self.operations.len() + write.operations.len() + write.checks.len() + quotas;
+        if self.writes > 0 && operations > Txn::MAX_OPERATIONS {
+            return Ok(Taken::TooMany);
+        }
         let concerned = self.quotas.iter_mut().zip(amounts).filter(|(_, amounts)| !amounts.is_empty());
         for (quota, amounts) in concerned {
             count(&mut quota.after, &amounts);
             quota.is_changed = true;
-            any = true;
         }
-        Ok(any)
+        Ok(Taken::Counted)
     }
 
     /// No more writes: the transaction, or nothing when there is none.
