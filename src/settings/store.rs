@@ -25,7 +25,8 @@ pub(crate) struct StoreSettings {
     /// How large the database file may grow, in bytes; 0 = as the disk allows.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) database_max_bytes: u64,
-    /// Bytes of the disk, and beyond --database-max-bytes, that are kept for deletions when nothing else can be written.
+    /// Bytes of the disk, and beyond --database-max-bytes, that are kept for deletions when nothing else can be written;
+    /// at most a quarter of the disk.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) database_reserve_bytes: u64,
     /// Writes that wait for the writer; further ones wait for room.

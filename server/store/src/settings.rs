@@ -18,7 +18,8 @@ pub struct Settings {
     pub compaction_interval: Duration,
     /// How large the database file may grow; writes beyond it fail as on a full disk. None: as the disk allows.
     pub max_file_bytes: Option<u64>,
-    /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written.
+    /// How much of the disk, and beyond `max_file_bytes`, is kept for deletions when nothing else can be written; at most
+    /// a quarter of the disk.
     pub reserve_bytes: u64,
     /// How many requests wait for the writer; a caller beyond that waits for room.
     pub write_queue: usize,

@@ -9,6 +9,7 @@ mod compaction;
 mod doctor;
 mod epoch;
 mod failure;
+mod files;
 mod find;
 mod history;
 mod lock;
@@ -34,6 +35,7 @@ pub use self::epoch::DEFAULT_REVISION_BUMP;
 pub use self::open::OpenError;
 
 use self::compaction::{Compactor, History};
+use self::open::Opened;
 use self::read::Reader;
 use self::space::Space;
 use self::writer::{CommitRequest, Request, Results, Writer};
@@ -76,7 +78,9 @@ impl SqliteStore {
         metrics: Metrics,
         tasks: &TaskSet,
     ) -> Result<Self, OpenError> {
-        let opened = open::open(&settings).await?;
+        let settings = Settings { path: files::resolve(&settings.path), ..settings };
+        let (lock, Opened { writer: connection, readers, contents: opened, full }) =
+            open::open(&settings).await?;
         let mut unreadable_resources = Vec::new();
         for (resource, objects) in opened.unreadable_resources {
             metrics.unreadable(&resource, objects);
@@ -87,10 +91,10 @@ impl SqliteStore {
         let history = Arc::new(History::default());
         let cache = Arc::new(opened.cache);
         let (requests, queue) = mpsc::channel(settings.write_queue.max(1));
-        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes);
+        let space = Space::new(&settings.path, settings.reserve_bytes, settings.max_file_bytes, full);
         let space = Arc::new(space);
         let reader = Arc::new(Reader {
-            pool: opened.readers,
+            pool: readers,
             indexer,
             cache: cache.clone(),
             hub: hub.clone(),
@@ -111,7 +115,7 @@ impl SqliteStore {
         });
         let closing = tasks.token().child_token();
         let writer = Writer {
-            connection: opened.writer,
+            connection,
             requests: queue,
             cache,
             hub,
@@ -126,7 +130,7 @@ impl SqliteStore {
             space: space.clone(),
             group_operations: settings.group_operations.max(1),
             closing: closing.clone(),
-            lock: opened.lock,
+            lock,
         };
         let store = Self {
             identity: opened.identity,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
@@ -10,7 +10,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::mark::{Found, Mark, beside};
 use super::open::{self, OpenError};
-use super::{epoch, lock};
+use super::{epoch, files, lock};
 
 /// What was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,11 +82,12 @@ pub enum BackupError {
 /// # Errors
 /// [`BackupError`]; nothing is left behind then.
 pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupError> {
-    let (database, target) = (&absolute(database)?, &absolute(target)?);
+    let (database, target) = (&files::resolve(&absolute(database)?), &absolute(target)?);
     if target.exists() {
         return Err(BackupError::Exists(target.to_owned()));
     }
-    let partial = beside(target, &format!(".{}.partial", std::process::id()));
+    // A name of its own: process ids are not, in containers that share a folder.
+    let partial = beside(target, &format!(".{}.partial", uuid::Uuid::new_v4().simple()));
     let copied = async {
         copy(database, &partial).await?;
         let mut copy = connect(&partial, true).await?;
@@ -95,8 +96,8 @@ pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupEr
         copy.close().await.map_err(|error| BackupError::Database { path: partial.clone(), error })?;
         sound.and(found)
     };
-    let done = copied.await.and_then(|found| Ok((found, publish(&partial, target)?)));
-    let (found, bytes) = done.inspect_err(|_| remove_quietly(&partial))?;
+    let done = copied.await.and_then(|found| Ok((found, publish_new(&partial, target)?)));
+    let (found, bytes) = done.inspect_err(|_| remove_copy(&partial))?;
     Ok(BackedUp { store_id: found.store_id, epoch: found.epoch, revision: found.revision, bytes })
 }
 
@@ -104,9 +105,10 @@ pub async fn backup(database: &Path, target: &Path) -> Result<BackedUp, BackupEr
 /// past all that are known. The database that was there is kept beside it. The copy may be the database itself.
 ///
 /// # Errors
-/// [`BackupError`]. Until the copy is whole, and its state the beginning of an epoch, nothing is replaced.
+/// [`BackupError`]. Until the copy is whole, and its state the beginning of an epoch, nothing is replaced, and nothing is left
+/// behind. After that the database is refused until a restore has come to its end.
 pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restored, BackupError> {
-    let (source, database) = (&absolute(source)?, &absolute(database)?);
+    let (source, database) = (&files::resolve(&absolute(source)?), &files::resolve(&absolute(database)?));
     if !source.exists() {
         return Err(BackupError::NoStore(source.to_owned()));
     }
@@ -117,26 +119,56 @@ pub async fn restore(source: &Path, database: &Path, bump: i64) -> Result<Restor
     refuse_same(source, &new)?;
     remove(&new)?;
     remove(&beside(&new, "-journal"))?;
-    copy(source, &new).await?;
-    let mut copied = connect(&new, false).await?;
-    sound(&mut copied, source, "PRAGMA integrity_check(1)").await?;
-    let found = store_in(&mut copied, &new).await?;
-    open::migrate(&mut copied, &new).await?;
-    let known =
-        [mark.as_ref().map(|m| (m.epoch, m.revision)), before.as_ref().map(|b| (b.epoch, b.revision))];
-    let known =
-        known.into_iter().flatten().fold((found.epoch, found.revision), |a, b| (a.0.max(b.0), a.1.max(b.1)));
-    let next = epoch::after(known.0, known.1, bump);
-    let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: database.to_owned() })?;
-    let failed = |error| BackupError::Database { path: new.clone(), error };
-    epoch::begin(&mut copied, epoch, revision).await.map_err(failed)?;
-    copied.close().await.map_err(failed)?;
-    // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
-    Mark { store_id: found.store_id.clone(), epoch, revision, open: false }.write(database)?;
-    let before = before.map(|before| before.epoch);
-    let replaced = set_aside(database, before)?;
-    publish(&new, database)?;
-    Ok(Restored { store_id: found.store_id, epoch, revision, replaced })
+    let prepared = async {
+        copy(source, &new).await?;
+        own(&new, database)?;
+        let known = [mark.as_ref().map(of_mark), before.as_ref().map(of_found)];
+        let next = begin_epoch(&new, source, database, &known, bump).await?;
+        // The mark comes first: whatever of the following a crash cuts off, what is there then is refused, not served.
+        next.write(database)?;
+        Ok(next)
+    };
+    let prepared: Result<Mark, BackupError> = prepared.await;
+    let Mark { store_id, epoch, revision, .. } = prepared.inspect_err(|_| remove_copy(&new))?;
+    let replaced = exchange(&new, database, before.map(|before| before.epoch)).await?;
+    Ok(Restored { store_id, epoch, revision, replaced })
+}
+
+/// Makes a copy's state the beginning of an epoch, past all that are known; the mark of what it is then.
+async fn begin_epoch(
+    new: &Path,
+    source: &Path,
+    database: &Path,
+    known: &[Option<(i64, i64)>],
+    bump: i64,
+) -> Result<Mark, BackupError> {
+    let mut copied = connect(new, false).await?;
+    let begun = async {
+        sound(&mut copied, source, "PRAGMA integrity_check(1)").await?;
+        let found = store_in(&mut copied, new).await?;
+        open::migrate(&mut copied, new).await?;
+        let own = (found.epoch, found.revision);
+        let known = known.iter().flatten().fold(own, |a, b| (a.0.max(b.0), a.1.max(b.1)));
+        let next = epoch::after(known.0, known.1, bump);
+        let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: database.to_owned() })?;
+        let done = epoch::begin(&mut copied, epoch, revision).await;
+        done.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
+        Ok(Mark { store_id: found.store_id, epoch, revision, open: false })
+    };
+    let begun: Result<Mark, BackupError> = begun.await;
+    // Before its file is removed, or moved.
+    let closed = copied.close().await;
+    let mark = begun?;
+    closed.map_err(|error| BackupError::Database { path: new.to_owned(), error })?;
+    Ok(mark)
+}
+
+fn of_mark(mark: &Mark) -> (i64, i64) {
+    (mark.epoch, mark.revision)
+}
+
+fn of_found(found: &Found) -> (i64, i64) {
+    (found.epoch, found.revision)
 }
 
 /// What a database says of itself, as far as it can be read.
@@ -158,7 +190,8 @@ fn absolute(path: &Path) -> Result<PathBuf, BackupError> {
     std::path::absolute(path).map_err(|error| BackupError::File { path: path.to_owned(), error })
 }
 
-/// SQLite's own copy of everything that is committed, write-ahead log included.
+/// SQLite's own copy of everything that is committed, write-ahead log included. After an error the caller removes what is
+/// there of it.
 async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     loop {
         let at_rest = !beside(from, "-wal").exists();
@@ -182,10 +215,13 @@ async fn copy_once(from: &Path, to: &Path) -> Result<(), BackupError> {
     made.map_err(|error| BackupError::File { path: to.to_owned(), error })?;
     let failed = |error| BackupError::Database { path: from.to_owned(), error };
     let mut connection = connect(from, true).await?;
-    store_in(&mut connection, from).await.inspect_err(|_| remove_quietly(to))?;
-    let copied = sqlx::query("VACUUM INTO ?").bind(text).execute(&mut connection).await;
+    let copied = async {
+        store_in(&mut connection, from).await?;
+        sqlx::query("VACUUM INTO ?").bind(text).execute(&mut connection).await.map_err(failed)
+    };
+    let copied = copied.await;
     let closed = connection.close().await;
-    copied.map_err(failed).inspect_err(|_| remove_quietly(to))?;
+    copied?;
     closed.map_err(failed)
 }
 
@@ -226,20 +262,82 @@ fn refuse_same(source: &Path, new: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Moves a database and its logs (write-ahead, or of an interrupted transaction), which belong to no other, out of the way.
-fn set_aside(database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, BackupError> {
+/// Puts a new database in the place of one, which is kept if there is anything in it. `epoch` is that of one that can be read:
+/// its name passes to the new one in one step, so that a whole database is there at any moment, and a restore that was cut off
+/// can be repeated, in place, too.
+async fn exchange(new: &Path, database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, BackupError> {
+    let kept = match epoch {
+        Some(epoch) => {
+            fold(database).await?;
+            Some(keep(database, epoch)?)
+        }
+        None => set_aside(database)?,
+    };
+    remove(&beside(database, "-shm"))?;
+    replace(new, database)?;
+    Ok(kept)
+}
+
+/// Moves a database's log, or rolls an interrupted transaction back, into the database's file.
+async fn fold(database: &Path) -> Result<(), BackupError> {
+    let logs =
+        || ["-wal", "-journal"].map(|suffix| beside(database, suffix)).into_iter().find(|log| log.exists());
+    if logs().is_none() {
+        return Ok(());
+    }
+    let failed = |error| BackupError::Database { path: database.to_owned(), error };
+    let mut connection = open::file_options(database).connect().await.map_err(failed)?;
+    let read = sqlx::query("SELECT count(*) FROM sqlite_schema").fetch_one(&mut connection).await;
+    let moved = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut connection).await;
+    connection.close().await.map_err(failed)?;
+    read.and(moved).map_err(failed)?;
+    match logs() {
+        None => Ok(()),
+        Some(path) => {
+            let error =
+                io::Error::other("it cannot be moved into its database: another program has that open");
+            Err(BackupError::File { path, error })
+        }
+    }
+}
+
+/// Gives a database a second name, under which it stays.
+fn keep(database: &Path, epoch: i64) -> Result<PathBuf, BackupError> {
+    let failed = |error| BackupError::File { path: database.to_owned(), error };
+    let there = fs::metadata(database).map_err(failed)?;
+    let same = |path: &Path| {
+        fs::metadata(path).is_ok_and(|file| (file.dev(), file.ino()) == (there.dev(), there.ino()))
+    };
+    let kept = unused(database, &epoch.to_string(), same);
+    if !same(&kept) && fs::hard_link(database, &kept).is_err() {
+        // Not every file system has second names. The database is away for a moment, and not lost.
+        fs::rename(database, &kept).map_err(failed)?;
+    }
+    sync_folder(database)?;
+    Ok(kept)
+}
+
+/// A name for what is kept of a database, which neither it nor a log has yet; or one that it has already.
+fn unused(database: &Path, epoch: &str, same: impl Fn(&Path) -> bool) -> PathBuf {
+    let free = |path: &Path| ["", "-wal", "-journal"].iter().all(|suffix| !beside(path, suffix).exists());
+    let mut kept = beside(database, &format!(".epoch-{epoch}"));
+    let mut n = 1_u64;
+    while !free(&kept) && !same(&kept) {
+        n += 1;
+        kept = beside(database, &format!(".epoch-{epoch}.{n}"));
+    }
+    kept
+}
+
+/// Moves a database that cannot be read and its logs (write-ahead, or of an interrupted transaction), which belong to no
+/// other, out of the way.
+fn set_aside(database: &Path) -> Result<Option<PathBuf>, BackupError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| BackupError::File { path, error }
     };
-    let epoch = epoch.map_or_else(|| "unknown".to_owned(), |epoch| epoch.to_string());
-    let names = (1..).map(|n| match n {
-        1 => beside(database, &format!(".epoch-{epoch}")),
-        n => beside(database, &format!(".epoch-{epoch}.{n}")),
-    });
-    let aside = names.into_iter().find(|path| !path.exists());
     let empty = fs::metadata(database).map_err(failed(database))?.len() == 0;
-    let kept = aside.filter(|_| !empty);
+    let kept = (!empty).then(|| unused(database, "unknown", |_| false));
     // The logs go first: beside another database they would be taken for that one's.
     for suffix in ["-wal", "-journal"] {
         let log = beside(database, suffix);
@@ -248,23 +346,59 @@ fn set_aside(database: &Path, epoch: Option<i64>) -> Result<Option<PathBuf>, Bac
             _ => remove(&log)?,
         }
     }
-    remove(&beside(database, "-shm"))?;
     if let Some(kept) = &kept {
         fs::rename(database, kept).map_err(failed(database))?;
     }
     Ok(kept)
 }
 
-/// Gives a whole file its name; its size.
-fn publish(partial: &Path, target: &Path) -> Result<u64, BackupError> {
+/// Lets root's copy belong to whom the database belongs in whose place it comes.
+fn own(new: &Path, database: &Path) -> Result<(), BackupError> {
+    let given = File::open(new).and_then(|file| files::give(&file, database));
+    given.map_err(|error| BackupError::File { path: new.to_owned(), error })
+}
+
+/// Gives a whole file the name of another one, in one step.
+fn replace(new: &Path, target: &Path) -> Result<(), BackupError> {
     let failed = |error| BackupError::File { path: target.to_owned(), error };
-    let file = File::open(partial).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    fs::rename(partial, target).map_err(failed)?;
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    synced_bytes(new).and_then(|_| fs::rename(new, target)).map_err(failed)?;
+    sync_folder(target)
+}
+
+/// Gives a whole file a name that no file has; its size.
+fn publish_new(partial: &Path, target: &Path) -> Result<u64, BackupError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => BackupError::Exists(target.to_owned()),
+        _ => BackupError::File { path: target.to_owned(), error },
+    };
+    let bytes = synced_bytes(partial).map_err(failed)?;
+    rename_new(partial, target).map_err(failed)?;
+    sync_folder(target)?;
     Ok(bytes)
+}
+
+/// Renames without replacing: somebody else may have made the file meanwhile.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Not every file system has second names.
+        Err(_) => {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE).map_err(io::Error::from)
+        }
+    }
+}
+
+fn synced_bytes(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
+}
+
+fn sync_folder(path: &Path) -> Result<(), BackupError> {
+    let synced = File::open(files::folder_of(path)).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| BackupError::File { path: path.to_owned(), error })
 }
 
 fn remove(path: &Path) -> Result<(), BackupError> {
@@ -276,10 +410,12 @@ fn remove(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Of what failed only the first error counts.
-fn remove_quietly(path: &Path) {
-    if let Err(error) = remove(path) {
-        tracing::debug!(%error, "a partial copy stays");
+/// Removes a copy that did not become one, and SQLite's journal of it. Of what failed only the first error counts.
+fn remove_copy(path: &Path) {
+    for file in [path.to_owned(), beside(path, "-journal")] {
+        if let Err(error) = remove(&file) {
+            tracing::warn!(%error, "a partial copy stays");
+        }
     }
 }
 
@@ -291,13 +427,79 @@ mod tests {
     fn no_log_of_the_database_that_is_replaced_stays_beside_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
-        for suffix in ["", "-wal", "-journal", "-shm"] {
-            fs::write(beside(&database, suffix), suffix.len().to_string()).unwrap();
-        }
-        let kept = set_aside(&database, Some(1)).unwrap().unwrap();
         for suffix in ["", "-wal", "-journal"] {
-            assert_eq!(fs::read(beside(&kept, suffix)).unwrap(), suffix.len().to_string().into_bytes());
+            fs::write(beside(&database, suffix), format!("is {suffix}")).unwrap();
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        // A log of another one is not taken for that of the one that is kept.
+        fs::write(beside(&database, ".epoch-unknown-wal"), "another").unwrap();
+        let kept = set_aside(&database).unwrap().unwrap();
+        assert!(kept.ends_with("portico.db.epoch-unknown.2"), "{}", kept.display());
+        for suffix in ["", "-wal", "-journal"] {
+            assert_eq!(fs::read_to_string(beside(&kept, suffix)).unwrap(), format!("is {suffix}"));
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn a_backup_overwrites_nothing_that_appears_while_it_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let (partial, target) = (folder.path().join("partial"), folder.path().join("target"));
+        fs::write(&partial, "mine").unwrap();
+        fs::write(&target, "somebody else's").unwrap();
+        let refused = publish_new(&partial, &target);
+        assert!(matches!(refused, Err(BackupError::Exists(path)) if path == target));
+        assert_eq!(fs::read_to_string(&target).unwrap(), "somebody else's");
+        fs::remove_file(&target).unwrap();
+        assert_eq!(publish_new(&partial, &target).unwrap(), 4);
+        assert!(!partial.exists());
+    }
+
+    /// A store whose process was killed: a database, a log that is not in it, and a mark.
+    async fn killed(folder: &Path) -> PathBuf {
+        let served = folder.join("served/portico.db");
+        let settings = crate::Settings::new(&served);
+        let (_lock, mut opened) = open::open(&settings).await.unwrap();
+        let write = "INSERT INTO resource (id, api_group, resource) VALUES (1, '', 'configmaps')";
+        sqlx::query(write).execute(&mut opened.writer).await.unwrap();
+        let killed = folder.join("killed");
+        fs::create_dir(&killed).unwrap();
+        for suffix in ["", "-wal", ".mark"] {
+            let file = beside(&killed.join("portico.db"), suffix);
+            fs::copy(beside(&served, suffix), file).unwrap();
+        }
+        open::close(opened.writer).await;
+        assert!(fs::metadata(killed.join("portico.db-wal")).unwrap().len() > 0);
+        killed.join("portico.db")
+    }
+
+    #[tokio::test]
+    async fn a_restore_in_place_that_is_killed_while_it_replaces_is_repeated_and_loses_nothing() {
+        // Up to which step it came: the mark, the log, the second name.
+        for steps in 1..=3 {
+            let folder = tempfile::tempdir().unwrap();
+            let database = killed(folder.path()).await;
+            let found = known(&database).await.unwrap();
+            let mark = Mark { store_id: found.store_id, epoch: found.epoch + 1, revision: 500, open: false };
+            mark.write(&database).unwrap();
+            if steps > 1 {
+                fold(&database).await.unwrap();
+            }
+            if steps > 2 {
+                keep(&database, found.epoch).unwrap();
+            }
+            let refused = open::open(&crate::Settings::new(&database)).await;
+            assert!(matches!(refused, Err(OpenError::Replaced { .. })), "{steps}");
+            let restored = restore(&database, &database, 10).await.unwrap();
+            assert_eq!((restored.epoch, restored.revision), (3, 510), "{steps}");
+            let kept = restored.replaced.unwrap();
+            assert!(kept.ends_with("portico.db.epoch-1"), "{}", kept.display());
+            for file in [&database, &kept] {
+                let mut there = connect(file, true).await.unwrap();
+                let count = sqlx::query_scalar("SELECT count(*) FROM resource").fetch_one(&mut there);
+                let count: i64 = count.await.unwrap();
+                assert_eq!(count, 1, "{steps} {}", file.display());
+                there.close().await.unwrap();
+            }
+        }
     }
 }

@@ -241,7 +241,12 @@ impl Compactor {
         match portico_kit::tasks::blocking(move || space.replenish()).await {
             Some(Ok(())) => self.step(Step::Relax).await.map(drop),
             Some(Err(error)) => {
-                tracing::debug!(%error, "there is no space for the reserve");
+                match self.space.full() {
+                    Some(_) => tracing::debug!(%error, "there is no space for the reserve"),
+                    None => {
+                        tracing::warn!(%error, "there is no space for the reserve: deletions have none on a full disk")
+                    }
+                }
                 Ok(())
             }
             None => Err(StoreError::Closed),

@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
 use super::open::{self, OpenError};
-use super::{epoch, lock, row};
+use super::{epoch, files, lock, row};
 use crate::index::Indexer;
 use crate::record::Record;
 use crate::store::Identity;
@@ -73,7 +73,7 @@ struct Stored {
 impl<'a> Doctor<'a> {
     /// Of this database file; the indexer decides what can be read.
     pub fn new(database: impl Into<PathBuf>, indexer: &'a dyn Indexer) -> Self {
-        Self { database: database.into(), indexer }
+        Self { database: files::resolve(&database.into()), indexer }
     }
 
     /// Looks at everything; writes nothing.

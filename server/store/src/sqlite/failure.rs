@@ -1,9 +1,18 @@
 //! What an error of the database is to whoever asked: a sentence of ours. SQLite's own words are for the log.
 
+const SQLITE_IOERR: i32 = 10;
+const SQLITE_FULL: i32 = 13;
+const SQLITE_CANTOPEN: i32 = 14;
+/// The index of the write-ahead log cannot grow.
+const SQLITE_IOERR_SHMSIZE: i32 = 4_874;
+
+/// The reason when no space is left, on the disk or below the database's size limit.
+pub(crate) const NO_SPACE: &str = "no space is left";
+
 /// Why the database did not do what it was asked.
 pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     match error {
-        sqlx::Error::Database(error) => of_sqlite(error.code().and_then(|code| code.parse().ok())),
+        sqlx::Error::Database(_) => of_sqlite(code(error)),
         sqlx::Error::Io(_) => "its file cannot be read or written",
         sqlx::Error::PoolTimedOut => "none of its connections came free in time",
         sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => "the connection to it is lost",
@@ -12,16 +21,33 @@ pub(crate) fn reason(error: &sqlx::Error) -> &'static str {
     }
 }
 
+/// Whether an error says that no space is left. `none_left` is asked where a lack of space may hide behind the error: a quota
+/// of the file system arrives as a write that failed, a folder that cannot grow as a file that cannot be opened.
+pub(crate) fn lacks_space(error: &sqlx::Error, none_left: impl FnOnce() -> bool) -> bool {
+    match code(error) {
+        Some(SQLITE_FULL | SQLITE_IOERR_SHMSIZE) => true,
+        Some(code) if matches!(code & 0xff, SQLITE_IOERR | SQLITE_CANTOPEN) => none_left(),
+        _ => false,
+    }
+}
+
+fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error()?.code()?.parse().ok()
+}
+
 /// Of a result code; the extended ones have the code that they extend in their last byte.
 fn of_sqlite(code: Option<i32>) -> &'static str {
+    if code == Some(SQLITE_IOERR_SHMSIZE) {
+        return NO_SPACE;
+    }
     match code.map(|code| code & 0xff) {
         Some(5 | 6) => "another process keeps it locked",
         Some(7) => "memory ran out",
         Some(8) => "its file cannot be written",
-        Some(10) => "its disk failed",
+        Some(SQLITE_IOERR) => "its disk failed",
         Some(11 | 26) => "its file is damaged",
-        Some(13) => "no space is left",
-        Some(14) => "its file cannot be opened",
+        Some(SQLITE_FULL) => NO_SPACE,
+        Some(SQLITE_CANTOPEN) => "its file cannot be opened",
         _ => "it refused the request",
     }
 }
@@ -41,11 +67,11 @@ mod tests {
             let error = sqlx::query(sql).execute(&mut connection).await.unwrap_err();
             assert_eq!(reason(&error), said, "{error}");
         }
-        let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None];
+        let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None, Some(4874)];
         let said: Vec<_> = codes.into_iter().map(of_sqlite).collect();
         let locked = "another process keeps it locked";
         let (disk, damaged) = ("its disk failed", "its file is damaged");
-        let others = ["its file cannot be opened", "it refused the request"];
+        let others = ["its file cannot be opened", "it refused the request", "no space is left"];
         assert_eq!(said, [[locked, locked, disk, disk].as_slice(), &[damaged, damaged], &others].concat());
     }
 }

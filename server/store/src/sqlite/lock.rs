@@ -5,6 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::files;
 use super::open::OpenError;
 
 /// Held while the database is open; the system lets go of it when the process dies, however it dies.
@@ -44,11 +45,24 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    file.set_len(0).and_then(|()| file.rewind()).map_err(failed)?;
-    writeln!(file, "{}", std::process::id()).map_err(failed)?;
-    // SQLite would make the file with the mode of the umask; its WAL gets the mode of the file.
-    private().open(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    make(database).map_err(|error| OpenError::File { path: database.to_owned(), error })?;
+    files::give(&file, database).map_err(failed)?;
+    let noted = file.set_len(0).and_then(|()| file.rewind());
+    // The disk may be full, and the database can be opened all the same.
+    if let Err(error) = noted.and_then(|()| writeln!(file, "{}", std::process::id())) {
+        tracing::warn!(path = %path.display(), %error, "the lock does not name the process that holds it");
+    }
     Ok(FileLock { file })
+}
+
+/// Makes the database's file if it is missing: SQLite would make it with the mode of the umask, and its WAL gets the mode of
+/// the file.
+fn make(database: &Path) -> std::io::Result<()> {
+    match private().create_new(true).open(database) {
+        Ok(made) => files::give(&made, files::folder_of(database)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => private().open(database).map(drop),
+        Err(error) => Err(error),
+    }
 }
 
 fn private() -> OpenOptions {

@@ -4,11 +4,13 @@
 //! The mark is never ahead of the database. It costs no write anything: it is written when the database is opened and
 //! closed, every [`MARK_REVISIONS`], and with each compaction that finds a new revision.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use portico_kit::atomic_file;
 use serde::{Deserialize, Serialize};
 
+use super::files;
 use super::open::OpenError;
 
 /// How many revisions may pass before the mark follows, at most.
@@ -20,7 +22,7 @@ pub(crate) const MARK_REVISIONS: i64 = 4_096;
 pub(crate) struct Mark {
     pub(crate) store_id: String,
     pub(crate) epoch: i64,
-    /// The database has reached at least this revision; exactly this one once it is closed in order.
+    /// The database has reached at least this revision. After a failure of the database it may have gone one group further.
     pub(crate) revision: i64,
     /// Whether a process has it open: there is a write-ahead log then.
     pub(crate) open: bool,
@@ -65,14 +67,15 @@ impl Mark {
         }
     }
 
-    /// Writes the mark of a database, durably.
+    /// Writes the mark of a database, durably; it belongs to whom the database belongs.
     pub(crate) fn write(&self, database: &Path) -> Result<(), OpenError> {
         let path = path(database);
         // A struct of strings and numbers always encodes.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
-        atomic_file::write(&path, &bytes, atomic_file::PRIVATE)
-            .map_err(|error| OpenError::File { path, error })
+        let written = atomic_file::write(&path, &bytes, atomic_file::PRIVATE);
+        let given = written.and_then(|()| files::give(&File::open(&path)?, database));
+        given.map_err(|error| OpenError::File { path, error })
     }
 }
 
@@ -156,6 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("portico.db");
         assert_eq!(Mark::read(&database).unwrap(), None);
+        std::fs::write(&database, "").unwrap();
         mark(true).write(&database).unwrap();
         assert_eq!(Mark::read(&database).unwrap(), Some(mark(true)));
         std::fs::write(path(&database), "{").unwrap();

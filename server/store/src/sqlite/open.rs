@@ -4,17 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
 use super::epoch::{self, DEFAULT_REVISION_BUMP};
 use super::lock::{self, FileLock};
 use super::mark::{self, Found, Mark, Verdict, beside};
 use super::read::CURRENT;
-use super::{row, space};
+use super::{failure, row, space};
 use crate::cache::Cache;
 use crate::key::Resource;
 use crate::settings::Settings;
@@ -94,11 +91,33 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether it is for lack of space on the disk.
+    fn lacks_space(&self, database: &Path) -> bool {
+        let of_sqlite = |error| failure::lacks_space(error, || space::none_left(database));
+        match self {
+            Self::File { error, .. } => space::is_lack(error),
+            Self::Database { error, .. } => of_sqlite(error),
+            Self::Migration { error, .. } => match &**error {
+                MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => of_sqlite(error),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
 /// An open database.
 pub(crate) struct Opened {
-    pub(crate) lock: FileLock,
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
+    pub(crate) contents: Contents,
+    /// Why only deletions are to be written: the reserve for them was needed to open it.
+    pub(crate) full: Option<String>,
+}
+
+/// What was read of a database when it was opened.
+pub(crate) struct Contents {
     pub(crate) identity: Identity,
     pub(crate) revision: i64,
     pub(crate) compacted: i64,
@@ -107,19 +126,66 @@ pub(crate) struct Opened {
     pub(crate) unreadable_resources: Vec<(Resource, usize)>,
 }
 
-/// Opens the database, making or migrating it first.
-pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
+/// What is known of a database before it is opened, which makes a log.
+struct Before {
+    mark: Option<Mark>,
+    has_log: bool,
+}
+
+/// Locks and opens the database, making or migrating it first. When there is no space for that the reserve is given away: a
+/// server that starts can delete.
+pub(crate) async fn open(settings: &Settings) -> Result<(FileLock, Opened), OpenError> {
+    let path = &settings.path;
+    let lock = lock::acquire(path)?;
+    let before = Before { mark: Mark::read(path)?, has_log: beside(path, "-wal").exists() };
+    let opened = match open_locked(settings, &before).await {
+        Err(error) if error.lacks_space(path) && space::release(path) => {
+            tracing::error!(%error, "the disk is full: the database is opened with the space that is kept for deletions");
+            let full = Some(failure::NO_SPACE.to_owned());
+            Opened { full, ..open_locked(settings, &before).await? }
+        }
+        opened => opened?,
+    };
+    Ok((lock, opened))
+}
+
+async fn open_locked(settings: &Settings, before: &Before) -> Result<Opened, OpenError> {
+    let path = &settings.path;
+    let connected = base_options(path).create_if_missing(true).connect().await;
+    let mut writer = connected.map_err(|error| OpenError::Database { path: path.clone(), error })?;
+    match prepare(&mut writer, settings, before).await {
+        Ok(contents) => {
+            let readers = SqlitePoolOptions::new()
+                .min_connections(0)
+                .max_connections(settings.read_connections.max(1))
+                .test_before_acquire(false)
+                .connect_lazy_with(base_options(path).read_only(true));
+            Ok(Opened { writer, readers, contents, full: None })
+        }
+        Err(error) => {
+            // At once: what it does with the log when it closes would take the space of the next try.
+            close(writer).await;
+            Err(error)
+        }
+    }
+}
+
+/// Compares a database with its mark, migrates it, marks it as open and reads what is known of it from the beginning.
+async fn prepare(
+    writer: &mut SqliteConnection,
+    settings: &Settings,
+    before: &Before,
+) -> Result<Contents, OpenError> {
     let path = settings.path.clone();
-    let lock = lock::acquire(&path)?;
     let failed = |error| OpenError::Database { path: path.clone(), error };
-    let (mark, has_log) = (Mark::read(&path)?, beside(&path, "-wal").exists());
-    let mut writer = writer_options(settings).connect().await.map_err(failed)?;
-    let found = found(&mut writer, &path).await?;
-    let verdict = mark::compare(mark.as_ref(), found.as_ref(), has_log);
+    let configuration = sqlx::raw_sql(AssertSqlSafe(configuration(settings)));
+    configuration.execute(&mut *writer).await.map_err(failed)?;
+    let found = found(writer, &path).await?;
+    let verdict = mark::compare(before.mark.as_ref(), found.as_ref(), before.has_log);
     if let Verdict::Replaced(reason) = verdict {
         return Err(OpenError::Replaced { path, reason });
     }
-    migrate(&mut writer, &path).await?;
+    migrate(writer, &path).await?;
     if let (Verdict::LogMissing, Some(found)) = (verdict, &found) {
         let next = epoch::after(found.epoch, found.revision, DEFAULT_REVISION_BUMP);
         let (epoch, revision) = next.ok_or_else(|| OpenError::Exhausted { path: path.clone() })?;
@@ -127,17 +193,12 @@ pub(crate) async fn open(settings: &Settings) -> Result<Opened, OpenError> {
             path = %path.display(), epoch, revision,
             "the write-ahead log is gone that the last process has left: the last writes may be lost, so a new epoch begins"
         );
-        epoch::begin(&mut writer, epoch, revision).await.map_err(failed)?;
+        epoch::begin(writer, epoch, revision).await.map_err(failed)?;
     }
-    let (identity, revision, compacted) = meta(&mut writer).await.map_err(failed)?;
+    let (identity, revision, compacted) = meta(writer).await.map_err(failed)?;
     mark_of(&identity, revision, true).write(&path)?;
-    let (cache, unreadable_resources) = resources(&mut writer).await.map_err(failed)?;
-    let readers = SqlitePoolOptions::new()
-        .min_connections(0)
-        .max_connections(settings.read_connections.max(1))
-        .test_before_acquire(false)
-        .connect_lazy_with(base_options(&path).read_only(true));
-    Ok(Opened { lock, writer, readers, identity, revision, compacted, cache, unreadable_resources })
+    let (cache, unreadable_resources) = resources(writer).await.map_err(failed)?;
+    Ok(Contents { identity, revision, compacted, cache, unreadable_resources })
 }
 
 /// What the mark of a database says from now on.
@@ -179,21 +240,19 @@ pub(super) fn onlooker_options(path: &Path) -> SqliteConnectOptions {
     file_options(path).read_only(true).immutable(at_rest)
 }
 
-fn writer_options(settings: &Settings) -> SqliteConnectOptions {
-    let mut options = base_options(&settings.path)
-        .create_if_missing(true)
-        // Before the first table, or it has no effect.
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        // Objects are read from memory; what is left are the inner pages of one index.
-        .pragma("cache_size", "-512")
-        .pragma("wal_autocheckpoint", "4000")
-        .pragma("journal_size_limit", "67108864");
+/// What the connection that writes has besides. These read the database, which may fail: so they are no options, with which
+/// a connection closes by itself, later, when they fail.
+fn configuration(settings: &Settings) -> String {
+    // Incremental vacuum comes before the first table, or it has no effect. Objects are read from memory: what is left to be
+    // cached are the inner pages of one index.
+    let mut pragmas =
+        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; \
+        PRAGMA cache_size = -512; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864;"
+            .to_owned();
     if let Some(bytes) = settings.max_file_bytes {
-        options = options.pragma("max_page_count", space::max_pages(bytes).to_string());
+        pragmas.push_str(&format!("PRAGMA max_page_count = {};", space::max_pages(bytes)));
     }
-    options
+    pragmas
 }
 
 /// The schema version of a database, 0 for a new one; refuses one that this program does not know.

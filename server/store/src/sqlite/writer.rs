@@ -2,7 +2,7 @@
 //!
 //! The queue holds [`crate::Settings::write_queue`] requests; a caller beyond that waits for room.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::compaction::{History, Maintenance, Step};
 use super::lock::FileLock;
-use super::mark::MARK_REVISIONS;
+use super::mark::{MARK_REVISIONS, Mark};
 use super::space::{self, Space};
 use super::{failure, open, persist};
 use crate::cache::Cache;
@@ -63,7 +63,7 @@ pub(crate) struct Writer {
     pub(crate) readers: SqlitePool,
     pub(crate) path: PathBuf,
     pub(crate) identity: Identity,
-    /// The revision in the database's mark.
+    /// The revision at which the database's mark was written, or could not be written.
     pub(crate) marked: i64,
     pub(crate) space: Arc<Space>,
     pub(crate) group_operations: usize,
@@ -76,16 +76,33 @@ impl Writer {
     /// Serves requests until the store closes, then those that are queued, then closes the database.
     pub(crate) async fn run(mut self) -> Result<(), Fatal> {
         let served = self.serve().await;
-        // Before the log goes, as it does with the last connection, after an error, too. The revision is the last one that was
-        // answered. After `Fatal::Lost` the database may hold one more group, whose outcome its callers were told is unknown: the
-        // mark is behind the database then, which is allowed, and never ahead of it.
-        self.mark(false).await;
-        served?;
-        // The last connection that closes moves the log into the file, and readers cannot.
+        // Before the log goes, as it does with the last connection. The revision is the last one that was answered. After
+        // `Fatal::Lost` the database may hold one more group, whose outcome is unknown to its callers: the mark is behind the
+        // database then, which is allowed, and never ahead of it.
+        let mut marked = self.mark(false).await;
+        let released = !marked && self.space.release();
+        if released {
+            marked = self.mark(false).await;
+        }
+        let mark = open::mark_of(&self.identity, self.revision, false);
+        // The last connection that closes moves the log into the file, and readers cannot. After an error, too, the lock is let
+        // go of after everything that has the file open.
         self.readers.close().await;
         open::close(self.connection).await;
+        // The space of the log is free now.
+        if !marked && !write_mark(&self.path, mark).await {
+            tracing::error!(
+                "the database's mark does not say that it is closed: the next start begins a new epoch"
+            );
+        }
+        if released {
+            let space = self.space.clone();
+            if let Some(Err(error)) = portico_kit::tasks::blocking(move || space.replenish()).await {
+                tracing::warn!(%error, "there is no space for the reserve");
+            }
+        }
         drop(self.lock);
-        Ok(())
+        served
     }
 
     async fn serve(&mut self) -> Result<(), Fatal> {
@@ -136,15 +153,11 @@ impl Writer {
         (group, None)
     }
 
-    /// Writes the database's mark. A mark that stays behind is none that lies, so a failure costs nothing now.
-    async fn mark(&mut self, open: bool) {
-        let mark = open::mark_of(&self.identity, self.revision, open);
-        let path = self.path.clone();
-        match portico_kit::tasks::blocking(move || mark.write(&path)).await {
-            Some(Ok(())) => self.marked = self.revision,
-            Some(Err(error)) => tracing::warn!(%error, "the database's mark cannot be written"),
-            None => tracing::warn!("the database's mark was not written: the process is ending"),
-        }
+    /// Writes the database's mark; whether it is written. While the database is open a failure costs nothing, since a mark
+    /// may stay behind: it is tried again when as many revisions have passed, or at the next compaction.
+    async fn mark(&mut self, open: bool) -> bool {
+        self.marked = self.revision;
+        write_mark(&self.path, open::mark_of(&self.identity, self.revision, open)).await
     }
 
     /// Commits a group. When there is no space for it what makes objects go is tried again, without the rest.
@@ -230,7 +243,9 @@ impl Writer {
             // It says that it failed, and it is there: only a fresh start tells what holds.
             return Err(Fatal::Lost(error));
         }
-        Ok(txn_error(&error))
+        let (path, reason) = (self.path.clone(), failure::reason(&error));
+        let found = portico_kit::tasks::blocking(move || txn_error(&error, &path)).await;
+        Ok(found.unwrap_or_else(|| TxnError::Unavailable(reason.to_owned())))
     }
 
     async fn maintain(&mut self, maintenance: Maintenance) {
@@ -283,11 +298,21 @@ fn answer(requests: Vec<CommitRequest>, results: Vec<Results>) {
     }
 }
 
-/// Which of the refusals an error of the database is.
-fn txn_error(error: &sqlx::Error) -> TxnError {
-    const SQLITE_FULL: &str = "13";
-    match error.as_database_error().and_then(|error| error.code()) {
-        Some(code) if code == SQLITE_FULL => TxnError::Full(failure::reason(error).to_owned()),
-        _ => TxnError::Unavailable(failure::reason(error).to_owned()),
+/// Which of the refusals an error of the database is. Blocks.
+fn txn_error(error: &sqlx::Error, database: &Path) -> TxnError {
+    match failure::lacks_space(error, || space::none_left(database)) {
+        true => TxnError::Full(failure::NO_SPACE.to_owned()),
+        false => TxnError::Unavailable(failure::reason(error).to_owned()),
     }
+}
+
+/// Whether it is written; the log says why not.
+async fn write_mark(database: &Path, mark: Mark) -> bool {
+    let path = database.to_owned();
+    match portico_kit::tasks::blocking(move || mark.write(&path)).await {
+        Some(Ok(())) => return true,
+        Some(Err(error)) => tracing::warn!(%error, "the database's mark cannot be written"),
+        None => tracing::warn!("the database's mark was not written: the process is ending"),
+    }
+    false
 }

@@ -9,6 +9,8 @@ mod doctor;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod full_disk;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod history;
@@ -18,6 +20,8 @@ mod kill;
 mod limits;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod resumes;
 #[cfg(test)]

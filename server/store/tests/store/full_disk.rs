@@ -1,0 +1,229 @@
+//! A disk without any space: stores open, take deletions and close on it. Each test runs in a process with a small file system
+//! of its own, which ends with the process; where none may be mounted it says so and tests nothing.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use portico_store::{Change, Expect, Settings, Store, Txn, TxnError};
+
+use crate::harness::*;
+
+/// Tells the child, which is this same program, where its file system is.
+const CHILD: &str = "PORTICO_STORE_SMALL_DISK";
+const DISK: &str = "size=8m";
+const RESERVE: u64 = 1 << 20;
+/// What the shell that mounts ends with when it may not.
+const NOT_MOUNTED: i32 = 77;
+
+/// Runs a test of this file with a small file system.
+fn on_small_disk(test: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = format!(r#"mount -t tmpfs -o {DISK} none "$0" || exit {NOT_MOUNTED}; exec "$@""#);
+    let started = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &mount])
+        .arg(folder.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("full_disk::{test}"), "--ignored", "--nocapture", "--test-threads=1"])
+        .env(CHILD, folder.path())
+        .output();
+    let skipped = match started {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(error.to_string()),
+        started => {
+            let output = started.unwrap();
+            let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+            let not_mounted = output.status.code() == Some(NOT_MOUNTED) || said.starts_with("unshare: ");
+            assert!(not_mounted || output.status.success(), "{said}");
+            assert!(not_mounted || said.contains("1 passed"), "{said}");
+            not_mounted.then_some(said)
+        }
+    };
+    if let Some(why) = skipped {
+        io::stdout().lock().write_all(format!("{test} is skipped: {why}\n").as_bytes()).unwrap();
+    }
+}
+
+fn disk() -> PathBuf {
+    PathBuf::from(std::env::var(CHILD).expect("started by the test that mounts its file system"))
+}
+
+fn tune(settings: &mut Settings) {
+    settings.reserve_bytes = RESERVE;
+    settings.compaction_interval = Duration::from_millis(20);
+}
+
+async fn open_at(database: &Path) -> portico_store::SqliteStore {
+    open_sqlite(database.to_owned(), &tune).await.unwrap()
+}
+
+async fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let held = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), held).await.expect(what);
+}
+
+async fn create(store: &dyn Store, n: usize) -> Result<i64, TxnError> {
+    let key = key(&format!("a/{n:04}"));
+    let created = commit(store, Txn::create(key.clone(), value(&key, &"x".repeat(20_000)))).await;
+    created.map(|created| created.revision)
+}
+
+fn beside(database: &Path, suffix: &str) -> PathBuf {
+    database.with_file_name(format!("portico.db{suffix}"))
+}
+
+/// A store with forty objects, and its reserve.
+async fn filled(database: &Path) -> portico_store::SqliteStore {
+    let store = open_at(database).await;
+    for n in 0..40 {
+        create(&store, n).await.unwrap();
+    }
+    let reserve = beside(database, ".reserve");
+    eventually("there is no reserve", || fs::metadata(&reserve).is_ok_and(|file| file.len() == RESERVE))
+        .await;
+    store
+}
+
+/// Takes all that is left, to the last byte; the file that holds it.
+fn fill(disk: &Path) -> PathBuf {
+    let path = disk.join("others");
+    let mut file = File::create(&path).unwrap();
+    for size in [64 * 1024, 1] {
+        let error = loop {
+            if let Err(error) = file.write_all(&vec![1; size]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+    path
+}
+
+/// Only deletions go through, until `others` is gone.
+async fn deletes_and_recovers(store: &dyn Store, others: &Path) {
+    assert!(store.condition().full.is_some());
+    assert!(matches!(create(store, 100).await, Err(TxnError::Full(_))));
+    for n in 0..20 {
+        let key = key(&format!("a/{n:04}"));
+        let deletion = Change::Delete(value(&key, "gone"));
+        commit(store, Txn::one(key, Expect::Exists, deletion)).await.unwrap();
+    }
+    fs::remove_file(others).unwrap();
+    eventually("there is space and it is not used", || store.condition().full.is_none()).await;
+    create(store, 100).await.unwrap();
+    assert_eq!(store.snapshot(&config_maps()).await.unwrap().len(), 21);
+    assert_eq!(store.identity().epoch, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn starts_after_a_stop() {
+    let database = disk().join("data/portico.db");
+    filled(&database).await.close().await;
+    let others = fill(&disk());
+    let store = open_at(&database).await;
+    deletes_and_recovers(&store, &others).await;
+    store.close().await;
+    drop(store);
+    assert_eq!(open_at(&database).await.identity().epoch, 1);
+}
+
+#[test]
+fn a_store_opens_on_a_full_disk_and_takes_deletions() {
+    on_small_disk("starts_after_a_stop");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn starts_after_a_kill() {
+    let database = disk().join("data/portico.db");
+    let store = filled(&database).await;
+    // What a killed process leaves: no index of its log, which has to be made.
+    let killed = disk().join("killed/portico.db");
+    fs::create_dir(killed.parent().unwrap()).unwrap();
+    for suffix in ["", "-wal", ".mark", ".reserve"] {
+        fs::copy(beside(&database, suffix), beside(&killed, suffix)).unwrap();
+    }
+    store.close().await;
+    drop(store);
+    fs::remove_dir_all(database.parent().unwrap()).unwrap();
+    let others = fill(&disk());
+    let store = open_at(&killed).await;
+    deletes_and_recovers(&store, &others).await;
+}
+
+#[test]
+fn a_store_that_was_killed_opens_on_a_full_disk() {
+    on_small_disk("starts_after_a_kill");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a file system of its own, which a test of this file mounts"]
+async fn closes() {
+    let database = disk().join("data/portico.db");
+    let store = filled(&database).await;
+    // Pages of the file are free: the log fits in without more space.
+    for n in 0..20 {
+        delete(&store, &key(&format!("a/{n:04}"))).await;
+    }
+    store.compact(store.revision()).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = open_at(&database).await;
+    put(&store, &key("a/last"), "x").await;
+    let others = fill(&disk());
+    store.close().await;
+    drop(store);
+    assert!(!beside(&database, "-wal").exists());
+    let mark = fs::read_to_string(beside(&database, ".mark")).unwrap();
+    assert!(mark.contains(r#""open":false"#), "{mark}");
+    fs::remove_file(others).unwrap();
+    let store = open_at(&database).await;
+    assert_eq!((store.identity().epoch, store.snapshot(&config_maps()).await.unwrap().len()), (1, 21));
+}
+
+#[test]
+fn a_store_that_closes_on_a_full_disk_is_the_same_when_it_opens_again() {
+    on_small_disk("closes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mark_that_cannot_be_written_is_not_tried_with_every_write() {
+    /// More revisions than a mark may stay behind.
+    const REVISIONS: usize = 5_000;
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    let mark = beside(&backend.path(), ".mark");
+    fs::remove_file(&mark).unwrap();
+    // A folder is no place for a file.
+    fs::create_dir_all(mark.join("in the way")).unwrap();
+    let txn = |from: usize| {
+        let operation = |n: usize| {
+            let key = key(&format!("a/{n}"));
+            let change = Change::Put(value(&key, "x"));
+            portico_store::Operation { key, expect: Expect::Any, change }
+        };
+        Txn { operations: (from..from + 1_000).map(operation).collect() }
+    };
+    for from in (0..REVISIONS).step_by(1_000) {
+        commit(&*store, txn(from)).await.unwrap();
+    }
+    // A try makes a file in the folder, and removes it.
+    let changed = || {
+        let folder = fs::metadata(backend.path().parent().unwrap()).unwrap();
+        (folder.mtime(), folder.mtime_nsec())
+    };
+    // The try that was due is over when the next write is answered.
+    put(&*store, &key("a/last"), "x").await;
+    let before = changed();
+    for n in 0..50 {
+        put(&*store, &key("a/last"), &n.to_string()).await;
+    }
+    assert_eq!(changed(), before);
+}

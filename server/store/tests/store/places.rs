@@ -1,0 +1,140 @@
+//! Where the files of a database are and whose they are: links, owners, what failures leave behind.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::path::Path;
+
+use portico_store::{BackupError, Doctor, MetadataIndexer, OpenError, Store, backup, restore};
+
+use crate::harness::*;
+
+/// A user that is not root.
+const SOMEBODY: u32 = 12_345;
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+async fn lines_at(path: &Path) -> Vec<String> {
+    let store = open_sqlite(path.to_owned(), &|_| ()).await.unwrap();
+    let found = lines(store.snapshot(&config_maps()).await.unwrap().iter());
+    store.close().await;
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_linked_database_is_the_one_that_the_link_leads_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["real", "one", "two"] {
+        fs::create_dir(at(name)).unwrap();
+    }
+    let (real, one, two) = (at("real/portico.db"), at("one/portico.db"), at("two/portico.db"));
+    // The first of the links leads to where the database is going to be.
+    symlink("../real/portico.db", &one).unwrap();
+    symlink(&one, &two).unwrap();
+    let store = open_sqlite(one.clone(), &|_| ()).await.unwrap();
+    put(&store, &key("a/1"), "x").await;
+    let second = open_sqlite(two.clone(), &|_| ()).await.err().unwrap();
+    assert!(matches!(second, OpenError::InUse { .. }), "{second}");
+    // It is served: what looks through a link reads its log, too.
+    let copied = backup(&two, &at("backup")).await.unwrap();
+    assert_eq!(copied.revision, 2);
+    assert_eq!(Doctor::new(&two, &MetadataIndexer).examine().await.unwrap().objects, 1);
+    // What a killed process leaves, with a link to it: the log is found.
+    fs::create_dir(at("killed")).unwrap();
+    for suffix in ["", "-wal", ".mark"] {
+        let name = format!("portico.db{suffix}");
+        fs::copy(at("real").join(&name), at("killed").join(&name)).unwrap();
+    }
+    symlink("killed/portico.db", at("portico.db")).unwrap();
+    let after_kill = open_sqlite(at("portico.db"), &|_| ()).await.unwrap();
+    assert_eq!((after_kill.identity().epoch, after_kill.revision()), (1, 2));
+    after_kill.close().await;
+    put(&store, &key("a/2"), "x").await;
+    store.close().await;
+    drop(store);
+    for link in [&one, &two] {
+        assert_eq!(names(link.parent().unwrap()), ["portico.db"]);
+    }
+    // A restore replaces the file, not the link.
+    let restored = restore(&at("backup"), &two, 1).await.unwrap();
+    assert_eq!(restored.replaced.unwrap(), at("one/../real/portico.db.epoch-1"));
+    assert!(
+        fs::symlink_metadata(&one).unwrap().is_symlink() && fs::symlink_metadata(&two).unwrap().is_symlink()
+    );
+    assert_eq!(lines_at(&real).await, ["a/1@2=x"]);
+    assert_eq!(lines_at(&one).await, ["a/1@2=x"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_or_backup_that_fails_leaves_nothing_behind() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    for n in 0..50 {
+        put(&*store, &key(&format!("a/{n}")), &"x".repeat(5_000)).await;
+    }
+    let (database, folder) = (backend.path(), backend.path().parent().unwrap().to_owned());
+    let (file, damaged) = (folder.join("backup"), folder.join("damaged"));
+    backup(&database, &file).await.unwrap();
+    store.close().await;
+    drop(store);
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0x5a);
+    fs::write(&damaged, bytes).unwrap();
+    fs::write(folder.join("text"), "this is no database, whatever its name says. ".repeat(30)).unwrap();
+    // No revisions are left for a copy that is whole: it fails last.
+    for (source, bump) in [("damaged", 1), ("text", 1), ("backup", i64::MAX - 100)] {
+        let before = names(&folder);
+        let refused = restore(&folder.join(source), &database, bump).await;
+        assert!(refused.is_err(), "{source}: {refused:?}");
+        assert_eq!(names(&folder), before, "{source}");
+    }
+    let refused = backup(&damaged, &folder.join("copy")).await;
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(names(&folder).iter().all(|name| !name.contains("partial")), "{:?}", names(&folder));
+    assert!(matches!(backup(&database, &file).await, Err(BackupError::Exists(_))));
+    assert_eq!(lines_at(&database).await.len(), 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_root_restores_or_mends_belongs_to_whom_it_belonged() {
+    let backend = Sqlite::new();
+    let store = backend.open().await;
+    put(&*store, &key("a/1"), "x").await;
+    let (database, folder) = (backend.path(), backend.path().parent().unwrap().to_owned());
+    let file = folder.with_file_name("backup");
+    backup(&database, &file).await.unwrap();
+    store.close().await;
+    drop(store);
+    if fs::metadata(&database).unwrap().uid() != 0 {
+        use std::io::Write as _;
+        std::io::stdout().lock().write_all(b"skipped: only root can make files for others\n").unwrap();
+        return;
+    }
+    let empty = folder.with_file_name("empty");
+    fs::create_dir(&empty).unwrap();
+    for path in [&folder, &empty, &database] {
+        chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+    }
+    for name in ["portico.db.lock", "portico.db.mark"] {
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    // The one that is replaced, one where there was none, and one whose objects are removed.
+    restore(&file, &database, 1).await.unwrap();
+    restore(&file, &empty.join("portico.db"), 1).await.unwrap();
+    Doctor::new(&database, &MetadataIndexer).remove_unreadable().await.unwrap();
+    for folder in [&folder, &empty] {
+        for name in names(folder) {
+            let owner = fs::metadata(folder.join(&name)).unwrap();
+            assert_eq!((owner.uid(), owner.gid()), (SOMEBODY, SOMEBODY), "{name}");
+        }
+        assert!(names(folder).contains(&"portico.db.mark".to_owned()));
+    }
+}
