@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use portico_gostd::os::error_text;
 use portico_kit::lanes::Lanes;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::{TaskFailure, TaskSet};
@@ -39,7 +40,7 @@ pub(crate) enum Failure {
     #[error("--v: {0}")]
     Telemetry(#[from] TelemetryError),
     /// The runtime could not be made.
-    #[error("cannot start: {0}")]
+    #[error("cannot start: {}", error_text(.0))]
     Runtime(#[source] std::io::Error),
     /// The control service.
     #[error(transparent)]
@@ -48,7 +49,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Facade(#[from] portico_facade::StartError),
     /// A file that tells where we are.
-    #[error("--addresses-file: {0}")]
+    #[error("--addresses-file: {}", error_text(.0))]
     Addresses(#[source] std::io::Error),
     /// A part that the process cannot live without ended.
     #[error("{} ended: {}", .0.task, .0.reason)]

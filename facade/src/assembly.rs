@@ -83,7 +83,7 @@ pub enum StartError {
     #[error("internal CA: {0}")]
     InternalCa(portico_auth::authn::AuthorityError),
     /// The address cannot be bound.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {}", portico_gostd::os::error_text(source))]
     Bind {
         /// Where.
         address: SocketAddr,

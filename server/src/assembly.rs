@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
+use portico_gostd::os::error_text;
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
@@ -59,7 +60,7 @@ pub type LocalServices = Chain<tonic::service::Routes>;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The data folder cannot be made or used.
-    #[error("--data-dir {}: {source}", path.display())]
+    #[error("--data-dir {}: {}", path.display(), error_text(source))]
     DataDir {
         /// The folder.
         path: PathBuf,
@@ -87,7 +88,7 @@ pub enum StartError {
         source: portico_auth::jwt::KeyError,
     },
     /// The system gives no threads.
-    #[error("threads cannot be started: {0}")]
+    #[error("threads cannot be started: {}", error_text(.0))]
     Threads(#[source] std::io::Error),
     /// The store does not open.
     #[error("the store does not open: {0}")]
@@ -96,7 +97,7 @@ pub enum StartError {
     #[error("--egress-selector-config-file: {0}")]
     Egress(#[from] portico_kit::egress::EgressError),
     /// The address is taken, or not ours.
-    #[error("--control-address {address}: {source}")]
+    #[error("--control-address {address}: {}", error_text(source))]
     Bind {
         /// The address.
         address: SocketAddr,

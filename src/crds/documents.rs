@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use portico_gostd::os::error_text;
 use serde::Deserialize;
 
 use super::Failure;
@@ -26,7 +27,7 @@ struct Kind {
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     let mut found = Vec::new();
     for file in files {
-        let text = text(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = text(file).map_err(|error| format!("{}: {}", file.display(), error_text(&error)))?;
         for (at, document) in split(&text).into_iter().enumerate() {
             let from = format!("{}, document {}", file.display(), at + 1);
             let kind: Option<Kind> =

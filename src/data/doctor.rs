@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use portico_gostd::os::error_text;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
@@ -36,9 +37,9 @@ pub(super) struct Doctor {
 enum Failure {
     #[error(transparent)]
     Data(#[from] DataError),
-    #[error("--export {}: {error}", path.display())]
+    #[error("--export {}: {}", path.display(), error_text(error))]
     Export { path: PathBuf, error: io::Error },
-    #[error("{0}")]
+    #[error("{}", error_text(.0))]
     Output(#[from] io::Error),
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use portico_gostd::os::error_text;
 use portico_kit::atomic_file;
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ impl AddressesFile {
         if let Err(error) = removed
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "the addresses file stays behind");
+            tracing::warn!(error = error_text(&error), "the addresses file stays behind");
         }
     }
 }

@@ -7,6 +7,7 @@ use portico_facade::{
     AuthenticationSettings, ControlTransport, Facade, FacadeSettings, FailStaticSettings, ProxyingSettings,
     RunningFacade, ServingCertificate,
 };
+use portico_gostd::os::error_text;
 use portico_kit::tasks::TaskSet;
 use portico_proto::client::Connection;
 use portico_server::Server;
@@ -42,7 +43,10 @@ pub(super) async fn alone(
     let connection = Connection::from_kubeconfig(&file, None).map_err(|e| wrong(&e))?;
     let control = ControlTransport::remote(&connection, process.lanes.count()).map_err(|e| wrong(&e))?;
     portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
-        SettingError::new("--data-dir", format!("{}: {e}", settings.process.data_dir.display()))
+        SettingError::new(
+            "--data-dir",
+            format!("{}: {}", settings.process.data_dir.display(), error_text(&e)),
+        )
     })?;
     portico_facade::keep_client_certificate(&settings.cert_dir(), &connection, &control, tasks)
         .map_err(|e| wrong(&e))?;

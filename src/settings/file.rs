@@ -8,6 +8,8 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use serde::Deserialize;
 
+use portico_gostd::os::error_text;
+
 use super::SettingError;
 
 /// A value in the file.
@@ -43,7 +45,7 @@ pub(super) fn arguments(
     given: &ArgMatches,
 ) -> Result<Vec<OsString>, SettingError> {
     let wrong = |message: String| SettingError::new("--config", format!("{}: {message}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(error_text(&e)))?;
     let values: BTreeMap<String, Value> =
         if text.trim().is_empty() { BTreeMap::new() } else { parse(&text).map_err(wrong)? };
     let mut arguments = Vec::new();

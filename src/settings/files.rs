@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use portico_gostd::os::error_text;
+use portico_kit::pki::pem_reason;
+
 use super::{SettingError, Settings};
 
 /// What a file must hold.
@@ -56,10 +59,10 @@ fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
     let bytes = read(setting, path)?;
     match holds {
         Holds::Text => Ok(()),
-        Holds::Key => PrivateKeyDer::from_pem_slice(&bytes).map(drop).map_err(|e| wrong(&e)),
+        Holds::Key => PrivateKeyDer::from_pem_slice(&bytes).map(drop).map_err(|e| wrong(&pem_reason(&e))),
         Holds::Certificates => {
             let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-            match all.map_err(|e| wrong(&e))?.is_empty() {
+            match all.map_err(|e| wrong(&pem_reason(&e)))?.is_empty() {
                 true => Err(wrong(&"no certificate in it")),
                 false => Ok(()),
             }
@@ -69,5 +72,6 @@ fn check(setting: &str, path: &Path, holds: Holds) -> Result<(), SettingError> {
 
 /// The file's bytes, or a line that names the setting.
 pub(super) fn read(setting: &str, path: &Path) -> Result<Vec<u8>, SettingError> {
-    std::fs::read(path).map_err(|e| SettingError::new(setting, format!("{}: {e}", path.display())))
+    std::fs::read(path)
+        .map_err(|e| SettingError::new(setting, format!("{}: {}", path.display(), error_text(&e))))
 }

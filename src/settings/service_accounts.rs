@@ -7,6 +7,8 @@ use clap::{ArgAction, Args};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 
+use portico_kit::pki::pem_reason;
+
 use super::SettingError;
 use super::files::read;
 use super::values::duration;
@@ -91,6 +93,6 @@ impl ServiceAccounts {
         let setting = "--service-account-signing-key-file";
         PrivateKeyDer::from_pem_slice(&read(setting, file)?)
             .map(drop)
-            .map_err(|e| SettingError::new(setting, format!("{}: {e}", file.display())))
+            .map_err(|e| SettingError::new(setting, format!("{}: {}", file.display(), pem_reason(&e))))
     }
 }

@@ -73,7 +73,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-kit",
         ],
     ),
-    ("portico-store", &["portico-machinery", "portico-kit"]),
+    ("portico-store", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-proxy", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-facade-catalog", &["portico-gostd", "portico-machinery", "portico-kit"]),
     ("portico-auth", &["portico-gostd", "portico-machinery", "portico-cel", "portico-kit"]),

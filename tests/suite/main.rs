@@ -31,4 +31,5 @@ mod service_accounts;
 mod split;
 mod storage_versions;
 mod store_faults;
+mod texts;
 mod websocket_watches;

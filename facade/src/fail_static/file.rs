@@ -26,7 +26,7 @@ pub struct SavedState {
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// It cannot be read.
-    #[error("{0}")]
+    #[error("{}", portico_gostd::os::error_text(.0))]
     Io(#[from] std::io::Error),
     /// Its first line is not ours.
     #[error("not a state file: {0}")]

@@ -10,7 +10,7 @@ use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCO
 use http::{HeaderMap, Response};
 use portico_auth::authn::{Reviewer, without_token};
 use portico_auth::{Credentials, HeaderValues, Outcome, Union};
-use portico_machinery::Status;
+use portico_machinery::{Status, aggregate};
 
 use super::{Filter, Handler};
 use crate::body::Body;
@@ -79,7 +79,7 @@ impl Filter for Authentication {
                 response
             }
             Outcome::Unauthorized(why) => {
-                tracing::debug!(peer = %x.connection.peer, message = why.audit_message(), errors = ?why.errors,
+                tracing::debug!(peer = %x.connection.peer, message = why.audit_message(), errors = aggregate(&why.errors),
                     "authentication failed");
                 refuse(x)
             }

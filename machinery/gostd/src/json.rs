@@ -14,6 +14,7 @@ use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error as _, IntoDeserializer, MapAccess, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Error;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 /// How many unreadable elements of an array are named; further ones are only left out.
@@ -26,6 +27,21 @@ const MAX_NAMED: usize = 8;
 pub fn from_slice<'de, T: Default + Deserialize<'de>>(json: &'de [u8]) -> Result<T, Error> {
     let raw: &'de RawValue = serde_json::from_slice(json)?;
     Value { raw }.or_default()
+}
+
+/// What is wrong with a document, and where; without the terms of the library that reads it.
+#[must_use]
+pub fn error_text(error: &Error) -> String {
+    let what = match error.classify() {
+        Category::Eof => return "unexpected end of JSON input".to_owned(),
+        Category::Data => "JSON of another form than expected",
+        Category::Syntax | Category::Io => "invalid JSON",
+    };
+    // Some errors are found without a place.
+    match (error.line(), error.column()) {
+        (0, _) => what.to_owned(),
+        (line, column) => format!("{what} at line {line}, column {column}"),
+    }
 }
 
 /// The elements of an array that could be read.

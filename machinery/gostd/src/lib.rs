@@ -7,6 +7,7 @@
 pub mod json;
 pub mod mime;
 pub mod netip;
+pub mod os;
 pub mod strconv;
 pub mod time;
 pub mod url;

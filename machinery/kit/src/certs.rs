@@ -5,13 +5,14 @@
 //! force. It must not know what a file means: the caller gives the parser.
 
 use std::fmt::Display;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+
+use portico_gostd::os::error_text;
 
 use crate::backoff::{Backoff, Policy};
 use crate::tasks::{TaskSet, blocking};
@@ -164,16 +165,9 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, FileError> {
     let read = |path: &PathBuf| match std::fs::read(path) {
         Ok(bytes) if bytes.is_empty() => Err(FileError::Empty { path: path.clone() }),
         Ok(bytes) => Ok(bytes),
-        Err(error) => Err(FileError::Read { path: path.clone(), reason: reason(&error) }),
+        Err(error) => Err(FileError::Read { path: path.clone(), reason: error_text(&error) }),
     };
     files.iter().map(read).collect()
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 fn invalid(files: &[PathBuf], reason: String) -> FileError {
@@ -223,7 +217,7 @@ mod tests {
         let file = dir.path().join("tokens.csv");
         let lines = |raw: &[Vec<u8>]| Ok::<usize, String>(raw[0].split(|byte| *byte == b'\n').count());
         let error = FileWatch::new(vec![file.clone()], lines).err().unwrap();
-        assert!(error.to_string().ends_with("tokens.csv: no such file"), "{error}");
+        assert!(error.to_string().ends_with("tokens.csv: no such file or directory"), "{error}");
         std::fs::write(&file, "a\nb").unwrap();
         let watch = FileWatch::new(vec![file.clone()], lines).unwrap();
         std::fs::write(&file, "").unwrap();

@@ -236,7 +236,7 @@ fn build(to: &FetchTarget, request: &FetchRequest) -> Result<Request<Full<Bytes>
     let scheme = if to.tls.is_some() { "https" } else { "http" };
     let uri =
         Uri::builder().scheme(scheme).authority(authority).path_and_query(request.path.as_str()).build();
-    let uri = uri.map_err(|error| invalid(error.to_string()))?;
+    let uri = uri.map_err(|_| invalid("its host or path is not valid".to_owned()))?;
     let mut message = Request::new(Full::new(request.body.clone()));
     *message.method_mut() = request.method.clone();
     *message.uri_mut() = uri;

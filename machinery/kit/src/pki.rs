@@ -8,11 +8,13 @@ mod chain;
 mod files;
 mod info;
 mod request;
+mod signature;
 
 pub use authority::{Authority, PemPair, Profile, Signed, Usage};
 pub use files::PairFiles;
 pub use info::CertInfo;
 pub use request::SigningRequest;
+pub use signature::has_signed;
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ use crate::tls::TlsError;
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     File {
         /// Which.
         path: PathBuf,
@@ -36,7 +38,7 @@ pub enum PkiError {
         source: io::Error,
     },
     /// A certificate could not be made.
-    #[error("cannot issue a certificate for {what:?}: {source}")]
+    #[error("cannot issue a certificate for {what:?}")]
     Issue {
         /// Whose.
         what: String,
@@ -87,7 +89,7 @@ pub fn parse_certs(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>
 }
 
 /// What is wrong with a PEM text. The library prints its markers as lists of bytes.
-pub(crate) fn pem_reason(error: &pem::Error) -> String {
+pub fn pem_reason(error: &pem::Error) -> String {
     match error {
         pem::Error::MissingSectionEnd { end_marker } => {
             format!("a section has no end: {:?} is missing", String::from_utf8_lossy(end_marker))

@@ -40,7 +40,7 @@ pub enum TelemetryError {
     #[error("logging is shut down: {0}")]
     Gone(#[from] reload::Error),
     /// The writer thread could not be started.
-    #[error("cannot start the log writer: {0}")]
+    #[error("cannot start the log writer: {}", portico_gostd::os::error_text(.0))]
     Writer(#[from] std::io::Error),
 }
 

@@ -6,6 +6,7 @@
 mod anchor;
 mod client;
 mod fault;
+mod issued;
 mod pair;
 mod server;
 

@@ -13,7 +13,7 @@ use super::connection::{Connection, Credentials};
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// A file that it is or names cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -129,6 +129,12 @@ fn read(path: &Path) -> Result<Vec<u8>, KubeconfigError> {
     std::fs::read(path).map_err(|source| KubeconfigError::Read { path: path.to_owned(), source })
 }
 
+/// Where the YAML is wrong: one line, without the parser's terms and the excerpt that it appends.
+fn syntax(error: &serde_saphyr::Error) -> String {
+    let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+    format!("malformed{}", place.unwrap_or_default())
+}
+
 /// `<field>-data`, or the file that `<field>` names relative to the kubeconfig.
 fn either(
     field: &'static str,
@@ -155,8 +161,9 @@ pub(super) fn parse(
     folder: &Path,
     context: Option<&str>,
 ) -> Result<Connection, KubeconfigError> {
-    let text = std::str::from_utf8(bytes).map_err(|e| KubeconfigError::Syntax(e.to_string()))?;
-    let file: File = serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(e.to_string()))?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| KubeconfigError::Syntax(format!("byte {} is not UTF-8", e.valid_up_to())))?;
+    let file: File = serde_saphyr::from_str(text).map_err(|e| KubeconfigError::Syntax(syntax(&e)))?;
     let context = find(&file.contexts, "context", context.unwrap_or(&file.current_context))?;
     let cluster = &find(&file.clusters, "cluster", &context.context.cluster)?.cluster;
     let named_user = find(&file.users, "user", &context.context.user)?;
@@ -260,7 +267,11 @@ users:
         let bad = FILE.replace("Yg==", "?");
         let error = Connection::from_kubeconfig_bytes(bad.as_bytes(), None).err().unwrap();
         assert_eq!(error.to_string(), "kubeconfig field client-certificate-data is not base64");
-        assert!(Connection::from_kubeconfig_bytes(b"[", None).is_err());
-        assert!(Connection::from_kubeconfig_bytes(b"\xff", None).is_err());
+        let of = |bytes: &[u8]| Connection::from_kubeconfig_bytes(bytes, None).err().unwrap().to_string();
+        assert_eq!(of(b"\xff"), "not a kubeconfig: byte 0 is not UTF-8");
+        assert_eq!(of(b"users: 5"), "not a kubeconfig: malformed at line 1, column 8");
+        assert!(of(b"a: [").starts_with("not a kubeconfig: malformed at line "), "{}", of(b"a: ["));
+        let absent = Connection::from_kubeconfig(Path::new("/nowhere/at-all"), None).err().unwrap();
+        assert_eq!(absent.to_string(), "/nowhere/at-all: no such file or directory");
     }
 }

@@ -127,7 +127,10 @@ fn repair(
 fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileError> {
     let pem = |path: &PathBuf| {
         let read = std::fs::read_to_string(path);
-        read.map_err(|error| FileError::Read { path: path.clone(), reason: error.to_string() })
+        read.map_err(|error| FileError::Read {
+            path: path.clone(),
+            reason: portico_gostd::os::error_text(&error),
+        })
     };
     let front_proxy = settings.request_header.clone();
     let front_proxy = front_proxy.map(|proxy| Ok((pem(&proxy.client_ca_file)?, proxy)));

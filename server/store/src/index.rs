@@ -96,7 +96,7 @@ struct Owner {
 
 impl Indexer for MetadataIndexer {
     fn index(&self, _: &GroupResource, json: &[u8]) -> Result<Indexed, IndexError> {
-        let wrong = |error: serde_json::Error| IndexError(error.to_string());
+        let wrong = |error: serde_json::Error| IndexError(portico_gostd::json::error_text(&error));
         let partial: Partial<'_> = serde_json::from_slice(json).map_err(wrong)?;
         let metadata: Metadata<'_> = serde_json::from_str(partial.metadata.get()).map_err(wrong)?;
         let uid: Box<str> = match metadata.uid {

@@ -19,6 +19,7 @@ var tables = map[string]func(*json.Encoder) error{
 	"accepts":         accepts,
 	"addresses":       addresses,
 	"durations":       durations,
+	"errnos":          errnos,
 	"field_selectors": fieldSelectors,
 	"json_numbers":    jsonNumbers,
 	"label_selectors": labelSelectors,

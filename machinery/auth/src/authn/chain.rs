@@ -4,6 +4,7 @@
 //! and per authority, so that an expired certificate beside a good token is the token's user. The answer is kept on
 //! the connection's [`PeerChain`] until the first of its certificates runs out.
 
+mod reason;
 mod version1;
 
 use std::fmt;
@@ -12,12 +13,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use portico_kit::pki::pem_reason;
 use portico_machinery::UserInfo;
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, UnixTime};
+
+use reason::chain_reason;
 
 use super::{AuthnError, Method, completed, x509};
 
@@ -38,8 +42,11 @@ pub enum AuthorityError {
     #[error("invalid PEM: {0}")]
     Pem(String),
     /// A certificate cannot serve as a root.
-    #[error("invalid CA certificate: {0}")]
-    Certificate(String),
+    #[error("certificate {0} is not an X.509 certificate that can be trusted")]
+    Certificate(usize),
+    /// They cannot be used together.
+    #[error("the certificates cannot be used as authorities")]
+    Unusable,
 }
 
 /// One trusted set of roots: the client CA, the front-proxy CA or the internal CA.
@@ -64,7 +71,7 @@ impl Authority {
     /// When the bundle is empty, malformed, or holds what cannot be a root.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AuthorityError> {
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        Self::new(&certificates.map_err(|e| AuthorityError::Pem(e.to_string()))?)
+        Self::new(&certificates.map_err(|e| AuthorityError::Pem(pem_reason(&e)))?)
     }
 
     /// Trusts these certificates.
@@ -77,13 +84,13 @@ impl Authority {
             return Err(AuthorityError::Empty);
         }
         let mut roots = RootCertStore::empty();
-        for der in certificates {
-            roots.add(der.clone().into_owned()).map_err(|e| AuthorityError::Certificate(e.to_string()))?;
+        for (at, der) in certificates.iter().enumerate() {
+            roots.add(der.clone().into_owned()).map_err(|_| AuthorityError::Certificate(at + 1))?;
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map_err(|e| AuthorityError::Certificate(e.to_string()))?;
+            .map_err(|_| AuthorityError::Unusable)?;
         let roots = certificates.iter().map(|c| c.clone().into_owned()).collect();
         Ok(Self { id: NEXT.fetch_add(1, Ordering::Relaxed), verifier, roots })
     }
@@ -101,14 +108,14 @@ impl Authority {
         verdict
     }
 
-    fn verify_anew(&self, peer: &PeerChain, now: UnixTime) -> Result<(), String> {
+    fn verify_anew(&self, peer: &PeerChain, now: UnixTime) -> Result<(), &'static str> {
         let (leaf, intermediates) = peer.split();
         if version1::is_version1(leaf) {
             let algorithms = rustls::crypto::aws_lc_rs::default_provider().signature_verification_algorithms;
             return version1::verify(leaf, &self.roots, &algorithms, now);
         }
         let verified = self.verifier.verify_client_cert(leaf, intermediates, now);
-        verified.map(|_| ()).map_err(|e| e.to_string())
+        verified.map(|_| ()).map_err(|e| chain_reason(&e))
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Subject {
 impl Subject {
     /// Reads a leaf certificate.
     pub(super) fn parse(der: &[u8]) -> Result<Self, AuthnError> {
-        let (_, certificate) =
-            X509Certificate::from_der(der).map_err(|e| AuthnError::Certificate(e.to_string()))?;
+        let (_, certificate) = X509Certificate::from_der(der)
+            .map_err(|_| AuthnError::Certificate("malformed certificate".to_owned()))?;
         let name = certificate.subject();
         let texts = |values: Vec<&x509_parser::x509::AttributeTypeAndValue<'_>>| -> Vec<String> {
             values.iter().filter_map(|v| v.as_str().ok().map(str::to_owned)).collect()

@@ -13,6 +13,7 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use portico_kit::pki::pem_reason;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde::Serialize;
@@ -118,7 +119,7 @@ impl PublicKey {
     pub fn all_from_pem(pem: &[u8]) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
-            let (kind, der) = section.map_err(|e| KeyError::Pem(e.to_string()))?;
+            let (kind, der) = section.map_err(|e| KeyError::Pem(pem_reason(&e)))?;
             match kind {
                 SectionKind::PublicKey => keys.push(Self::from_der(&der)?),
                 SectionKind::Certificate => {
@@ -230,7 +231,7 @@ impl SigningKey {
     /// # Errors
     /// [`KeyError`]
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyError> {
-        let private = PrivateKeyDer::from_pem_slice(pem).map_err(|e| KeyError::Pem(e.to_string()))?;
+        let private = PrivateKeyDer::from_pem_slice(pem).map_err(|e| KeyError::Pem(pem_reason(&e)))?;
         let pair = Pair::from_der(&private)?;
         Ok(Self { public: pair.public()?, pair })
     }

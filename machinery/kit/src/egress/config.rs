@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), portico_gostd::os::error_text(source))]
     File {
         /// Which.
         path: PathBuf,

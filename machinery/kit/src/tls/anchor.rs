@@ -13,18 +13,26 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::pki::{CertInfo, fingerprint};
 
-/// The certificates of a bundle by their SHA-256 digests.
+/// The certificates of a bundle, and their SHA-256 digests.
 #[derive(Debug, Default)]
-pub(super) struct Anchors(HashSet<[u8; 32]>);
+pub(super) struct Anchors {
+    certs: Vec<CertificateDer<'static>>,
+    digests: HashSet<[u8; 32]>,
+}
 
 impl Anchors {
-    pub(super) fn new(certs: &[CertificateDer<'_>]) -> Self {
-        Self(certs.iter().map(|cert| fingerprint(cert)).collect())
+    pub(super) fn new(certs: &[CertificateDer<'static>]) -> Self {
+        Self { certs: certs.to_vec(), digests: certs.iter().map(|cert| fingerprint(cert)).collect() }
+    }
+
+    /// All of them.
+    pub(super) fn certs(&self) -> &[CertificateDer<'static>] {
+        &self.certs
     }
 
     /// Whether this certificate, byte for byte, stands in the bundle.
     pub(super) fn contains(&self, cert: &CertificateDer<'_>) -> bool {
-        self.0.contains(&fingerprint(cert))
+        self.digests.contains(&fingerprint(cert))
     }
 }
 

@@ -10,6 +10,7 @@ use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureSchem
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::anchor::{self, Anchors};
+use super::issued::is_issued;
 use crate::pki::CertInfo;
 
 /// What kind of refusal it is.
@@ -114,7 +115,9 @@ fn unusable(error: &CertificateError, info: &CertInfo) -> &'static str {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "it may not be used for a server"
         }
-        _ if info.is_ca => "it is an authority's certificate, and not itself among the trusted ones",
+        _ if info.is_ca => {
+            "it is an authority's certificate, and neither one of the trusted ones nor signed by one of them"
+        }
         _ => "it cannot be verified",
     }
 }
@@ -136,6 +139,16 @@ impl ExplainingVerifier {
     ) -> Self {
         Self { inner, anchors, provider }
     }
+
+    /// Whether a certificate that webpki refused stands in the bundle itself, or is an authority that one of the bundle
+    /// signed.
+    fn is_trusted(&self, cause: &CertificateError, leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
+        // webpki's CaUsedAsEndEntity has no kind of its own.
+        let may_be_authority = matches!(cause, CertificateError::Other(_));
+        let algorithms = &self.provider.signature_verification_algorithms;
+        self.anchors.contains(leaf)
+            || may_be_authority && is_issued(leaf, self.anchors.certs(), algorithms, now)
+    }
 }
 
 impl ServerCertVerifier for ExplainingVerifier {
@@ -154,7 +167,7 @@ impl ServerCertVerifier for ExplainingVerifier {
             None => Err(CertificateError::UnknownIssuer.into()),
         };
         let verified = match verified {
-            Err(rustls::Error::InvalidCertificate(_)) if self.anchors.contains(end_entity) => {
+            Err(rustls::Error::InvalidCertificate(cause)) if self.is_trusted(&cause, end_entity, now) => {
                 anchor::verify(end_entity, server_name, now).map(|()| ServerCertVerified::assertion())
             }
             verified => verified,

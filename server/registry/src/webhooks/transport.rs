@@ -57,7 +57,7 @@ impl Transports {
 }
 
 fn tls(place: &Place, ca_bundle: &str) -> Result<ClientTls, String> {
-    let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: {error}"))?;
+    let pem = STANDARD.decode(ca_bundle).map_err(|_| "caBundle: it is not base64".to_owned())?;
     let builder = ClientTls::builder()
         .roots(Roots::bundle("caBundle", pem.trim_ascii()))
         .server_name(place.server_name());

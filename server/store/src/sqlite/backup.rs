@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::{SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
+use super::failure::reason;
 use super::mark::{Found, Mark, beside};
 use super::open::{self, OpenError};
 use super::{epoch, files, lock};
+use portico_gostd::os::error_text;
 
 /// What was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub enum BackupError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A file cannot be made, moved or read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), error_text(error))]
     File {
         /// Which one.
         path: PathBuf,
@@ -67,7 +69,7 @@ pub enum BackupError {
         error: io::Error,
     },
     /// SQLite refused to copy.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {}", path.display(), reason(error))]
     Database {
         /// Which database.
         path: PathBuf,

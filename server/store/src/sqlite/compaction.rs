@@ -241,10 +241,14 @@ impl Compactor {
         match portico_kit::tasks::blocking(move || space.replenish()).await {
             Some(Ok(())) => self.step(Step::Relax).await.map(drop),
             Some(Err(error)) => {
+                let error = portico_gostd::os::error_text(&error);
                 match self.space.full() {
-                    Some(_) => tracing::debug!(%error, "there is no space for the reserve"),
+                    Some(_) => tracing::debug!(error, "there is no space for the reserve"),
                     None => {
-                        tracing::warn!(%error, "there is no space for the reserve: deletions have none on a full disk")
+                        tracing::warn!(
+                            error,
+                            "there is no space for the reserve: deletions have none on a full disk"
+                        )
                     }
                 }
                 Ok(())

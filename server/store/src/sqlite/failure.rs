@@ -1,4 +1,5 @@
-//! What an error of the database is to whoever asked: a sentence of ours. SQLite's own words are for the log.
+//! What an error of the database is to whoever asked: a sentence of ours. SQLite's own words are for the log, without those
+//! of its driver.
 
 const SQLITE_IOERR: i32 = 10;
 const SQLITE_FULL: i32 = 13;
@@ -35,6 +36,19 @@ fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error()?.code()?.parse().ok()
 }
 
+/// What the log says: the sentence, and of an error of SQLite its message and code.
+pub(crate) fn logged(error: &sqlx::Error) -> String {
+    let reason = reason(error);
+    match error {
+        sqlx::Error::Database(error) => {
+            let code = error.code().unwrap_or_default();
+            format!("{reason}: {} (code {code})", error.message())
+        }
+        sqlx::Error::Io(error) => format!("{reason}: {}", portico_gostd::os::error_text(error)),
+        _ => reason.to_owned(),
+    }
+}
+
 /// Of a result code; the extended ones have the code that they extend in their last byte.
 fn of_sqlite(code: Option<i32>) -> &'static str {
     if code == Some(SQLITE_IOERR_SHMSIZE) {
@@ -66,6 +80,11 @@ mod tests {
         ] {
             let error = sqlx::query(sql).execute(&mut connection).await.unwrap_err();
             assert_eq!(reason(&error), said, "{error}");
+            let logged = logged(&error);
+            assert!(
+                logged.starts_with(&format!("{said}: ")) && !logged.contains("returned from"),
+                "{logged}"
+            );
         }
         let codes = [Some(5), Some(517), Some(10), Some(778), Some(11), Some(26), Some(14), None, Some(4874)];
         let said: Vec<_> = codes.into_iter().map(of_sqlite).collect();

@@ -18,7 +18,10 @@ impl Drop for FileLock {
     /// Closing is not enough: a process that somebody forks has the file open, too, until it becomes another program.
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(%error, "the database's lock is not let go");
+            tracing::warn!(
+                error = portico_gostd::os::error_text(&error),
+                "the database's lock is not let go"
+            );
         }
     }
 }
@@ -50,7 +53,8 @@ pub(crate) fn acquire(database: &Path) -> Result<FileLock, OpenError> {
     let noted = file.set_len(0).and_then(|()| file.rewind());
     // The disk may be full, and the database can be opened all the same.
     if let Err(error) = noted.and_then(|()| writeln!(file, "{}", std::process::id())) {
-        tracing::warn!(path = %path.display(), %error, "the lock does not name the process that holds it");
+        let error = portico_gostd::os::error_text(&error);
+        tracing::warn!(path = %path.display(), error, "the lock does not name the process that holds it");
     }
     Ok(FileLock { file })
 }

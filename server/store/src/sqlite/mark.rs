@@ -61,7 +61,8 @@ impl Mark {
         match serde_json::from_slice(&bytes) {
             Ok(mark) => Ok(Some(mark)),
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the database's mark cannot be read; it is made anew");
+                let error = portico_gostd::json::error_text(&error);
+                tracing::warn!(path = %path.display(), error, "the database's mark cannot be read; it is made anew");
                 Ok(None)
             }
         }

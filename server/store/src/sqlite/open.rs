@@ -8,6 +8,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
 use super::epoch::{self, DEFAULT_REVISION_BUMP};
+use super::failure::{logged, reason};
 use super::lock::{self, FileLock};
 use super::mark::{self, Found, Mark, Verdict, beside};
 use super::read::CURRENT;
@@ -16,6 +17,7 @@ use crate::cache::Cache;
 use crate::key::Resource;
 use crate::settings::Settings;
 use crate::store::Identity;
+use portico_gostd::os::error_text;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
 const MIGRATIONS: [(i64, &str, &str); 1] =
@@ -49,7 +51,7 @@ pub enum OpenError {
         known: i64,
     },
     /// A file or folder could not be made, locked or protected.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", error_text(error))]
     File {
         /// Which one.
         path: PathBuf,
@@ -57,7 +59,7 @@ pub enum OpenError {
         error: std::io::Error,
     },
     /// SQLite refused it: no database, damaged, not readable.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", reason(error))]
     Database {
         /// The database file.
         path: PathBuf,
@@ -328,6 +330,9 @@ async fn resources(writer: &mut SqliteConnection) -> Result<(Cache, Vec<(Resourc
 /// Closes the writing connection, which moves the WAL into the file.
 pub(crate) async fn close(writer: SqliteConnection) {
     if let Err(error) = writer.close().await {
-        tracing::warn!(%error, "the database did not close cleanly; its log is replayed at the next start");
+        tracing::warn!(
+            error = logged(&error),
+            "the database did not close cleanly; its log is replayed at the next start"
+        );
     }
 }

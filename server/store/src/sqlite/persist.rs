@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use sqlx::{Error, SqliteConnection};
 
 use super::codec;
+use super::failure::logged;
 use super::row::split_path;
 use super::statement::Batch;
 use crate::cache::{Cache, Slot};
@@ -19,7 +20,7 @@ use crate::record::Record;
 pub(crate) async fn rollback(connection: &mut SqliteConnection) {
     if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
         // SQLite has rolled back by itself after some errors.
-        tracing::debug!(%error, "nothing to roll back");
+        tracing::debug!(error = logged(&error), "nothing to roll back");
     }
 }
 

@@ -14,6 +14,7 @@ use serde::de::IgnoredAny;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use tokio::sync::watch;
 
+use super::failure::logged;
 use super::files;
 use super::mark::beside;
 use super::open::PAGE_BYTES;
@@ -82,7 +83,7 @@ impl Space {
     async fn limit(&self, connection: &mut SqliteConnection, pages: u64) {
         let pragma = AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
         if let Err(error) = sqlx::query(pragma).fetch_all(connection).await {
-            tracing::error!(%error, "the size limit cannot be changed");
+            tracing::error!(error = logged(&error), "the size limit cannot be changed");
         }
     }
 
@@ -189,7 +190,8 @@ fn remove(reserve: &Path) -> bool {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => {
-            tracing::error!(path = %reserve.display(), %error, "the reserve cannot be removed");
+            let error = portico_gostd::os::error_text(&error);
+            tracing::error!(path = %reserve.display(), error, "the reserve cannot be removed");
             false
         }
     }

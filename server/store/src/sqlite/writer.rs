@@ -98,7 +98,8 @@ impl Writer {
         if released {
             let space = self.space.clone();
             if let Some(Err(error)) = portico_kit::tasks::blocking(move || space.replenish()).await {
-                tracing::warn!(%error, "there is no space for the reserve");
+                let error = portico_gostd::os::error_text(&error);
+                tracing::warn!(error, "there is no space for the reserve");
             }
         }
         drop(self.lock);
@@ -229,7 +230,7 @@ impl Writer {
 
     /// Rolls back after an error and makes sure that nothing of the group is there.
     async fn failed(&mut self, error: sqlx::Error) -> Result<TxnError, Fatal> {
-        tracing::error!(%error, "the database refused a group of writes");
+        tracing::error!(error = failure::logged(&error), "the database refused a group of writes");
         persist::rollback(&mut self.connection).await;
         if persist::disagreed(&error) {
             return Err(Fatal::Disagree);

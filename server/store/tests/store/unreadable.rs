@@ -14,8 +14,8 @@ use crate::harness::*;
 const DAMAGES: [(&str, &str); 4] = [
     ("x'00ffdeadbeef'", "unknown value format 0"),
     ("x''", "the value is empty"),
-    ("x'017b'", "EOF while parsing an object at line 1 column 1"),
-    ("substr(value, 1, length(value) / 2)", "EOF while parsing"),
+    ("x'017b'", "unexpected end of JSON input"),
+    ("substr(value, 1, length(value) / 2)", "unexpected end of JSON input"),
 ];
 
 pub async fn raw(backend: &Sqlite) -> SqliteConnection {

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"encoding/json"
+	"syscall"
+)
+
+// errnos records what errors of the operating system are called (syscall.Errno.Error), those that Linux has.
+func errnos(out *json.Encoder) error {
+	for number := 1; number <= 132; number++ {
+		if number == 41 || number == 58 {
+			continue // not assigned
+		}
+		if err := out.Encode(map[string]any{"number": number, "text": syscall.Errno(number).Error()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
