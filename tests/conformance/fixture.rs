@@ -43,7 +43,6 @@ impl Fixture {
             ("front-proxy", proxies.client("front-proxy-client", &[])),
             ("front-proxy-stranger", proxies.client("stranger", &[])),
             ("backend", backends.server(&["localhost", "api.wardle.svc", "*.wardle.svc", "127.0.0.1"])),
-            // Only its key is used.
             ("service-account", clients.client("service-account", &[])),
         ] {
             write(&format!("{name}.crt"), &pair.cert);
@@ -61,7 +60,8 @@ impl Fixture {
             ("token-auth-file", file("tokens.csv")),
             ("client-ca-file", file("client-ca.crt")),
             ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
-            ("service-account-key-file", file("service-account.key")),
+            // kube-apiserver reads no public key out of a PKCS #8 private one.
+            ("service-account-key-file", file("service-account.crt")),
             ("service-account-signing-key-file", file("service-account.key")),
             ("service-cluster-ip-range", "10.0.0.0/16".to_owned()),
             ("requestheader-client-ca-file", file("front-proxy-ca.crt")),

@@ -33,7 +33,7 @@ pub async fn register(portico: &Portico, backend: &Backend) {
 /// Waits for the condition's status and returns its reason and message.
 pub async fn wait_for(portico: &Portico, backend: &Backend, status: &str) -> (String, String) {
     let path = format!("{API_SERVICES}/{}", backend.name());
-    eventually(&format!("{} is Available={status}", backend.name()), 20, || async {
+    eventually(&format!("{} is Available={status}", backend.name()), 60, || async {
         let (is, reason, message) = available(&portico.admin().get(&path).await.json());
         if is == status { Ok((reason, message)) } else { Err((is, reason, message)) }
     })
