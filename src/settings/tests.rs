@@ -88,7 +88,7 @@ fn files_are_looked_into_before_anything_binds() {
     let (missing, garbage) = (dir.path().join("missing"), dir.path().join("portico.yaml"));
     for setting in ["--client-ca-file", "--token-auth-file", "--egress-selector-config-file"] {
         let text = refusal(&[&format!("{setting}={}", missing.display())]);
-        assert!(text.starts_with(setting) && text.contains("No such file"), "{text}");
+        assert!(text.starts_with(setting) && text.ends_with("no such file or directory"), "{text}");
     }
     let text = refusal(&[
         &format!("--requestheader-client-ca-file={}", garbage.display()),
