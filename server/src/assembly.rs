@@ -177,7 +177,8 @@ impl Server {
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
         let store_tasks = TaskSet::new();
-        let indexer = Arc::new(KindIndexer::new(&kinds));
+        let table = portico_resources::table();
+        let indexer = Arc::new(KindIndexer::new(&kinds, &table));
         let metrics = portico_store::Metrics::new(&process.metrics);
         let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);
@@ -185,6 +186,7 @@ impl Server {
         let registry = Registry::new(
             Arc::clone(&store),
             &kinds,
+            &table,
             Arc::clone(&believed.authorizer),
             RegistrySettings { identity: Some(Arc::clone(&identity)), ..settings.registry.clone() },
             Arc::new(jiff::Timestamp::now),

@@ -63,7 +63,7 @@ impl DataFolder {
             return Err(DataError::Missing(database));
         }
         let kinds = Kinds::serving(release, &RuntimeConfig::default())?;
-        Ok(Self { database, indexer: KindIndexer::new(&kinds) })
+        Ok(Self { database, indexer: KindIndexer::new(&kinds, &portico_resources::table()) })
     }
 
     fn doctor(&self) -> Doctor<'_> {

@@ -9,10 +9,8 @@ use futures::future::join_all;
 use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, Reason, Status};
-use portico_registry::{
-    Context, CreateOptions, DeleteOptions, FlowObject, ListOptions, Part, Registry, UpdateOptions,
-    flow_objects,
-};
+use portico_registry::{Context, CreateOptions, DeleteOptions, ListOptions, Part, Registry, UpdateOptions};
+use portico_resources::{FlowObject, flow_objects};
 
 use crate::outcome::unless;
 use crate::rounds::at_intervals;

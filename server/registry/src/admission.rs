@@ -12,13 +12,13 @@ use portico_schema::structural::CustomResource;
 use portico_store::Record;
 
 use crate::Result;
-use crate::registry::{Context, Inner, Part};
-use crate::served::Served;
+use crate::registry::{Context, Part, Verbs};
+use crate::served::ServedResource;
 use crate::stored;
-use crate::strategies::Write;
+use crate::strategy::Write;
 pub(crate) use plugins::SharedTransactions;
 
-impl Inner {
+impl Verbs {
     /// A write of a new object by whoever asks.
     pub(crate) fn written_by<'a>(&'a self, context: &'a Context, new: &'a Object) -> Write<'a> {
         Write {
@@ -32,7 +32,7 @@ impl Inner {
     }
 
     /// Admission once a write is valid: the kind's own, then the plugins', whose warnings come back.
-    pub(crate) async fn admit(&self, served: &Served, write: &Write<'_>) -> Result<Vec<String>> {
+    pub(crate) async fn admit(&self, served: &ServedResource, write: &Write<'_>) -> Result<Vec<String>> {
         let errors = served.strategy.permit(write);
         if !errors.is_empty() {
             let kind = served.stored_info().group_kind();
@@ -46,7 +46,7 @@ impl Inner {
     }
 
     /// 403 for a custom resource whose definition is on its way out.
-    pub(crate) fn admit_of_definition(&self, served: &Served, object: &Object) -> Result<()> {
+    pub(crate) fn admit_of_definition(&self, served: &ServedResource, object: &Object) -> Result<()> {
         let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
         if !definition.is_some_and(|definition| definition.facts.is_terminating()) {
             return Ok(());
@@ -56,7 +56,7 @@ impl Inner {
     }
 
     /// 500 for a custom resource whose schema cannot be used: nobody can say what its objects may hold.
-    pub(crate) fn admit_of_schema(&self, served: &Served) -> Result<()> {
+    pub(crate) fn admit_of_schema(&self, served: &ServedResource) -> Result<()> {
         let Some(Err(error)) = served.info.schema.custom().map(CustomResource::check) else { return Ok(()) };
         let version = &served.info.gvk.version;
         let why =
@@ -77,7 +77,7 @@ impl Inner {
     /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
     pub(crate) async fn admit_into_namespace(
         &self,
-        served: &Served,
+        served: &ServedResource,
         object: &Object,
     ) -> Result<Option<Arc<Record>>> {
         if !served.info.namespaced {

@@ -11,8 +11,8 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
-use crate::registry::{Context, Inner, Part, Place, Written};
-use crate::served::Served;
+use crate::registry::{Context, Part, Place, Verbs, Written};
+use crate::served::ServedResource;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
 /// A configuration and what a strict reading says of it.
@@ -21,11 +21,11 @@ pub(crate) struct Configuration {
     duplicates: Vec<String>,
 }
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn apply(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         body: &[u8],
         options: &PatchOptions,
@@ -78,7 +78,7 @@ impl Inner {
     /// The state after the apply, typed, and warnings about the configuration.
     pub(crate) async fn merge_applied(
         &self,
-        served: &Served,
+        served: &ServedResource,
         part: Part<'_>,
         live: &Object,
         config: &Configuration,
@@ -99,7 +99,7 @@ impl Inner {
     }
 
     /// Complete, in the storage version, with the name and namespace of the path.
-    fn identified(&self, served: &Served, mut new: Object, place: Place<'_>) -> Result<Object> {
+    fn identified(&self, served: &ServedResource, mut new: Object, place: Place<'_>) -> Result<Object> {
         crate::system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         check_identity(served, &new, place)?;
         served.check_readable(&new)?;
@@ -112,7 +112,7 @@ impl Inner {
     async fn create_applied(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         mut new: Object,
         options: &PatchOptions,
@@ -134,7 +134,7 @@ impl Inner {
 }
 
 /// What a new object of the kind holds.
-fn nothing(served: &Served) -> Object {
+fn nothing(served: &ServedResource) -> Object {
     let mut object = Object::new(&served.info.gvk);
     served.info.schema.normalise(&mut object);
     served.to_storage(&mut object);
@@ -142,7 +142,7 @@ fn nothing(served: &Served) -> Object {
 }
 
 /// Reads and checks the body before anything is looked up.
-pub(crate) fn read(served: &Served, body: &[u8]) -> Result<Configuration> {
+pub(crate) fn read(served: &ServedResource, body: &[u8]) -> Result<Configuration> {
     let info = &served.info;
     let (object, typed) = info.schema.read_applied(body).map_err(|e| e.status())?;
     let refuse = |text: String| Err(Box::new(Status::bad_request(text)));
@@ -175,7 +175,7 @@ impl Configuration {
 }
 
 /// The merged object along its types.
-fn typed(served: &Served, merged: &Object) -> Result<Object> {
+fn typed(served: &ServedResource, merged: &Object) -> Result<Object> {
     let decoded = served.info.schema.retype_applied(merged, &served.info.gvk).map_err(|e| e.status())?;
     Ok(decoded.object)
 }

@@ -7,25 +7,25 @@ use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use crate::custom::Judging;
-use crate::involved::{Beginning, lost_another};
+use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
-use crate::pod_spec::allow_privileges;
-use crate::registry::{Context, Inner, Part, Written};
-use crate::served::Served;
+use crate::registry::{Context, Part, Verbs, Written};
+use crate::served::ServedResource;
 use crate::stored::{self, Stored};
-use crate::strategies::{Errors, Moment};
-use crate::validation::{self, MetaRules};
+use crate::strategy::Moment;
 use crate::{draft, failure, system};
+use portico_validation::pod_spec::allow_privileges;
+use portico_validation::{self as validation, Errors, MetaRules};
 
 /// How often a generated name is tried.
 const NAME_ATTEMPTS: usize = 8;
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn create(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         object: Object,
         options: &CreateOptions,
@@ -38,7 +38,7 @@ impl Inner {
     pub(crate) async fn create_tracked(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         mut object: Object,
         options: &CreateOptions,
@@ -51,7 +51,7 @@ impl Inner {
         self.admit_into_namespace(served, &object).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
-        self.guard(context, served, &object, None).await?;
+        self.guard_write(context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::prepare_create(&mut object, moment.now);
         if let Tracked::By(manager) = tracked {
@@ -79,7 +79,7 @@ impl Inner {
     async fn create_generated(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         object: Object,
         options: &CreateOptions,
         moment: Moment,
@@ -99,7 +99,7 @@ impl Inner {
     async fn create_named(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         mut object: Object,
         options: &CreateOptions,
         moment: Moment,
@@ -107,7 +107,7 @@ impl Inner {
         let name = object.name().to_owned();
         for _ in 0..MAX_WRITE_ATTEMPTS {
             // Who takes along what others may take first, too, may have to begin again.
-            let once = served.strategy.involved().is_none();
+            let once = served.strategy.transaction_hooks().is_none();
             let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
             if let Some(written) = self.try_create(context, served, attempt, options, moment).await? {
                 return Ok(written);
@@ -120,13 +120,13 @@ impl Inner {
     async fn try_create(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         mut object: Object,
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Option<Written>> {
         let beginning =
-            Beginning { inner: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
+            Beginning { verbs: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
         let further = served.begin(beginning, &mut object).await?;
         let dropped = prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.
@@ -144,7 +144,7 @@ impl Inner {
     async fn keep_new(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         new: Judged,
         options: &CreateOptions,
         warnings: &mut Vec<String>,
@@ -173,7 +173,7 @@ impl Inner {
     async fn commit_create(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         key: &Key,
         txn: Txn,
         object: Object,
@@ -187,7 +187,7 @@ impl Inner {
     }
 
     /// 422 with what is wrong; what this configuration allows is not.
-    pub(crate) fn accept(&self, served: &Served, object: &Object, mut errors: Errors) -> Result<()> {
+    pub(crate) fn accept(&self, served: &ServedResource, object: &Object, mut errors: Errors) -> Result<()> {
         if self.settings.allow_privileged {
             allow_privileges(&mut errors);
         }
@@ -203,7 +203,13 @@ impl Inner {
     }
 
     /// What would have been created, at the revision that it came with, as upstream answers.
-    async fn pretend_create(&self, served: &Served, key: Key, value: Value, revision: i64) -> Result<Stored> {
+    async fn pretend_create(
+        &self,
+        served: &ServedResource,
+        key: Key,
+        value: Value,
+        revision: i64,
+    ) -> Result<Stored> {
         if let Some(current) = self.read(served, key.namespace(), key.name()).await? {
             return Err(exists(served, key.name(), &current));
         }
@@ -230,7 +236,7 @@ fn told_of_prefix(mut status: Box<Status>) -> Box<Status> {
 }
 
 /// Whether something was dropped that only a write of the status may say.
-fn prepare(served: &Served, object: &mut Object, moment: Moment) -> bool {
+fn prepare(served: &ServedResource, object: &mut Object, moment: Moment) -> bool {
     let mut dropped = false;
     if let Some(status) = served.info.status.as_ref().filter(|s| !s.kept_on_create) {
         for field in &status.owns {
@@ -244,7 +250,7 @@ fn prepare(served: &Served, object: &mut Object, moment: Moment) -> bool {
     dropped
 }
 
-fn judged(served: &Served, object: &Object) -> Errors {
+fn judged(served: &ServedResource, object: &Object) -> Errors {
     if served.custom.is_some() {
         return Judging { served, part: Part::Main, old: None }.judge(object).errors;
     }
@@ -256,7 +262,7 @@ fn judged(served: &Served, object: &Object) -> Errors {
 }
 
 /// 409; says so when the other one is on its way out.
-fn exists(served: &Served, name: &str, current: &Record) -> Box<Status> {
+fn exists(served: &ServedResource, name: &str, current: &Record) -> Box<Status> {
     let mut status = Status::already_exists(&served.resource, name);
     if stored::decode(current).deletion_timestamp().is_some() {
         status.message.insert_str(0, "object is being deleted: ");

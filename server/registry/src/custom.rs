@@ -30,7 +30,8 @@ pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
     Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
 };
-pub(crate) use judge::{Judging, embedded_metadata, warnings};
+pub use judge::embedded_metadata;
+pub(crate) use judge::{Judging, warnings};
 pub use review::{
     Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
 };

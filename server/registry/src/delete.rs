@@ -10,12 +10,12 @@ use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
-use crate::involved::lost_another;
+use crate::hooks::lost_another;
 use crate::options::{DeleteOptions, Preconditions, Propagation};
-use crate::registry::{Deleted, Inner};
-use crate::served::Served;
+use crate::registry::{Deleted, Verbs};
+use crate::served::ServedResource;
 use crate::stored::{self, Stored};
-use crate::strategies::{Moment, OwnDelete};
+use crate::strategy::{Moment, OwnDelete};
 use crate::{failure, system};
 use grace::Grace;
 
@@ -38,10 +38,14 @@ enum Carried {
     Lost(Newer),
 }
 
-impl Inner {
-    pub(crate) async fn delete(
+impl Verbs {
+    /// Deletes an object, or marks it when finalizers or grace keep it.
+    ///
+    /// # Errors
+    /// 404, 409, 422.
+    pub async fn delete(
         &self,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
@@ -69,7 +73,7 @@ impl Inner {
 
     async fn carry_out(
         &self,
-        served: &Served,
+        served: &ServedResource,
         current: &Arc<Record>,
         outcome: Outcome,
         dry_run: bool,
@@ -116,8 +120,8 @@ impl Inner {
 }
 
 /// Whether the object of this name is still the one that the caller means.
-pub(crate) fn check_preconditions(
-    served: &Served,
+pub fn check_preconditions(
+    served: &ServedResource,
     name: &str,
     (uid, revision): (&str, &str),
     wanted: &Preconditions,
@@ -144,7 +148,7 @@ pub(crate) fn check_preconditions(
     Ok(())
 }
 
-fn decide(served: &Served, current: &Record, options: &DeleteOptions, moment: Moment) -> Outcome {
+fn decide(served: &ServedResource, current: &Record, options: &DeleteOptions, moment: Moment) -> Outcome {
     let old = stored::decode(current);
     let mut new = old.clone();
     let finalizers = wanted_finalizers(served, &old, options);
@@ -180,7 +184,7 @@ fn marked(new: Object, old: &Object) -> Outcome {
 
 /// What becomes of an object whose kind waits; `new` has the finalizers that it should have.
 fn gracefully(
-    served: &Served,
+    served: &ServedResource,
     mut new: Object,
     old: &Object,
     options: &DeleteOptions,
@@ -205,7 +209,7 @@ fn gracefully(
 }
 
 /// The finalizers that an object being deleted should have.
-fn wanted_finalizers(served: &Served, object: &Object, options: &DeleteOptions) -> Vec<String> {
+fn wanted_finalizers(served: &ServedResource, object: &Object, options: &DeleteOptions) -> Vec<String> {
     let has = object.finalizers();
     let default = served.info.deletion.dependents;
     let wanted = match options.wanted_propagation() {

@@ -7,17 +7,17 @@ use portico_store::Record;
 use crate::Result;
 use crate::list::Page;
 use crate::options::{DeleteOptions, ListOptions};
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 
 /// How many deletions of one request are under way together: enough to share a commit.
 const TOGETHER: usize = 64;
 
-impl Inner {
+impl Verbs {
     /// What was there, as it was before, and the revision of the last deletion (0 when there was none).
     pub(crate) async fn delete_collection(
         &self,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         select: &ListOptions,
         options: &DeleteOptions,
@@ -32,7 +32,12 @@ impl Inner {
         Ok((page, last))
     }
 
-    async fn delete_one(&self, served: &Served, record: &Record, options: &DeleteOptions) -> Result<i64> {
+    async fn delete_one(
+        &self,
+        served: &ServedResource,
+        record: &Record,
+        options: &DeleteOptions,
+    ) -> Result<i64> {
         let key = &record.key;
         match self.delete(served, key.namespace(), key.name(), options).await {
             Ok(deleted) => Ok(deleted.stored.revision()),

@@ -4,16 +4,16 @@ use portico_machinery::{Object, Status};
 use portico_store::{Indexed, Indexer, Key, MetadataIndexer, Value};
 
 use crate::Result;
-use crate::served::{Served, field_values};
+use crate::served::{ServedResource, field_values};
 
 /// The key of an object of this kind.
-pub(crate) fn key(served: &Served, object: &Object) -> Key {
+pub fn key(served: &ServedResource, object: &Object) -> Key {
     let namespace = if served.info.namespaced { object.namespace() } else { "" };
     Key::new(&served.storage, namespace, object.name())
 }
 
 /// Encodes an object of the storage version. It must be normalised; its resourceVersion is left out.
-pub(crate) fn encode(served: &Served, object: &mut Object) -> Result<Value> {
+pub fn encode(served: &ServedResource, object: &mut Object) -> Result<Value> {
     object.remove(&["metadata", "resourceVersion"]);
     let json = object.to_json();
     let indexed = match splice(&json) {
@@ -24,7 +24,7 @@ pub(crate) fn encode(served: &Served, object: &mut Object) -> Result<Value> {
     Ok(Value::new(json.as_slice(), indexed))
 }
 
-fn index(served: &Served, object: &Object, splice: u32) -> Indexed {
+fn index(served: &ServedResource, object: &Object, splice: u32) -> Indexed {
     let meta = object.metadata();
     let mut labels: Vec<(Box<str>, Box<str>)> =
         meta.field("labels").entries().map(|(k, v)| (k.into(), v.str().into())).collect();

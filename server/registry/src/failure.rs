@@ -11,7 +11,7 @@ pub(crate) const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// A failed write. Conflicts that a verb can settle itself never come here.
-pub(crate) fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Status> {
+pub fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> Box<Status> {
     Box::new(match error {
         TxnError::Conflict { .. } => Status::conflict(resource, name, MODIFIED),
         TxnError::NotFound { .. } => Status::not_found(resource, name),
@@ -26,7 +26,7 @@ pub(crate) fn of_txn(error: TxnError, resource: &GroupResource, name: &str) -> B
 }
 
 /// A failed read.
-pub(crate) fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
+pub fn of_read(error: StoreError, wanted: i64) -> Box<Status> {
     Box::new(match error {
         StoreError::Compacted { .. } => {
             Status::expired("The resourceVersion for the provided list is too old.")

@@ -9,8 +9,8 @@ use portico_store::{EventType, Scope, Subscription};
 
 use crate::Result;
 use crate::failure;
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 use crate::stored::Stored;
 
 /// What a follower hears.
@@ -40,13 +40,13 @@ pub struct Followed {
 
 /// A reader of the log, and what it takes to begin again.
 struct Follower {
-    inner: Arc<Inner>,
+    inner: Arc<Verbs>,
     scope: Scope,
     subscription: Subscription,
 }
 
-impl Inner {
-    pub(crate) async fn follow(self: Arc<Self>, served: &Served) -> Result<Followed> {
+impl Verbs {
+    pub(crate) async fn follow(self: Arc<Self>, served: &ServedResource) -> Result<Followed> {
         let snapshot = self.snapshot(served).await?;
         let scope = Scope::all(&served.storage);
         let subscription = self

@@ -19,7 +19,7 @@ use portico_machinery::accept::{Encoding, Form};
 use portico_store::Record;
 
 use crate::list::Page;
-use crate::served::Served;
+use crate::served::ServedResource;
 
 /// Makes one form of one kind's objects.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ pub(crate) struct Renderer<'a> {
     /// Where made forms are kept; nothing for states that are not those of the revision they carry (dry runs).
     pub(crate) cache: Option<&'a FormCache>,
     /// The kind, in the version to answer in.
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a ServedResource,
     /// The shape.
     pub(crate) form: Form,
     /// How it is written: protobuf, or JSON for everybody else.

@@ -8,11 +8,11 @@ use portico_store::{Key, Record, Snapshot, Txn, TxnError, Value};
 use crate::Result;
 use crate::draft;
 use crate::failure;
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 use crate::stored;
 
-impl Served {
+impl ServedResource {
     /// All objects of a kind that is computed rather than stored, at no revision.
     pub(crate) fn computed(&self) -> Result<Option<Vec<Arc<Record>>>> {
         let Some(objects) = self.strategy.computed(&self.info.gvk) else { return Ok(None) };
@@ -25,9 +25,9 @@ impl Served {
     }
 }
 
-impl Inner {
+impl Verbs {
     /// An object, or 404.
-    pub(crate) async fn get(&self, served: &Served, namespace: &str, name: &str) -> Result<Arc<Record>> {
+    pub async fn get(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Arc<Record>> {
         if let Some(records) = served.computed()? {
             let found = records.into_iter().find(|record| record.key.name() == name);
             let said = GroupResource::new(served.resource.group.clone(), served.info.singular.clone());
@@ -39,9 +39,9 @@ impl Inner {
     }
 
     /// An object, if it is there.
-    pub(crate) async fn read(
+    pub async fn read(
         &self,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<Record>>> {
@@ -55,7 +55,7 @@ impl Inner {
     }
 
     /// An object of another kind, if it is there.
-    pub(crate) async fn object_of(
+    pub async fn object_of(
         &self,
         group: &str,
         resource: &str,
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     /// The current state of a resource: everything that was acknowledged before this was asked.
-    pub(crate) async fn snapshot(&self, served: &Served) -> Result<Snapshot> {
+    pub async fn snapshot(&self, served: &ServedResource) -> Result<Snapshot> {
         if let Some(snapshot) = self.store.cached(&served.storage) {
             return Ok(snapshot);
         }
@@ -76,9 +76,14 @@ impl Inner {
     }
 
     /// A removal, with what goes together with it.
-    pub(crate) async fn removal(&self, served: &Served, current: &Record, last: Value) -> Result<Txn> {
+    pub(crate) async fn removal(
+        &self,
+        served: &ServedResource,
+        current: &Record,
+        last: Value,
+    ) -> Result<Txn> {
         let mut txn = Txn::delete(current.key.clone(), current.revision, last);
-        if let Some(involved) = served.strategy.involved() {
+        if let Some(involved) = served.strategy.transaction_hooks() {
             txn.operations.extend(involved.end(self, &stored::decode(current)).await?);
         }
         Ok(txn)

@@ -14,10 +14,10 @@ use portico_auth::jwt::SigningKey;
 use portico_machinery::{GroupResource, UserInfo};
 
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 use crate::stored::Stored;
 
-pub(crate) use review::Reviewed;
+pub use review::Reviewed;
 
 /// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
 const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
@@ -59,18 +59,18 @@ pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> UserInf
 }
 
 /// `system:serviceaccount:NAMESPACE:NAME`
-pub(crate) fn user_name(namespace: &str, name: &str) -> String {
+pub fn user_name(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
 /// How audit and extra name a token by its id.
-pub(crate) fn credential_id(jti: &str) -> String {
+pub fn credential_id(jti: &str) -> String {
     format!("JTI={jti}")
 }
 
-impl Inner {
+impl Verbs {
     /// An object of a core kind, or its 404.
-    pub(crate) async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
+    pub async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
         let served = self.served(&GroupResource::new("", resource))?;
         Ok(self.recent.stored(self.get(&served, namespace, name).await?))
     }

@@ -5,61 +5,58 @@
 
 use portico_machinery::Status;
 
-mod actions;
+pub mod action;
 mod admission;
-mod allocation;
-mod answer;
+pub mod answer;
 mod apply;
-mod attempts;
-mod call;
+pub mod attempts;
+pub mod call;
 pub mod condition;
-mod connections;
+pub mod connection;
 mod create;
-mod custom;
+pub mod custom;
 pub mod definition;
-mod delete;
+pub mod delete;
 mod delete_collection;
-mod door;
-mod draft;
-mod escalation;
+pub mod draft;
 mod expiry;
-mod failure;
+pub mod failure;
 mod follow;
 mod forms;
 mod frame;
 mod get;
-mod identity;
-mod involved;
+pub mod hooks;
+pub mod identity;
 mod list;
 mod log;
 mod long_work;
-mod managed_fields;
+pub mod managed_fields;
 mod modify;
-mod options;
+pub mod options;
 mod patch;
-mod pod_spec;
 mod preconditions;
 mod recent;
 mod registry;
 mod scheme;
 mod selection;
+mod serve;
 mod served;
 mod settings;
-mod stored;
-mod strategies;
-mod system;
+pub mod stored;
+pub mod strategy;
+pub mod system;
+pub mod table;
 mod token;
 mod unreadable;
 mod update;
-mod validation;
 mod views;
 mod watch;
 mod webhooks;
 
-pub use allocation::HeldPort;
+pub use action::{Acting, Action, ActionRequest, Outcome};
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
-pub use connections::{Connected, Registered};
+pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
 pub use custom::{
     Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding, FindingKind,
     MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Standing, Subresources,
@@ -67,6 +64,7 @@ pub use custom::{
 };
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
+pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};
 pub use identity::Identity;
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use long_work::MAX_INLINE_BYTES;
@@ -74,16 +72,15 @@ pub use options::{
     CreateOptions, DeleteOptions, FieldValidation, ListOptions, PatchOptions, Preconditions, Propagation,
     UpdateOptions, VersionMatch,
 };
-pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Written};
-pub use served::KindIndexer;
+pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Verbs, Written};
+pub use served::{KindIndexer, ResourceIndex, ServedResource};
 pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
-pub use strategies::{FlowObject, flow_objects};
+pub use strategy::{Moment, OwnDelete, Strategy, Write};
+pub use table::{Handler, ResourceTable, Row};
+pub use views::ScaleSelector;
 pub use watch::WatchStream;
 pub use webhooks::{ClientConfig, Resolver, Ways, WebhookLimits, WebhookService, Webhooks};
 
 /// What a verb gives, or the Status that says why not.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;
-
-#[cfg(test)]
-mod growth_tests;

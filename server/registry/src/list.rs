@@ -8,17 +8,17 @@ use portico_store::{ListAt, Record, Scope, Snapshot, StoreError, Unreadable};
 use crate::Result;
 use crate::failure::{self, too_large_version};
 use crate::options::{ListOptions, VersionMatch};
-use crate::registry::{Inner, Listed};
+use crate::registry::{Listed, Verbs};
 use crate::selection::Selection;
-use crate::served::Served;
+use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::token::Token;
 
 /// A page of records.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Page {
+pub struct Page {
     /// In key order.
-    pub(crate) records: Vec<Arc<Record>>,
+    pub records: Vec<Arc<Record>>,
     /// At which all of them were so; 0 for what is computed.
     pub(crate) revision: i64,
     /// Where the next page begins, empty on the last.
@@ -75,8 +75,17 @@ struct Request<'a> {
     only: Option<String>,
 }
 
-impl Inner {
-    pub(crate) async fn list(&self, served: &Served, namespace: &str, options: &ListOptions) -> Result<Page> {
+impl Verbs {
+    /// A page of a resource's objects; an empty namespace is all of them.
+    ///
+    /// # Errors
+    /// 400, 410, 504.
+    pub async fn list(
+        &self,
+        served: &ServedResource,
+        namespace: &str,
+        options: &ListOptions,
+    ) -> Result<Page> {
         served.require("list")?;
         let selection = Selection::new(served, &options.labels, &options.fields)?;
         if let Some(mut records) = served.computed()? {
@@ -111,20 +120,25 @@ impl Inner {
         Ok(page)
     }
 
-    async fn list_at(&self, served: &Served, request: &Request<'_>, at: At) -> Result<Page> {
+    async fn list_at(&self, served: &ServedResource, request: &Request<'_>, at: At) -> Result<Page> {
         match at {
             At::Newest(least) => Ok(page_of(&self.newest(served, least).await?, request)),
             At::Exactly(revision) => self.list_exactly(served, request, revision).await,
         }
     }
 
-    async fn newest(&self, served: &Served, least: i64) -> Result<Snapshot> {
+    async fn newest(&self, served: &ServedResource, least: i64) -> Result<Snapshot> {
         self.reach(least).await?;
         self.snapshot(served).await
     }
 
     /// Selects when everything has come into the version of the request: in parts, no more of them than fill the page.
-    async fn list_converted(&self, served: &Served, mut request: Request<'_>, at: At) -> Result<Page> {
+    async fn list_converted(
+        &self,
+        served: &ServedResource,
+        mut request: Request<'_>,
+        at: At,
+    ) -> Result<Page> {
         let selection = std::mem::take(&mut request.selection);
         let limit = request.limit;
         request.limit = limit.map(|limit| limit.clamp(CONVERTED_AT_ONCE, MAX_AT_ONCE));
@@ -176,7 +190,12 @@ impl Inner {
         }
     }
 
-    async fn list_exactly(&self, served: &Served, request: &Request<'_>, revision: i64) -> Result<Page> {
+    async fn list_exactly(
+        &self,
+        served: &ServedResource,
+        request: &Request<'_>,
+        revision: i64,
+    ) -> Result<Page> {
         let snapshot = self.snapshot(served).await?;
         if (snapshot.changed()..=snapshot.revision()).contains(&revision) {
             return Ok(Page { revision, ..page_of(&snapshot, request) }.at(request, revision));

@@ -10,7 +10,7 @@ use portico_store::{Event, EventType, Key, Resource, StoreError, Subscription, W
 use crate::Result;
 use crate::failure;
 use crate::registry::Registry;
-use crate::served::Served;
+use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::unreadable;
 
@@ -229,7 +229,7 @@ impl Registry {
     /// Whether a resource has all of these verbs; nothing when it is not served here.
     #[must_use]
     pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
-        let served = self.inner().served(resource).ok()?;
+        let served = self.verbs().served(resource).ok()?;
         Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
@@ -237,7 +237,7 @@ impl Registry {
     /// are named: also in one that is not served any more.
     #[must_use]
     pub fn resolve(&self, kind: &GroupVersionKind) -> Option<Resolved> {
-        let resolved = |served: &Served, is_named| Resolved {
+        let resolved = |served: &ServedResource, is_named| Resolved {
             resource: GroupResource::clone(&served.storage),
             namespaced: served.info.namespaced,
             is_named,

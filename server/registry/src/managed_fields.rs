@@ -12,10 +12,10 @@ mod view;
 mod writer_name;
 
 pub(crate) use apply::{Applying, apply, type_of, unfit};
-pub(crate) use update::{Tracked, track};
+pub use update::{Tracked, track};
 pub(crate) use versions::KindVersions;
 pub(crate) use view::Shared;
-pub(crate) use writer_name::manager_name;
+pub use writer_name::manager_name;
 
 use std::sync::LazyLock;
 

@@ -5,16 +5,16 @@ use portico_store::{Txn, TxnError};
 
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 use crate::{failure, stored};
 
-impl Inner {
+impl Verbs {
     /// Puts what `change` makes of an object in its place; tried again when somebody was faster. The answer is what is
     /// there then, with its revision.
-    pub(crate) async fn modify(
+    pub async fn modify(
         &self,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         name: &str,
         dry_run: bool,

@@ -11,4 +11,4 @@ pub use delete::{DeleteOptions, Preconditions, Propagation};
 pub use list::{ListOptions, VersionMatch};
 pub use write::{CreateOptions, FieldValidation, PatchOptions, UpdateOptions};
 
-pub(crate) use decode::Query;
+pub use decode::Query;

@@ -7,15 +7,15 @@ use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
-use crate::registry::{Context, Inner, Patch, Place, Written};
-use crate::served::Served;
+use crate::registry::{Context, Patch, Place, Verbs, Written};
+use crate::served::ServedResource;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn patch(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         patch: &Patch,
         options: &PatchOptions,
@@ -60,7 +60,7 @@ impl Inner {
 }
 
 pub(crate) fn apply(
-    served: &Served,
+    served: &ServedResource,
     current: &Object,
     patch: &Patch,
     options: &PatchOptions,
@@ -110,7 +110,7 @@ pub(crate) fn check_name(object: &Object, name: &str) -> Result<()> {
     }
 }
 
-pub(crate) fn check_identity(served: &Served, new: &Object, place: Place<'_>) -> Result<()> {
+pub(crate) fn check_identity(served: &ServedResource, new: &Object, place: Place<'_>) -> Result<()> {
     check_name(new, place.name)?;
     if served.info.namespaced && new.namespace() != place.namespace {
         return Err(Box::new(Status::bad_request(

@@ -11,11 +11,11 @@ use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
-use crate::registry::Inner;
-use crate::served::Served;
-use crate::strategies::Write;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
+use crate::strategy::Write;
 
-impl Inner {
+impl Verbs {
     /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
     /// anew from the newest state for as long as that still admits the write.
     ///
@@ -23,7 +23,7 @@ impl Inner {
     /// What the newest state says against the write; what else goes wrong is the inner result's.
     pub(crate) async fn commit_write(
         &self,
-        served: &Served,
+        served: &ServedResource,
         write: &Write<'_>,
         txn: Txn,
     ) -> Result<Result<Arc<Record>, TxnError>> {
@@ -41,10 +41,10 @@ impl Inner {
     /// Commits a write that no quota counts, such as a mark of deletion, together with the check of its definition.
     ///
     /// # Errors
-    /// As [`Inner::commit_write`].
+    /// As [`Verbs::commit_write`].
     pub(crate) async fn commit_checked(
         &self,
-        served: &Served,
+        served: &ServedResource,
         txn: Txn,
     ) -> Result<Result<Arc<Record>, TxnError>> {
         for _ in 0..MAX_WRITE_ATTEMPTS {
@@ -61,7 +61,11 @@ impl Inner {
     }
 
     /// The checks of what a write relies on, as it is now; `created` is a new object.
-    async fn preconditions(&self, served: &Served, created: Option<&Object>) -> Result<Vec<Operation>> {
+    async fn preconditions(
+        &self,
+        served: &ServedResource,
+        created: Option<&Object>,
+    ) -> Result<Vec<Operation>> {
         let mut checks = Vec::new();
         if let Some(object) = created {
             checks.extend(self.admit_into_namespace(served, object).await?.as_deref().map(unchanged));
@@ -71,7 +75,11 @@ impl Inner {
     }
 
     /// The record of a custom resource's definition, which must still serve what the request was validated along.
-    fn same_definition(&self, served: &Served, created: Option<&Object>) -> Result<Option<Arc<Record>>> {
+    fn same_definition(
+        &self,
+        served: &ServedResource,
+        created: Option<&Object>,
+    ) -> Result<Option<Arc<Record>>> {
         let Some(custom) = &served.custom else { return Ok(None) };
         if let Some(object) = created {
             self.admit_of_definition(served, object)?;

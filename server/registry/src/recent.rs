@@ -18,7 +18,7 @@ const STATES: usize = 256;
 const BYTES: usize = 64 << 10;
 
 /// See the module.
-pub(crate) struct Recent {
+pub struct Recent {
     slots: Box<[Mutex<Option<Stored>>]>,
     /// What the states have as JSON.
     bytes: AtomicUsize,
@@ -33,7 +33,7 @@ impl Recent {
     }
 
     /// A committed record, sharing what others have decoded of it.
-    pub(crate) fn stored(&self, record: Arc<Record>) -> Stored {
+    pub fn stored(&self, record: Arc<Record>) -> Stored {
         let mut slot = self.slots[record.revision.unsigned_abs() as usize % STATES].lock();
         if let Some(known) = slot.as_ref().filter(|known| Arc::ptr_eq(known.record(), &record)) {
             return known.clone();

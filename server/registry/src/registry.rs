@@ -23,36 +23,41 @@ use crate::Result;
 use crate::admission::SharedTransactions;
 use crate::answer::Answer;
 use crate::call::Call;
-use crate::connections::{Connected, Registered};
+use crate::connection::{Connected, Registered};
 use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes, Trouble};
-use crate::door;
 use crate::follow::Followed;
 use crate::forms::FormCache;
 use crate::options::{CreateOptions, DeleteOptions, ListOptions, PatchOptions, UpdateOptions};
 use crate::recent::Recent;
 use crate::scheme::Scheme;
-use crate::served::{Catalogue, Served};
+use crate::serve;
+use crate::served::{ResourceIndex, ServedResource};
 use crate::settings::{Clock, Settings};
 use crate::stored::Stored;
-use crate::strategies::Moment;
+use crate::strategy::Moment;
+use crate::table::ResourceTable;
 use crate::webhooks::Webhooks;
 
 /// The registry. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
-    inner: Arc<Inner>,
+    inner: Arc<Verbs>,
 }
 
 /// What all verbs share.
-pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) catalogue: Arc<Catalogue>,
+pub struct Verbs {
+    /// Where objects are.
+    pub store: Arc<dyn Store>,
+    pub(crate) catalogue: Arc<ResourceIndex>,
     pub(crate) definitions: Definitions,
-    pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) settings: Settings,
+    /// Answers what only the registry can ask.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Sizes, times and switches.
+    pub settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) forms: FormCache,
-    pub(crate) recent: Recent,
+    /// Objects that were decoded a moment ago.
+    pub recent: Recent,
     pub(crate) converted: Converted,
     /// What counts writes in quotas.
     pub(crate) shared_transactions: SharedTransactions,
@@ -66,14 +71,14 @@ pub(crate) struct Inner {
     pub(crate) delete_options: Option<Schema>,
 }
 
-impl Inner {
+impl Verbs {
     /// The time of a request.
-    pub(crate) fn moment(&self) -> Moment {
+    pub fn moment(&self) -> Moment {
         Moment { now: (self.clock)() }
     }
 
     /// The resource in the version that our own code speaks.
-    pub(crate) fn served(&self, resource: &GroupResource) -> Result<Arc<Served>> {
+    pub fn served(&self, resource: &GroupResource) -> Result<Arc<ServedResource>> {
         if let Some(served) = self.catalogue.preferred(resource) {
             return Ok(Arc::clone(served));
         }
@@ -83,7 +88,7 @@ impl Inner {
     }
 
     /// The resource in a version that requests may use.
-    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<Served>> {
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {
         if let Some(served) = self.catalogue.by_resource(resource) {
             return Some(Arc::clone(served));
         }
@@ -106,13 +111,14 @@ impl Registry {
     pub fn new(
         store: Arc<dyn Store>,
         kinds: &Kinds,
+        table: &ResourceTable,
         authorizer: Arc<dyn Authorizer>,
         settings: Settings,
         clock: Clock,
     ) -> Self {
-        let inner = Inner {
+        let inner = Verbs {
             store,
-            catalogue: Arc::new(Catalogue::new(kinds)),
+            catalogue: Arc::new(ResourceIndex::new(kinds, table)),
             definitions: Definitions::new(Shapes::of(kinds)),
             authorizer,
             forms: FormCache::new(settings.form_cache_bytes),
@@ -130,7 +136,7 @@ impl Registry {
     }
 
     /// What all verbs share, for rooms of this crate.
-    pub(crate) fn inner(&self) -> &Inner {
+    pub fn verbs(&self) -> &Verbs {
         &self.inner
     }
 
@@ -159,7 +165,7 @@ impl Registry {
     }
 
     /// The kind as it is served.
-    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<Served>> {
+    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
         let inner = &self.inner;
         if let Some(served) = inner.catalogue.by_kind(kind) {
             return Some(Arc::clone(served));
@@ -178,15 +184,15 @@ impl Registry {
         self.inner.catalogue.expiring()
     }
 
-    /// THE door: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
+    /// Answers a call: route checks inside a group version, options, decoding, the verb, the form. A failure is an answer.
     pub async fn serve(&self, call: Call) -> Answer {
-        door::serve(&self.inner, call).await
+        serve::serve(&self.inner, call).await
     }
 
-    /// The door for subresources that connect (`exec`, `log`, `proxy`, ...): an answer, or where to dial. Anything else
+    /// Decides on subresources that connect (`exec`, `log`, `proxy`, ...): an answer, or where to dial. Anything else
     /// is answered as [`Registry::serve`] would.
     pub async fn connect(&self, call: Call, registered: &dyn Registered) -> Connected {
-        door::connect(&self.inner, call, registered).await
+        serve::connect(&self.inner, call, registered).await
     }
 
     /// Creates an object; its namespace is its own.

@@ -8,7 +8,7 @@ use portico_store::{Only, Record, Signature};
 
 use crate::Result;
 use crate::custom;
-use crate::served::Served;
+use crate::served::ServedResource;
 
 /// What a list or watch is about, besides the namespace.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,11 @@ pub(crate) struct Selection {
 
 impl Selection {
     /// 400 for a field that the kind does not offer.
-    pub(crate) fn new(served: &Served, labels: &LabelSelector, fields: &FieldSelector) -> Result<Self> {
+    pub(crate) fn new(
+        served: &ServedResource,
+        labels: &LabelSelector,
+        fields: &FieldSelector,
+    ) -> Result<Self> {
         let offered = &served.info.selectable;
         if let Some(term) = fields.terms().iter().find(|t| !offered.contains(&t.field)) {
             return Err(Box::new(unknown_field(served, &term.field)));
@@ -106,7 +110,7 @@ fn is_metadata(field: &str) -> bool {
     matches!(field, "metadata.name" | "metadata.namespace")
 }
 
-fn unknown_field(served: &Served, field: &str) -> Status {
+fn unknown_field(served: &ServedResource, field: &str) -> Status {
     let offered = &served.info.selectable;
     let plain = offered.iter().all(|field| is_metadata(field));
     Status::bad_request(if plain && offered.len() == 2 && served.custom.is_none() {

@@ -12,23 +12,26 @@ use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
 use crate::Result;
 use crate::custom::{self, Custom, ScalePaths};
 use crate::registry::Part;
-use crate::strategies::{self, Moment, Strategy};
+use crate::strategy::{self, Moment, Strategy};
+use crate::table::{ResourceTable, Row};
 use crate::views::Viewed;
 
 /// A kind as one group version serves it.
-pub(crate) struct Served {
+pub struct ServedResource {
     /// What data says.
-    pub(crate) info: Arc<KindInfo>,
+    pub info: Arc<KindInfo>,
     /// What code says.
-    pub(crate) strategy: &'static dyn Strategy,
+    pub strategy: &'static dyn Strategy,
+    /// Code behind its subresources, and behind its collection if that keeps nothing.
+    pub(crate) row: Row,
     /// Where objects are stored.
     pub(crate) storage: Resource,
     /// The kind in its storage version, when that is another one.
     pub(crate) stored_as: Option<Arc<KindInfo>>,
     /// Group and resource, for messages.
-    pub(crate) resource: GroupResource,
+    pub resource: GroupResource,
     /// `apiVersion`.
-    pub(crate) api_version: String,
+    pub api_version: String,
     /// Tells this description from any other, also from an older one of the same kind: part of cache keys.
     pub(crate) id: u32,
     /// How the JSON of an object of this version begins: items of lists leave it out. Empty where they do not.
@@ -43,23 +46,22 @@ pub(crate) struct Served {
     pub(crate) sealed: bool,
 }
 
-impl Served {
+impl ServedResource {
     /// The kind of a view. Its objects are never stored.
     pub(crate) fn of_view(info: KindInfo, sealed: bool) -> Self {
-        Self { sealed, ..Self::described(Arc::new(info), None, strategies::plain()) }
+        Self { sealed, ..Self::described(Arc::new(info), None, strategy::plain()) }
     }
 
-    fn new(info: Arc<KindInfo>, kinds: &Kinds) -> Self {
+    fn new(info: Arc<KindInfo>, kinds: &Kinds, row: &Row) -> Self {
         let stored_as = kinds.by_storage(&info.storage).filter(|_| !info.is_storage_version()).cloned();
-        let strategy = strategies::of(&info.gvk.group, &info.resource);
-        let views = Viewed::all(&info);
-        Self { views, ..Self::described(info, stored_as, strategy) }
+        let views = Viewed::all(&info, row);
+        Self { views, row: row.clone(), ..Self::described(info, stored_as, row.strategy()) }
     }
 
     /// A version of a custom resource: its objects are brought into the stored version at the store's edge.
     pub(crate) fn of_custom(info: KindInfo, scale: Option<&ScalePaths>, custom: Custom) -> Self {
         let views = scale.and_then(|paths| Viewed::scale(&info, paths)).into_iter().collect();
-        let described = Self::described(Arc::new(info), None, strategies::plain());
+        let described = Self::described(Arc::new(info), None, strategy::plain());
         Self { views, head: Vec::new(), custom: Some(custom), sealed: false, ..described }
     }
 
@@ -74,6 +76,7 @@ impl Served {
         let base = stored_as.as_ref().unwrap_or(&info);
         Self {
             strategy,
+            row: Row::default(),
             storage: Resource::from(info.storage.clone()),
             resource: info.group_resource(),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -97,7 +100,7 @@ impl Served {
     }
 
     /// The kind in its storage version.
-    pub(crate) fn stored_info(&self) -> &Arc<KindInfo> {
+    pub fn stored_info(&self) -> &Arc<KindInfo> {
         self.stored_as.as_ref().unwrap_or(&self.info)
     }
 
@@ -170,17 +173,21 @@ fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
 
 /// Everything that is served, found by what requests name.
 #[derive(Default)]
-pub(crate) struct Catalogue {
-    by_resource: HashMap<GroupVersionResource, Arc<Served>>,
-    by_kind: HashMap<GroupVersionKind, Arc<Served>>,
-    preferred: HashMap<GroupResource, Arc<Served>>,
+pub struct ResourceIndex {
+    by_resource: HashMap<GroupVersionResource, Arc<ServedResource>>,
+    by_kind: HashMap<GroupVersionKind, Arc<ServedResource>>,
+    preferred: HashMap<GroupResource, Arc<ServedResource>>,
 }
 
-impl Catalogue {
-    pub(crate) fn new(kinds: &Kinds) -> Self {
+impl ResourceIndex {
+    /// The built-in kinds, each with its row of the table.
+    #[must_use]
+    pub fn new(kinds: &Kinds, table: &ResourceTable) -> Self {
         let mut catalogue = Self::default();
+        let plain = Row::default();
         for info in kinds.iter() {
-            let served = Arc::new(Served::new(info.clone(), kinds));
+            let row = table.row(&info.gvk.group, &info.resource).unwrap_or(&plain);
+            let served = Arc::new(ServedResource::new(info.clone(), kinds, row));
             let slot = catalogue.preferred.entry(served.resource.clone());
             slot.or_insert_with(|| served.clone());
             catalogue.by_kind.insert(info.gvk.clone(), served.clone());
@@ -189,11 +196,13 @@ impl Catalogue {
         catalogue
     }
 
-    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<Served>> {
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<ServedResource>> {
         self.by_resource.get(resource)
     }
 
-    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Served>> {
+    /// A kind in one version.
+    #[must_use]
+    pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
         self.by_kind.get(kind)
     }
 
@@ -204,7 +213,7 @@ impl Catalogue {
     }
 
     /// The resource in the version that our own code speaks: the first that is served.
-    pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<Served>> {
+    pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<ServedResource>> {
         self.preferred.get(resource)
     }
 
@@ -220,15 +229,16 @@ pub struct KindIndexer {
 }
 
 impl KindIndexer {
-    /// An indexer for these kinds.
+    /// An indexer for these kinds, whose strategies know their selectable fields.
     #[must_use]
-    pub fn new(kinds: &Kinds) -> Self {
+    pub fn new(kinds: &Kinds, table: &ResourceTable) -> Self {
         let fields = kinds
             .stored()
             .map(|info| (info, indexed_fields(info)))
             .filter(|(_, fields)| !fields.is_empty())
             .map(|(info, fields)| {
-                let strategy = strategies::of(&info.gvk.group, &info.resource);
+                let row = table.row(&info.gvk.group, &info.resource);
+                let strategy = row.map_or_else(strategy::plain, Row::strategy);
                 (info.storage.clone(), (strategy, fields))
             })
             .collect();

@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 /// An object at a revision, in its storage version; cheap to clone, and clones share what was decoded.
 #[derive(Clone)]
 pub struct Stored {
-    inner: Arc<Inner>,
+    inner: Arc<Verbs>,
 }
 
-struct Inner {
+struct Verbs {
     record: Arc<Record>,
     object: OnceLock<Object>,
 }
@@ -23,7 +23,7 @@ impl Stored {
     /// A record that nobody has looked into yet.
     #[must_use]
     pub fn new(record: Arc<Record>) -> Self {
-        Self { inner: Arc::new(Inner { record, object: OnceLock::new() }) }
+        Self { inner: Arc::new(Verbs { record, object: OnceLock::new() }) }
     }
 
     /// The record.
@@ -97,7 +97,7 @@ impl Stored {
 
 /// The object in a record, with its resourceVersion. Stored bytes are our own canonical JSON; bytes that cannot be read
 /// are refused when the store loads them, so an empty object is never seen.
-pub(crate) fn decode(record: &Record) -> Object {
+pub fn decode(record: &Record) -> Object {
     let mut object = content(record);
     set_version(&mut object, record.revision);
     object

@@ -9,7 +9,7 @@ use portico_machinery::{Object, Status, names, time};
 use crate::Result;
 
 /// Clears what a client may not say of a new object but its revision, and says it.
-pub(crate) fn prepare_create(object: &mut Object, now: Timestamp) {
+pub fn prepare_create(object: &mut Object, now: Timestamp) {
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         object.remove(&["metadata", field]);
     }
@@ -40,7 +40,7 @@ pub(crate) fn generate_name(object: &mut Object) {
 }
 
 /// The namespace of the body must be the path's or empty; cluster-scoped objects lose theirs.
-pub(crate) fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
+pub fn settle_namespace(object: &mut Object, namespaced: bool, namespace: &str) -> Result<()> {
     if !namespaced {
         object.remove(&["metadata", "namespace"]);
         return Ok(());

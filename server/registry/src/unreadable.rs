@@ -11,8 +11,8 @@ use crate::Result;
 use crate::draft;
 use crate::failure;
 use crate::options::{DeleteOptions, IGNORE_READ_ERROR};
-use crate::registry::{Context, Deleted, Inner};
-use crate::served::Served;
+use crate::registry::{Context, Deleted, Verbs};
+use crate::served::ServedResource;
 use crate::stored::Stored;
 
 /// How many objects one warning names.
@@ -53,11 +53,11 @@ pub(crate) fn warning(resource: &GroupResource, unreadable: &[Unreadable]) -> Op
     })
 }
 
-impl Inner {
+impl Verbs {
     /// 500 when the object exists and cannot be read.
     pub(crate) fn check_readable(
         &self,
-        served: &Served,
+        served: &ServedResource,
         snapshot: &portico_store::Snapshot,
         path: &str,
     ) -> Result<()> {
@@ -90,7 +90,7 @@ impl Inner {
     pub(crate) async fn delete_unreadable(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         name: &str,
     ) -> Result<Deleted> {
@@ -129,7 +129,7 @@ impl Inner {
     fn authorize_unsafe(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         name: &str,
     ) -> Result<()> {

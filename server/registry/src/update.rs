@@ -12,15 +12,15 @@ use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::custom::Judging;
 use crate::failure::{self, MODIFIED};
-use crate::involved::{Beginning, lost_another};
+use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::UpdateOptions;
-use crate::registry::{Context, Inner, Part, Place, Written};
-use crate::served::Served;
+use crate::registry::{Context, Part, Place, Verbs, Written};
+use crate::served::ServedResource;
 use crate::stored::Stored;
-use crate::strategies::{Moment, Write};
+use crate::strategy::{Moment, Write};
 use crate::system;
-use crate::validation::{self, MetaRules};
+use portico_validation::{self as validation, MetaRules};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
@@ -64,11 +64,11 @@ pub(crate) enum Attempt {
     Again(Newer),
 }
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn update(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         object: Object,
         options: &UpdateOptions,
@@ -86,7 +86,7 @@ impl Inner {
             };
             // Who names a revision gets one attempt; who does not may have to try again with the same object.
             let insists = !new.resource_version().is_empty();
-            let once = insists && served.strategy.involved().is_none();
+            let once = insists && served.strategy.transaction_hooks().is_none();
             let attempt = if once { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms {
                 dry_run: options.dry_run,
@@ -106,7 +106,7 @@ impl Inner {
     /// The state that an attempt begins with: what the last one lost against, or what is there.
     pub(crate) async fn current(
         &self,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         newer: Newer,
     ) -> Result<Option<Arc<Record>>> {
@@ -119,7 +119,7 @@ impl Inner {
     async fn create_on_update(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         mut object: Object,
         options: &UpdateOptions,
@@ -150,7 +150,7 @@ impl Inner {
     pub(crate) async fn replace(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         place: Place<'_>,
         before: &Stored,
         mut new: Object,
@@ -159,7 +159,7 @@ impl Inner {
         let (old, current) = (before.object(), before.record());
         self.admit_of_schema(served)?;
         if place.part == Part::Main {
-            self.guard(context, served, &new, Some(old)).await?;
+            self.guard_write(context, served, &new, Some(old)).await?;
         }
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
@@ -174,7 +174,7 @@ impl Inner {
         self.shape(served, place.part, &mut new, Some(old)).await?;
         let entries = new.remove(&MANAGED_FIELDS);
         let beginning =
-            Beginning { inner: self, served, part: place.part, old: Some(old), dry_run: terms.dry_run };
+            Beginning { verbs: self, served, part: place.part, old: Some(old), dry_run: terms.dry_run };
         let further = served.begin(beginning, &mut new).await?;
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, moment);
@@ -245,7 +245,7 @@ pub(crate) fn forget_zero_version(object: &mut Object) {
     }
 }
 
-fn check_version(served: &Served, new: &Object, old: &Object) -> Result<()> {
+fn check_version(served: &ServedResource, new: &Object, old: &Object) -> Result<()> {
     let version = new.resource_version();
     if version.is_empty() {
         if served.info.allow_unconditional_update {
@@ -267,7 +267,7 @@ fn check_version(served: &Served, new: &Object, old: &Object) -> Result<()> {
     Err(Box::new(Status::conflict(&served.resource, new.name(), MODIFIED)))
 }
 
-fn check_uid(served: &Served, new: &Object, old: &Object, rule: UidRule) -> Result<()> {
+fn check_uid(served: &ServedResource, new: &Object, old: &Object, rule: UidRule) -> Result<()> {
     if rule == UidRule::Immutable || new.uid().is_empty() || new.uid() == old.uid() {
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn check_uid(served: &Served, new: &Object, old: &Object, rule: UidRule) -> Resu
 }
 
 /// Keeps what this part of the object does not own, then lets the kind prepare.
-fn prepare(served: &Served, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
+fn prepare(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object, moment: Moment) {
     match part {
         Part::Main => {
             for field in served.info.status.iter().flat_map(|s| &s.owns) {
@@ -294,7 +294,7 @@ fn prepare(served: &Served, part: Part<'_>, new: &mut Object, old: &Object, mome
     served.strategy.stamp(part, new, old, moment);
 }
 
-fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
+fn keep_all_but_status(served: &ServedResource, new: &mut Object, old: &Object) {
     let Some(rule) = &served.info.status else { return };
     let mut kept = old.clone();
     for field in &rule.owns {
@@ -307,7 +307,7 @@ fn keep_all_but_status(served: &Served, new: &mut Object, old: &Object) {
     *new = kept;
 }
 
-fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Judged {
+fn judged(served: &ServedResource, part: Part<'_>, new: &Object, old: &Object) -> Judged {
     if served.custom.is_some() {
         return Judging { served, part, old: Some(old) }.judge(new);
     }
@@ -332,7 +332,7 @@ fn judged(served: &Served, part: Part<'_>, new: &Object, old: &Object) -> Judged
 }
 
 /// The kind's last touches and the generation, which compares canonical forms: what is touched takes that form again.
-fn finish(served: &Served, part: Part<'_>, new: &mut Object, old: &Object) {
+fn finish(served: &ServedResource, part: Part<'_>, new: &mut Object, old: &Object) {
     if served.strategy.canonicalize(new) {
         served.stored_info().schema.normalise(new);
     }
@@ -343,7 +343,7 @@ fn finish(served: &Served, part: Part<'_>, new: &mut Object, old: &Object) {
 }
 
 /// Whether this update takes away the last thing that kept a deleting object.
-fn is_finished(served: &Served, new: &Object, old: &Object) -> bool {
+fn is_finished(served: &ServedResource, new: &Object, old: &Object) -> bool {
     old.deletion_timestamp().is_some()
         && new.finalizers().is_empty()
         && old.at(&["metadata", "deletionGracePeriodSeconds"]).i64().unwrap_or(0) == 0

@@ -9,6 +9,7 @@ mod write;
 pub(crate) use write::Of;
 
 use scale::Scale;
+pub use scale::ScaleSelector;
 
 use std::sync::Arc;
 
@@ -19,9 +20,10 @@ use portico_store::Record;
 use crate::Result;
 use crate::custom::ScalePaths;
 use crate::draft;
-use crate::served::Served;
+use crate::served::ServedResource;
 use crate::stored::Stored;
-use crate::strategies::Errors;
+use crate::table::{Handler, Row};
+use portico_validation::Errors;
 
 /// What keeps a view from being read off its parent, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,29 +71,23 @@ pub(crate) trait View: Send + Sync {
     fn columns(&self) -> Vec<ColumnRule>;
 }
 
-/// The view behind a subresource of a built-in kind.
-fn of(group: &str, resource: &str, subresource: &str) -> Option<Box<dyn View>> {
-    match (group, resource, subresource) {
-        ("apps", "deployments" | "replicasets" | "statefulsets", "scale") => Some(Box::new(scale::WORKLOAD)),
-        ("", "replicationcontrollers", "scale") => Some(Box::new(scale::REPLICATION_CONTROLLER)),
-        _ => None,
-    }
-}
-
 /// A view as it is served: with the kind that it shows, described as if it were a resource of its own.
 pub(crate) struct Viewed {
     /// The subresource.
     pub(crate) name: String,
     view: Box<dyn View>,
     /// The kind that it shows.
-    pub(crate) served: Arc<Served>,
+    pub(crate) served: Arc<ServedResource>,
 }
 
 impl Viewed {
     /// All views of a kind.
-    pub(crate) fn all(parent: &KindInfo) -> Vec<Self> {
-        let (group, resource) = (&parent.gvk.group, &parent.resource);
-        let viewed = |sub: &Subresource| Self::new(parent, sub, of(group, resource, &sub.name)?);
+    pub(crate) fn all(parent: &KindInfo, row: &Row) -> Vec<Self> {
+        let view = |name: &str| match row.handler(name) {
+            Some(Handler::Scale(selector)) => Some(Box::new(Scale::of_pods(*selector))),
+            _ => None,
+        };
+        let viewed = |sub: &Subresource| Self::new(parent, sub, view(&sub.name)?);
         parent.subresources.iter().filter_map(viewed).collect()
     }
 
@@ -111,7 +107,7 @@ impl Viewed {
             selectable: Vec::new(),
             ..parent.clone()
         };
-        let served = Served::of_view(info, view.stands_alone());
+        let served = ServedResource::of_view(info, view.stands_alone());
         Some(Self { name: subresource.name.clone(), view, served: Arc::new(served) })
     }
 

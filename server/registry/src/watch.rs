@@ -16,9 +16,9 @@ use crate::Result;
 use crate::forms::{FormKey, Include, Made, Renderer, Shape};
 use crate::frame::{EventType, Frame};
 use crate::options::ListOptions;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 use crate::selection::Selection;
-use crate::served::Served;
+use crate::served::ServedResource;
 
 /// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
 pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
@@ -28,8 +28,8 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// A running watch.
 struct Watcher {
-    inner: Arc<Inner>,
-    served: Arc<Served>,
+    inner: Arc<Verbs>,
+    served: Arc<ServedResource>,
     form: Form,
     encoding: Encoding,
     include: Include,
@@ -62,10 +62,10 @@ struct Start {
     from: i64,
 }
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn watch(
         self: &Arc<Self>,
-        served: &Arc<Served>,
+        served: &Arc<ServedResource>,
         namespace: &str,
         options: &ListOptions,
         wanted: Choice,
@@ -122,7 +122,7 @@ impl Inner {
 
     async fn start(
         &self,
-        served: &Served,
+        served: &ServedResource,
         namespace: &str,
         selection: &Selection,
         options: &ListOptions,
@@ -292,7 +292,7 @@ impl Watcher {
 }
 
 /// Waits until something else is served in place of a custom resource.
-async fn over(served: &Served) {
+async fn over(served: &ServedResource) {
     match &served.custom {
         Some(custom) => custom.over.signaled().await,
         None => std::future::pending().await,
@@ -300,7 +300,7 @@ async fn over(served: &Served) {
 }
 
 /// A bookmark as a record, so that it can be shown in every form; it carries its revision in its own bytes.
-fn bookmark_record(served: &Served, object: &Object) -> Record {
+fn bookmark_record(served: &ServedResource, object: &Object) -> Record {
     let key = portico_store::Key::new(&served.storage, "", "");
     let value = portico_store::Value::new(object.to_json(), portico_store::Indexed::default());
     Record { key, revision: 0, value }

@@ -86,10 +86,10 @@ pub(crate) enum CallError {
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub struct Webhooks {
-    inner: Arc<Inner>,
+    inner: Arc<Shared>,
 }
 
-struct Inner {
+struct Shared {
     ways: Ways,
     limits: WebhookLimits,
     transports: Mutex<Transports>,
@@ -99,7 +99,7 @@ impl Webhooks {
     /// Without connections yet.
     #[must_use]
     pub fn new(ways: Ways, limits: WebhookLimits) -> Self {
-        let inner = Inner { ways, limits, transports: Mutex::default() };
+        let inner = Shared { ways, limits, transports: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use portico_kit::metrics;
 use portico_machinery::{Object, Status};
-use portico_registry::{HeldPort, ListOptions, ObjectRef, Registry, Stored};
+use portico_registry::{ListOptions, ObjectRef, Registry, Stored};
+use portico_resources::{HeldPort, NodePorts};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
@@ -20,6 +21,7 @@ const PERIOD: Duration = Duration::from_secs(180);
 #[derive(Clone)]
 pub(super) struct Ports {
     registry: Registry,
+    in_use: NodePorts,
     range: RangeInclusive<u16>,
     recorder: Recorder,
     found: Family<[(&'static str, &'static str); 1], Counter>,
@@ -42,7 +44,8 @@ impl Ports {
             "Checks of node ports that could not be carried out",
         );
         let recorder = Recorder::new(registry.clone(), "portallocator-repair-controller", hostname);
-        Self { registry: registry.clone(), range, recorder, found, failed }
+        let in_use = NodePorts::new(registry.clone());
+        Self { registry: registry.clone(), in_use, range, recorder, found, failed }
     }
 
     /// Checks all of them; tells when to do it again.
@@ -57,10 +60,10 @@ impl Ports {
     async fn check_all(&self) -> Result<(), Box<Status>> {
         // Ports before Services: what a write takes in between is with its Service then, and no leak.
         let mut held: HashMap<u16, HeldPort> = HashMap::new();
-        for port in self.registry.held_ports().await? {
+        for port in self.in_use.all().await? {
             if self.has(&port).await? {
                 held.insert(port.port, port);
-            } else if self.registry.release_port(&port).await? {
+            } else if self.in_use.release(&port).await? {
                 tracing::warn!(port = port.port, "a node port was held by nobody and is free again");
                 self.count("leak");
             }
@@ -100,7 +103,7 @@ impl Ports {
             }
             // A Service that was written since has its own way, and is heard of.
             None => {
-                if self.registry.hold_port(number, service).await? {
+                if self.in_use.hold(number, service).await? {
                     self.count("repair");
                     tell("PortNotAllocated", format!("Port {port} is not allocated; repairing")).await;
                 }

@@ -201,10 +201,11 @@ impl OtherServers for Nowhere {
 async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics::Registry) -> Registry {
     let kinds = Kinds::all().unwrap();
     let settings = portico_store::Settings::new(dir.path().join("test.db"));
-    let indexer = Arc::new(KindIndexer::new(&kinds));
+    let table = portico_resources::table();
+    let indexer = Arc::new(KindIndexer::new(&kinds, &table));
     let store = SqliteStore::open(settings, indexer, Metrics::new(metrics), tasks).await.unwrap();
     let clock = Arc::new(jiff::Timestamp::now);
-    Registry::new(Arc::new(store), &kinds, Arc::new(AlwaysAllow), Settings::default(), clock)
+    Registry::new(Arc::new(store), &kinds, &table, Arc::new(AlwaysAllow), Settings::default(), clock)
 }
 
 pub fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> Object {

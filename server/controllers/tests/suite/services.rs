@@ -7,6 +7,7 @@ use portico_controllers::service_repair::ServiceRepair;
 use portico_kit::workqueue::QueueMetrics;
 use portico_machinery::{GroupResource, Object};
 use portico_registry::{ListOptions, ObjectRef};
+use portico_resources::NodePorts;
 
 use crate::harness::{House, object};
 
@@ -45,7 +46,7 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
     cidr(&house).await;
     house.create(&services(), node_port("web")).await;
     let web = house.registry.get(&services(), "default", "web").await.unwrap();
-    assert!(house.registry.hold_port(30_999, &web).await.unwrap());
+    assert!(NodePorts::new(house.registry.clone()).hold(30_999, &web).await.unwrap());
     house.delete(&addresses(), "", "10.0.0.77").await;
 
     let metrics = portico_kit::metrics::Registry::new();
@@ -59,7 +60,8 @@ async fn an_address_that_was_taken_away_comes_back_and_a_port_of_nobody_is_free_
 
     let address = peek(&house, addresses(), "10.0.0.77").await.unwrap();
     assert_eq!(address.at(&["spec", "parentRef", "name"]).str(), "web");
-    let held: Vec<u16> = house.registry.held_ports().await.unwrap().iter().map(|h| h.port).collect();
+    let held: Vec<u16> =
+        NodePorts::new(house.registry.clone()).all().await.unwrap().iter().map(|h| h.port).collect();
     assert_eq!(held, [30_777]);
     let (events, all) = (GroupResource::new("", "events"), ListOptions::default());
     let events = house.registry.list(&events, "default", &all).await.unwrap().items;

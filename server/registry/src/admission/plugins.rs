@@ -21,15 +21,15 @@ use std::pin::Pin;
 use portico_machinery::{GroupResource, Object, Status};
 
 use crate::Result;
-use crate::registry::{Inner, Part};
-use crate::served::Served;
-use crate::strategies::Write;
+use crate::registry::{Part, Verbs};
+use crate::served::ServedResource;
+use crate::strategy::Write;
 pub(crate) use resource_quota::SharedTransactions;
 
 /// A write on its way, which plugins may change.
 pub(crate) struct Change<'a> {
     /// The kind that is written.
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a ServedResource,
     /// The object or a subresource.
     pub(crate) part: Part<'a>,
     /// What is written: complete, not prepared, not judged.
@@ -56,7 +56,7 @@ pub(crate) type Judging<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> +
 #[derive(Clone, Copy)]
 pub(crate) struct Judged<'a> {
     /// The kind that is written.
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a ServedResource,
     /// What is written, by whom.
     pub(crate) write: &'a Write<'a>,
 }
@@ -83,12 +83,12 @@ pub(crate) trait Plugin: Send + Sync {
     fn targets(&self) -> &'static [Target];
 
     /// Changes a write before it is prepared and judged, or refuses it.
-    fn admit<'a>(&'a self, _inner: &'a Inner, _change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, _inner: &'a Verbs, _change: Change<'a>) -> Admitting<'a> {
         Box::pin(async { Ok(()) })
     }
 
     /// Judges a write that is valid; what it says is for whoever writes.
-    fn judge<'a>(&'a self, _inner: &'a Inner, _judged: Judged<'a>) -> Judging<'a> {
+    fn judge<'a>(&'a self, _inner: &'a Verbs, _judged: Judged<'a>) -> Judging<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
@@ -109,11 +109,11 @@ const PLUGINS: [&dyn Plugin; 12] = [
     &topology_labels::PodTopologyLabels,
 ];
 
-impl Inner {
+impl Verbs {
     /// Lets every plugin that is on change a write of an object or a subresource.
-    pub(crate) async fn shape(
+    pub async fn shape(
         &self,
-        served: &Served,
+        served: &ServedResource,
         part: Part<'_>,
         new: &mut Object,
         old: Option<&Object>,
@@ -125,7 +125,7 @@ impl Inner {
     }
 
     /// Lets every plugin that is on judge a valid write; their warnings.
-    pub(crate) async fn judge(&self, served: &Served, write: &Write<'_>) -> Result<Vec<String>> {
+    pub(crate) async fn judge(&self, served: &ServedResource, write: &Write<'_>) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for plugin in self.plugins(&served.resource, write.part) {
             warnings.extend(plugin.judge(self, Judged { served, write }).await?);

@@ -17,8 +17,8 @@ use super::serving::Serving;
 use crate::Result;
 use crate::definition;
 use crate::options::{CreateOptions, UpdateOptions};
-use crate::registry::{Context, Inner, Place, Registry, Written};
-use crate::served::Served;
+use crate::registry::{Context, Place, Registry, Verbs, Written};
+use crate::served::ServedResource;
 
 /// What is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Registry {
     ) -> Result<Checked> {
         let format = Format::of_media_type(media_type).filter(|format| *format != Format::Protobuf);
         let format = format.ok_or_else(|| Box::new(Status::unsupported_media_type(&MEDIA_TYPES)))?;
-        let inner = self.inner();
+        let inner = self.verbs();
         let served = inner.served(&definition::resource())?;
         let info = &served.info;
         let decoded = info.schema.decode(body, format, &info.gvk).map_err(|e| e.status())?;
@@ -130,12 +130,12 @@ fn refusals(status: &Status) -> Vec<Finding> {
     if found.is_empty() { vec![of_cause("", &status.message)] } else { found }
 }
 
-impl Inner {
+impl Verbs {
     /// The write as a dry run, on top of what is installed.
     async fn rehearse(
         &self,
         context: &Context,
-        served: &Served,
+        served: &ServedResource,
         mut object: Object,
         installed: Option<&Record>,
     ) -> Result<Written> {

@@ -18,9 +18,9 @@ use super::facts::{Facts, Version, Webhook};
 use super::serving::Shared;
 use crate::Result;
 use crate::draft;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 use crate::selection::Selection;
-use crate::served::Served;
+use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 
 impl Custom {
@@ -74,7 +74,7 @@ impl Custom {
     }
 }
 
-impl Served {
+impl ServedResource {
     /// Whether what a selection takes can depend on the version that objects are shown in: it has to be asked after the
     /// conversion then.
     pub(crate) fn selects_converted(&self, selection: &Selection) -> bool {
@@ -102,9 +102,9 @@ impl Served {
     }
 }
 
-impl Inner {
+impl Verbs {
     /// A stored object in the version of a request.
-    pub(crate) async fn incoming(&self, served: &Served, record: Arc<Record>) -> Result<Arc<Record>> {
+    pub(crate) async fn incoming(&self, served: &ServedResource, record: Arc<Record>) -> Result<Arc<Record>> {
         match &served.custom {
             Some(custom) if !custom.shows(&record) => only(self.incoming_all(served, vec![record]).await?),
             _ => Ok(record),
@@ -114,7 +114,7 @@ impl Inner {
     /// Stored objects in the version of a request, in their order.
     pub(crate) async fn incoming_all(
         &self,
-        served: &Served,
+        served: &ServedResource,
         mut records: Vec<Arc<Record>>,
     ) -> Result<Vec<Arc<Record>>> {
         let Some(custom) = &served.custom else { return Ok(records) };
@@ -134,7 +134,7 @@ impl Inner {
     /// What one watch has converted, the others find.
     pub(crate) async fn incoming_event(
         &self,
-        served: &Served,
+        served: &ServedResource,
         event: Arc<Event>,
         selection: &Selection,
     ) -> Result<Arc<Event>> {
@@ -154,7 +154,7 @@ impl Inner {
 
     async fn incoming_shared(
         &self,
-        served: &Served,
+        served: &ServedResource,
         custom: &Custom,
         record: &Arc<Record>,
     ) -> Result<Arc<Record>> {
@@ -168,7 +168,7 @@ impl Inner {
     /// What was just written, in the version of the request; it was encoded from this object.
     pub(crate) async fn committed(
         &self,
-        served: &Served,
+        served: &ServedResource,
         record: Arc<Record>,
         object: Object,
     ) -> Result<Stored> {
@@ -183,13 +183,13 @@ impl Inner {
     }
 
     /// What would have been written, or is gone with that, in the version of the request.
-    pub(crate) async fn submitted(&self, served: &Served, record: Record) -> Result<Stored> {
+    pub(crate) async fn submitted(&self, served: &ServedResource, record: Record) -> Result<Stored> {
         Ok(Stored::new(self.incoming(served, Arc::new(record)).await?))
     }
 
     /// An object of a request's version as it is stored. The storage version's defaults are stored with it, so that
     /// reading it in that version needs no look inside.
-    pub(crate) async fn outgoing(&self, served: &Served, object: &mut Object) -> Result<Value> {
+    pub(crate) async fn outgoing(&self, served: &ServedResource, object: &mut Object) -> Result<Value> {
         served.info.schema.whole_numbers(object);
         let custom = served.custom.as_ref().filter(|custom| custom.stored_as != served.api_version);
         let Some(custom) = custom else { return draft::encode(served, object) };
@@ -208,7 +208,7 @@ impl Inner {
     /// along a schema, that is no longer the one that objects are stored in, and that shows.
     pub(crate) async fn is_stored_otherwise(
         &self,
-        served: &Served,
+        served: &ServedResource,
         key: &Key,
         object: &Object,
     ) -> Result<bool> {

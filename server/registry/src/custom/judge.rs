@@ -8,15 +8,15 @@ use portico_schema::structural::{CustomResource, Place as EmbeddedPlace, rules_n
 
 use super::scale;
 use crate::registry::Part;
-use crate::served::Served;
-use crate::strategies::Errors;
-use crate::validation::{self, MetaRules};
+use crate::served::ServedResource;
+use portico_validation::Errors;
+use portico_validation::{self as validation, MetaRules};
 
 /// A write that is judged.
 #[derive(Clone, Copy)]
-pub(crate) struct Judging<'a> {
+pub struct Judging<'a> {
     /// The kind, in the version of the request.
-    pub(crate) served: &'a Served,
+    pub(crate) served: &'a ServedResource,
     /// The object or its status.
     pub(crate) part: Part<'a>,
     /// What is there; nothing for a create.
@@ -108,7 +108,7 @@ fn embedded(schema: &CustomResource, new: &Object, errors: &mut Errors) {
 }
 
 /// What is wrong with the metadata of a resource inside of another object, at that resource's path; it may have no name.
-pub(crate) fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) -> Errors {
+pub fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) -> Errors {
     let mut resource = resource.clone();
     if resource.name().is_empty() {
         resource.set(&["metadata", "name"], "unnamed");
@@ -130,7 +130,7 @@ pub(crate) fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) ->
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
 /// Warnings about names of new finalizers.
-pub(crate) fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+pub fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
     let before: HashSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
     let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
     added.sort_unstable();

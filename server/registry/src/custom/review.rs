@@ -6,7 +6,7 @@ use portico_machinery::{Cursor, Object, aggregate};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::validation;
+use portico_validation as validation;
 
 /// A version of the review that we speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,21 +7,20 @@ use portico_machinery::Status;
 
 use crate::Result;
 use crate::call::{Call, Target};
-use crate::door::{Action, Route};
 use crate::registry::Part;
-use crate::served::Served;
+use crate::serve::{Route, Verb};
+use crate::served::ServedResource;
 
 /// A method without a verb of its own that reads all the same: upstream's handlers look at what request info makes of it.
 const HEAD: &str = "HEAD";
 
 /// The way of a call whose path leads to a custom resource.
-pub(crate) fn find<'a>(served: &Arc<Served>, call: &'a Call) -> Result<Route<'a>> {
+pub(crate) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<Route<'a>> {
     let target = &call.target;
     let part = part(served, target)?;
-    let action = action(call, part)
+    let action = verb_of(call, part)
         .ok_or_else(|| Box::new(Status::method_not_supported(&served.resource, method(&call.verb))))?;
-    let names_one =
-        !matches!(action, Action::List | Action::Watch | Action::Create | Action::DeleteCollection);
+    let names_one = !matches!(action, Verb::List | Verb::Watch | Verb::Create | Verb::DeleteCollection);
     if names_one && target.name.is_empty() {
         return Err(Box::new(Status::bad_request("name must be provided")));
     }
@@ -30,7 +29,7 @@ pub(crate) fn find<'a>(served: &Arc<Served>, call: &'a Call) -> Result<Route<'a>
 
 /// Whether the path is one of the resource: one that names a namespace where there are none, or none where there should
 /// be one, leads nowhere.
-pub(crate) fn leads(served: &Served, call: &Call) -> bool {
+pub(crate) fn leads(served: &ServedResource, call: &Call) -> bool {
     match (served.info.namespaced, call.target.namespace.is_empty()) {
         (true, true) => matches!(call.verb.as_str(), "list" | "watch") && call.target.name.is_empty(),
         (false, false) => false,
@@ -38,7 +37,7 @@ pub(crate) fn leads(served: &Served, call: &Call) -> bool {
     }
 }
 
-fn part<'a>(served: &Served, target: &'a Target) -> Result<Part<'a>> {
+fn part<'a>(served: &ServedResource, target: &'a Target) -> Result<Part<'a>> {
     match target.subresource.as_str() {
         "" => Ok(Part::Main),
         name if served.info.subresource(name).is_some() => Ok(Part::Subresource(name)),
@@ -46,17 +45,17 @@ fn part<'a>(served: &Served, target: &'a Target) -> Result<Part<'a>> {
     }
 }
 
-fn action(call: &Call, part: Part<'_>) -> Option<Action> {
+fn verb_of(call: &Call, part: Part<'_>) -> Option<Verb> {
     let named = !call.target.name.is_empty();
     let action = match call.verb.as_str() {
-        "get" | HEAD if named => Action::Get,
-        "list" | "get" | HEAD if part == Part::Main => Action::List,
-        "watch" if part == Part::Main => Action::Watch,
-        "create" if part == Part::Main => Action::Create,
-        "update" => Action::Update,
-        "patch" => Action::Patch,
-        "delete" if part == Part::Main => Action::Delete,
-        "deletecollection" if part == Part::Main => Action::DeleteCollection,
+        "get" | HEAD if named => Verb::Get,
+        "list" | "get" | HEAD if part == Part::Main => Verb::List,
+        "watch" if part == Part::Main => Verb::Watch,
+        "create" if part == Part::Main => Verb::Create,
+        "update" => Verb::Update,
+        "patch" => Verb::Patch,
+        "delete" if part == Part::Main => Verb::Delete,
+        "deletecollection" if part == Part::Main => Verb::DeleteCollection,
         _ => return None,
     };
     Some(action)

@@ -3,7 +3,7 @@
 use portico_machinery::{Cursor, Object, field};
 
 use super::ScalePaths;
-use crate::strategies::Errors;
+use portico_validation::Errors;
 
 /// Judges what stands at the paths; writes of the status leave the wanted number alone.
 pub(super) fn validate(paths: &ScalePaths, wanted: bool, object: &Object, errors: &mut Errors) {

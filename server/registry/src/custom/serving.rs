@@ -12,7 +12,7 @@ use super::schemas::Schemas;
 use super::shapes::Shapes;
 use super::webhook::Health;
 use super::{Custom, Trouble};
-use crate::served::Served;
+use crate::served::ServedResource;
 
 /// All versions of a definition, until its spec or names change.
 pub(crate) struct Serving {
@@ -22,7 +22,7 @@ pub(crate) struct Serving {
     shapes: Arc<Shapes>,
     shared: Shared,
     /// Nothing where there are no types of metadata.
-    versions: Box<[OnceLock<Option<Arc<Served>>>]>,
+    versions: Box<[OnceLock<Option<Arc<ServedResource>>>]>,
     /// Whether anybody has asked since the last look.
     used: AtomicBool,
     /// Given when something else is served in its place: watches end then.
@@ -71,31 +71,31 @@ impl Serving {
     }
 
     /// A version that requests may use.
-    pub(crate) fn version(&self, name: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn version(&self, name: &str) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.served && version.name == name)
     }
 
     /// A version that objects may be named in, served or not.
-    pub(crate) fn any_version(&self, name: &str) -> Option<&Arc<Served>> {
+    pub(crate) fn any_version(&self, name: &str) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.name == name)
     }
 
     /// The version that our own code speaks: the one that objects are stored in.
-    pub(crate) fn storage(&self) -> Option<&Arc<Served>> {
+    pub(crate) fn storage(&self) -> Option<&Arc<ServedResource>> {
         self.find(|version| version.storage)
     }
 
-    fn find(&self, is: impl Fn(&Version) -> bool) -> Option<&Arc<Served>> {
+    fn find(&self, is: impl Fn(&Version) -> bool) -> Option<&Arc<ServedResource>> {
         let at = self.facts.versions().iter().position(is)?;
         self.used.store(true, Ordering::Relaxed);
         let made = self.versions[at].get_or_init(|| self.make(&self.facts.versions()[at]).map(Arc::new));
         made.as_ref()
     }
 
-    fn make(&self, version: &Version) -> Option<Served> {
+    fn make(&self, version: &Version) -> Option<ServedResource> {
         let custom = Custom::new(&self.facts, version, self.since, &self.shared, self.over.clone())?;
         let info = kind::of(&self.facts, version, custom.own.clone(), &self.shapes);
-        Some(Served::of_custom(info, version.subresources.scale.as_ref(), custom))
+        Some(ServedResource::of_custom(info, version.subresources.scale.as_ref(), custom))
     }
 }
 

@@ -11,7 +11,7 @@ use super::conversions::Conversions;
 use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 /// A webhook that takes longer has failed (upstream's).
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -63,7 +63,7 @@ struct Asked<'a> {
     single: bool,
 }
 
-impl Inner {
+impl Verbs {
     /// Asks a webhook for objects in another version; those that have it already are not sent.
     pub(super) async fn ask_to_convert(
         &self,

@@ -11,8 +11,8 @@ use portico_store::Record;
 use super::{Include, Renderer, protobuf};
 use crate::answer::{Body, ListStream};
 use crate::list::Page;
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 
 /// About how many bytes one piece has.
 const PIECE: usize = 64 * 1024;
@@ -46,8 +46,8 @@ pub(super) fn head(kind: &str, api_version: &str, page: &Page, bare: bool) -> Ve
 
 /// A list being written.
 struct Writer {
-    inner: Arc<Inner>,
-    served: Arc<Served>,
+    inner: Arc<Verbs>,
+    served: Arc<ServedResource>,
     form: Form,
     include: Include,
     now: Timestamp,
@@ -88,8 +88,8 @@ impl Writer {
 
 /// The list as a body: whole when it is short, else in pieces.
 pub(crate) fn stream(
-    inner: &Arc<Inner>,
-    served: &Arc<Served>,
+    inner: &Arc<Verbs>,
+    served: &Arc<ServedResource>,
     wanted: Choice,
     include: Include,
     page: Page,
@@ -100,7 +100,7 @@ pub(crate) fn stream(
     json(inner, served, wanted.form, include, page)
 }
 
-fn json(inner: &Arc<Inner>, served: &Arc<Served>, form: Form, include: Include, page: Page) -> Body {
+fn json(inner: &Arc<Verbs>, served: &Arc<ServedResource>, form: Form, include: Include, page: Page) -> Body {
     let now = inner.moment().now;
     let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
     let mut writer = Writer {

@@ -13,8 +13,8 @@ use portico_store::Record;
 use super::{FormKey, Include, Made, Renderer, Shape};
 use crate::answer::Body;
 use crate::list::Page;
-use crate::registry::Inner;
-use crate::served::Served;
+use crate::registry::Verbs;
+use crate::served::ServedResource;
 use crate::stored;
 
 /// About how many bytes one piece of a list has.
@@ -73,8 +73,8 @@ impl Renderer<'_> {
 
 /// A list being written.
 struct Messages {
-    inner: Arc<Inner>,
-    served: Arc<Served>,
+    inner: Arc<Verbs>,
+    served: Arc<ServedResource>,
     form: Form,
     now: Timestamp,
     records: std::vec::IntoIter<Arc<Record>>,
@@ -172,7 +172,7 @@ fn list_metadata(page: &Page) -> Vec<u8> {
 }
 
 /// The list as a body: whole when it is short, else in pieces.
-pub(super) fn stream(inner: &Arc<Inner>, served: &Arc<Served>, form: Form, page: Page) -> Body {
+pub(super) fn stream(inner: &Arc<Verbs>, served: &Arc<ServedResource>, form: Form, page: Page) -> Body {
     let short = page.records.len() <= WHOLE;
     let messages = Messages {
         inner: inner.clone(),

@@ -4,13 +4,13 @@ use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::UserInfo;
 
 use super::{credential_id, is_gone, service_account};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 const VOID: &str = "service account token has been invalidated";
 const EXTRA: &str = "authentication.kubernetes.io/";
 
 /// The user of a bound token, or upstream's words why it does not count.
-pub(super) async fn user(inner: &Inner, claims: &Claims, now: i64) -> Result<UserInfo, String> {
+pub(super) async fn user(inner: &Verbs, claims: &Claims, now: i64) -> Result<UserInfo, String> {
     let Some(bound) = &claims.kubernetes else { return Err(VOID.to_owned()) };
     account(inner, bound, now).await?;
     if let Some(secret) = &bound.secret {
@@ -24,7 +24,7 @@ pub(super) async fn user(inner: &Inner, claims: &Claims, now: i64) -> Result<Use
     Ok(named(bound, &claims.jti))
 }
 
-async fn account(inner: &Inner, bound: &Kubernetes, now: i64) -> Result<(), String> {
+async fn account(inner: &Verbs, bound: &Kubernetes, now: i64) -> Result<(), String> {
     let (namespace, wanted) = (&bound.namespace, &bound.serviceaccount);
     let account = inner.find("serviceaccounts", namespace, &wanted.name).await.map_err(|s| s.message)?;
     if account.uid() != wanted.uid {
@@ -38,7 +38,7 @@ async fn account(inner: &Inner, bound: &Kubernetes, now: i64) -> Result<(), Stri
 }
 
 async fn alive(
-    inner: &Inner,
+    inner: &Verbs,
     resource: &str,
     namespace: &str,
     bound: &Ref,

@@ -9,7 +9,7 @@ use portico_machinery::{GroupResource, Status, UserInfo};
 
 use super::{Identity, service_account, user_name};
 use crate::options::PatchOptions;
-use crate::registry::{Context, Inner, Part, Patch, Place, Registry};
+use crate::registry::{Context, Part, Patch, Place, Registry, Verbs};
 use crate::stored::Stored;
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
@@ -18,7 +18,7 @@ const VOID: &str = "Token has been invalidated";
 
 /// The user of a legacy token, or upstream's words why it does not count.
 pub(super) async fn user(
-    inner: &Inner,
+    inner: &Verbs,
     identity: &Identity,
     token: &str,
     claims: &Claims,
@@ -38,7 +38,7 @@ impl Registry {
     /// # Errors
     /// 500 when it cannot be signed.
     pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<Option<String>, Box<Status>> {
-        let Some(identity) = &self.inner().settings.identity else { return Ok(None) };
+        let Some(identity) = &self.verbs().settings.identity else { return Ok(None) };
         let claims = claims(account.namespace(), account.name(), account.uid(), secret);
         identity.signer.sign(&claims).map(Some).map_err(|error| Box::new(Status::internal(error)))
     }
@@ -76,7 +76,7 @@ fn check(claims: &Claims) -> Result<(), String> {
     Ok(())
 }
 
-async fn look_up(inner: &Inner, token: &str, claims: &Claims) -> Result<Stored, String> {
+async fn look_up(inner: &Verbs, token: &str, claims: &Claims) -> Result<Stored, String> {
     let (namespace, name) = (&claims.legacy_namespace, &claims.legacy_name);
     let found = inner.find("secrets", namespace, &claims.legacy_secret).await;
     let secret = found.map_err(|_| VOID.to_owned())?;
@@ -112,7 +112,7 @@ fn judge_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
 }
 
 /// Leaves today's date on the Secret, once a day. That it cannot be left makes the token no worse.
-async fn used(inner: &Inner, secret: &Stored) {
+async fn used(inner: &Verbs, secret: &Stored) {
     let now = inner.moment().now.to_zoned(TimeZone::UTC);
     let today = now.date().to_string();
     let tomorrow = now.date().saturating_add(1.day()).to_string();

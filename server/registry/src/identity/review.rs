@@ -4,22 +4,22 @@ use portico_auth::authn::{Reviewer, Reviewing};
 use portico_machinery::UserInfo;
 
 use super::{Identity, bootstrap, bound, legacy};
-use crate::registry::{Inner, Registry};
+use crate::registry::{Registry, Verbs};
 
 const UNKNOWN: &str = "invalid bearer token";
 
 /// A token that counts.
-pub(crate) struct Reviewed {
+pub struct Reviewed {
     /// Its user, `system:authenticated` included.
-    pub(crate) user: UserInfo,
+    pub user: UserInfo,
     /// Those of its audiences that were asked for.
-    pub(crate) audiences: Vec<String>,
+    pub audiences: Vec<String>,
 }
 
-impl Inner {
+impl Verbs {
     /// Whose token this is, for these audiences (those of this API when there are none), or upstream's words why it does
     /// not count.
-    pub(crate) async fn review(&self, token: &str, asked: &[String]) -> Result<Reviewed, String> {
+    pub async fn review(&self, token: &str, asked: &[String]) -> Result<Reviewed, String> {
         let Some(identity) = self.settings.identity.as_deref() else { return Err(UNKNOWN.to_owned()) };
         let now = self.moment().now.as_second();
         if let Some(audiences) = own_audiences(identity, asked) {
@@ -60,6 +60,6 @@ fn own_audiences(identity: &Identity, asked: &[String]) -> Option<Vec<String>> {
 /// For the gRPC door of the same process.
 impl Reviewer for Registry {
     fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
-        Box::pin(async move { Some(self.inner().review(token, &[]).await.map(|reviewed| reviewed.user)) })
+        Box::pin(async move { Some(self.verbs().review(token, &[]).await.map(|reviewed| reviewed.user)) })
     }
 }

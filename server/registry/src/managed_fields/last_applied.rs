@@ -6,7 +6,7 @@ use portico_schema::apply::Conflicts;
 use portico_schema::fields::Set;
 use portico_schema::managed::Manager;
 
-use crate::served::Served;
+use crate::served::ServedResource;
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -17,14 +17,18 @@ pub(super) const MANAGER: &str = "kubectl";
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// The conflicts that remain when what the annotation covers and is still so may be taken.
-pub(super) fn remaining(served: &Served, live: &Object, conflicts: Conflicts<Manager>) -> Conflicts<Manager> {
+pub(super) fn remaining(
+    served: &ServedResource,
+    live: &Object,
+    conflicts: Conflicts<Manager>,
+) -> Conflicts<Manager> {
     let Some(allowed) = allowed(served, live) else { return conflicts };
     let left = conflicts.0.into_iter().map(|(manager, set)| (manager, set.difference(&allowed)));
     Conflicts(left.filter(|(_, set)| !set.is_empty()).collect())
 }
 
 /// The fields that were applied last by the client and have not changed since.
-fn allowed(served: &Served, live: &Object) -> Option<Set> {
+fn allowed(served: &ServedResource, live: &Object) -> Option<Set> {
     let applied = Object::from_json(live.annotation(ANNOTATION)?.as_bytes()).ok()?;
     if applied.api_version() != served.api_version {
         return None;

@@ -9,13 +9,13 @@ use portico_schema::managed::{self, Managed, Manager, Operation};
 
 use super::versions::KindVersions;
 use super::{BUCKET, MAX_UPDATERS, UNOWNED};
-use crate::served::Served;
+use crate::served::ServedResource;
 
 const FIELD: [&str; 2] = ["metadata", "managedFields"];
 
 /// Who owns what a write changes.
 #[derive(Clone, Copy)]
-pub(crate) enum Tracked<'a> {
+pub enum Tracked<'a> {
     /// The manager of this name.
     By(&'a str),
     /// The object says so already: it was applied.
@@ -24,13 +24,7 @@ pub(crate) enum Tracked<'a> {
 
 /// Sets the managed fields of a new state. Both states are complete and in the storage version; a create comes from an
 /// empty object. Where nobody can say who owns what, nobody owns anything any more, as upstream has it.
-pub(crate) fn track(
-    versions: &KindVersions<'_>,
-    live: &Object,
-    new: &mut Object,
-    manager: &str,
-    now: Timestamp,
-) {
+pub fn track(versions: &KindVersions<'_>, live: &Object, new: &mut Object, manager: &str, now: Timestamp) {
     match tracked(versions, live, new, manager, now) {
         Ok(After::AsBefore) => new.copy_from(live, &FIELD),
         Ok(After::Owned(managed)) => managed.write(new),
@@ -82,7 +76,7 @@ fn tracked(
 }
 
 /// Whether entries name fields in another version, in which the object has to be there.
-fn is_named_otherwise(served: &Served, live: &Object) -> bool {
+fn is_named_otherwise(served: &ServedResource, live: &Object) -> bool {
     let managed = Managed::read(live).unwrap_or_default();
     managed.owners.values().any(|owned| *owned.version != *served.api_version)
 }
@@ -140,7 +134,7 @@ fn current(live: &Object, new: &Object, from_live: bool) -> Managed {
 }
 
 /// A state in the version of the request.
-pub(super) fn in_version<'o>(served: &Served, object: &'o Object) -> Cow<'o, Object> {
+pub(super) fn in_version<'o>(served: &ServedResource, object: &'o Object) -> Cow<'o, Object> {
     if served.stored_as.is_none() || object.map().is_empty() {
         return Cow::Borrowed(object);
     }

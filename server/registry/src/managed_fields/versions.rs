@@ -8,14 +8,14 @@ use portico_schema::Schema;
 use portico_schema::apply::{Filter, Unconverted, Versions};
 
 use crate::custom::{Custom, Serving};
-use crate::registry::{Inner, Part};
-use crate::served::{Catalogue, Served};
+use crate::registry::{Part, Verbs};
+use crate::served::{ResourceIndex, ServedResource};
 
 /// A kind in the version of a request, and the others that share its storage.
-pub(crate) struct KindVersions<'a> {
-    served: &'a Served,
+pub struct KindVersions<'a> {
+    served: &'a ServedResource,
     subresource: &'a str,
-    catalogue: &'a Catalogue,
+    catalogue: &'a ResourceIndex,
     /// The other versions of a custom resource.
     serving: Option<Arc<Serving>>,
     asked: Mutex<Vec<Asked>>,
@@ -29,9 +29,9 @@ struct Asked {
     answer: Option<Result<Object, String>>,
 }
 
-impl Inner {
+impl Verbs {
     /// A kind in all its versions, none of which a webhook has to make.
-    pub(crate) fn versions<'a>(&'a self, served: &'a Served, part: Part<'a>) -> KindVersions<'a> {
+    pub fn versions<'a>(&'a self, served: &'a ServedResource, part: Part<'a>) -> KindVersions<'a> {
         let subresource = match part {
             Part::Main => "",
             Part::Subresource(name) => name,
@@ -50,7 +50,7 @@ impl Inner {
     /// once it is, so that it must not leave anything behind.
     pub(crate) async fn across_versions<T>(
         &self,
-        served: &Served,
+        served: &ServedResource,
         part: Part<'_>,
         mut work: impl FnMut(&KindVersions<'_>) -> T,
     ) -> T {
@@ -65,12 +65,16 @@ impl Inner {
 
 impl<'a> KindVersions<'a> {
     /// A built-in kind in all its versions.
-    pub(crate) fn of_builtin(served: &'a Served, subresource: &'a str, catalogue: &'a Catalogue) -> Self {
+    pub(crate) fn of_builtin(
+        served: &'a ServedResource,
+        subresource: &'a str,
+        catalogue: &'a ResourceIndex,
+    ) -> Self {
         Self { served, subresource, catalogue, serving: None, asked: Mutex::default() }
     }
 
     /// The kind in the version of the request.
-    pub(super) fn served(&self) -> &'a Served {
+    pub(super) fn served(&self) -> &'a ServedResource {
         self.served
     }
 
@@ -79,7 +83,7 @@ impl<'a> KindVersions<'a> {
         self.subresource
     }
 
-    fn of(&self, version: &str) -> Option<&Served> {
+    fn of(&self, version: &str) -> Option<&ServedResource> {
         if version == self.served.api_version {
             return Some(self.served);
         }
@@ -128,7 +132,7 @@ impl<'a> KindVersions<'a> {
     }
 
     /// Has the webhook answer what was asked.
-    async fn answer(&self, inner: &Inner, custom: &Custom) {
+    async fn answer(&self, inner: &Verbs, custom: &Custom) {
         let mut asked = std::mem::take(&mut *self.asked.lock());
         for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
             let converted = inner.convert_one(custom, &open.to, open.object.clone()).await;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const MAX_NAME: usize = 128;
 
 /// The manager of a write that is no apply.
-pub(crate) fn manager_name<'a>(field_manager: &'a str, user_agent: &'a str) -> Cow<'a, str> {
+pub fn manager_name<'a>(field_manager: &'a str, user_agent: &'a str) -> Cow<'a, str> {
     if !field_manager.is_empty() {
         return Cow::Borrowed(field_manager);
     }

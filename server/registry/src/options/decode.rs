@@ -11,15 +11,17 @@ use super::{VersionMatch, delete};
 use crate::Result;
 
 /// The options in a query string, which was read as authorization reads it.
-pub(crate) struct Query<'q>(url::Query<'q>);
+pub struct Query<'q>(url::Query<'q>);
 
 impl<'q> Query<'q> {
-    pub(crate) fn parse(raw: &'q str) -> Self {
+    /// Reads a query string.
+    #[must_use]
+    pub fn parse(raw: &'q str) -> Self {
         Self(url::Query::parse(raw))
     }
 
     /// The first value of a key: what counts for everything but lists.
-    pub(crate) fn first(&self, key: &str) -> Option<&str> {
+    pub fn first(&self, key: &str) -> Option<&str> {
         self.0.first(key)
     }
 
@@ -32,11 +34,13 @@ impl<'q> Query<'q> {
         self.first(key).filter(|value| !value.is_empty()).map(str::to_owned)
     }
 
-    pub(crate) fn all(&self, key: &str) -> Vec<String> {
+    /// All values of a key, in order.
+    pub fn all(&self, key: &str) -> Vec<String> {
         self.0.all(key).map(str::to_owned).collect()
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
+    /// A value as upstream reads booleans: absent is none, anything but `false` and `0` is true.
+    pub fn flag(&self, key: &str) -> Option<bool> {
         self.first(key).map(truthy)
     }
 

@@ -105,7 +105,7 @@ impl Raw {
 impl DeleteOptions {
     /// Options out of a JSON body, validated. They may call themselves options of any group; kind and apiVersion may be
     /// left out.
-    pub(crate) fn from_body(body: &[u8]) -> Result<Self> {
+    pub fn from_body(body: &[u8]) -> Result<Self> {
         let unrecognized = |error: &str| {
             let text =
                 format!("the object provided is unrecognized (must be of type DeleteOptions): {error}");

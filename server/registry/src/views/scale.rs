@@ -9,11 +9,12 @@ use portico_machinery::{Cursor, Object};
 
 use super::{Gap, View};
 use crate::custom::{ScalePaths, Scaled};
-use crate::strategies::Errors;
-use crate::validation::checks::not_negative;
+use portico_validation::Errors;
+use portico_validation::checks::not_negative;
 
-/// How the parent tells which pods are its own.
-pub(crate) enum Selector {
+/// How an object selects the pods that it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleSelector {
     /// By a label selector.
     Labels,
     /// By a map of labels.
@@ -25,7 +26,7 @@ pub(crate) struct Scale {
     wanted: Cow<'static, str>,
     there: Cow<'static, str>,
     /// Nothing when the parent does not tell.
-    selector: Option<(Cow<'static, str>, Selector)>,
+    selector: Option<(Cow<'static, str>, ScaleSelector)>,
     /// Of custom resources, which need not have what a scale shows.
     custom: Option<ScalePaths>,
 }
@@ -34,27 +35,21 @@ pub(crate) struct Scale {
 /// scale is under way.
 const UNSAID: i64 = i32::MIN as i64;
 
-/// Of kinds that make pods from a template.
-pub(super) const WORKLOAD: Scale = Scale {
-    wanted: Cow::Borrowed(".spec.replicas"),
-    there: Cow::Borrowed(".status.replicas"),
-    selector: Some((Cow::Borrowed(".spec.selector"), Selector::Labels)),
-    custom: None,
-};
-
-/// Of replication controllers, whose selector is older.
-pub(super) const REPLICATION_CONTROLLER: Scale = Scale {
-    wanted: Cow::Borrowed(".spec.replicas"),
-    there: Cow::Borrowed(".status.replicas"),
-    selector: Some((Cow::Borrowed(".spec.selector"), Selector::Map)),
-    custom: None,
-};
-
 fn fields(path: &str) -> Vec<&str> {
     path.split('.').filter(|name| !name.is_empty()).collect()
 }
 
 impl Scale {
+    /// Of kinds that make pods from a template.
+    pub(super) const fn of_pods(selector: ScaleSelector) -> Self {
+        Self {
+            wanted: Cow::Borrowed(".spec.replicas"),
+            there: Cow::Borrowed(".status.replicas"),
+            selector: Some((Cow::Borrowed(".spec.selector"), selector)),
+            custom: None,
+        }
+    }
+
     /// As a definition tells.
     pub(super) fn of_paths(paths: &ScalePaths) -> Self {
         Self {
@@ -158,7 +153,7 @@ impl View for Scale {
     }
 }
 
-impl Selector {
+impl ScaleSelector {
     /// The selector in the text form of queries; empty where there is none.
     fn text(&self, at: &Cursor<'_>) -> String {
         match self {

@@ -8,22 +8,22 @@ use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::managed_fields::{self, Shared, Tracked, manager_name};
 use crate::options::{PatchOptions, UpdateOptions};
-use crate::registry::{Context, Inner, Part, Patch, Place, Written};
-use crate::served::Served;
+use crate::registry::{Context, Part, Patch, Place, Verbs, Written};
+use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
-use crate::validation::{self, MetaRules};
 use crate::{apply, patch, system};
+use portico_validation::{self as validation, MetaRules};
 
 /// A parent in one version, and the view of it that is served.
 #[derive(Clone, Copy)]
 pub(crate) struct Of<'a> {
-    pub(crate) parent: &'a Served,
+    pub(crate) parent: &'a ServedResource,
     pub(crate) viewed: &'a Viewed,
     pub(crate) place: Place<'a>,
 }
 
-impl Inner {
+impl Verbs {
     pub(crate) async fn get_view(&self, of: Of<'_>) -> Result<Stored> {
         let parent = self.parent(of).await?;
         match of.viewed.view.gap(parent.object()) {

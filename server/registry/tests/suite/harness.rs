@@ -74,13 +74,14 @@ impl Door {
         let kinds = Kinds::builtin().unwrap();
         let settings = portico_store::Settings::new(dir.path().join("test.db"));
         let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
-        let indexer = Arc::new(KindIndexer::new(&kinds));
+        let table = portico_resources::table();
+        let indexer = Arc::new(KindIndexer::new(&kinds, &table));
         let store = SqliteStore::open(settings, indexer, metrics, &tasks).await.unwrap();
         let settings =
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
         let store = Arc::new(Interposed::new(Arc::new(store)));
-        let registry = Registry::new(store.clone(), &kinds, authorizer, settings, clock);
+        let registry = Registry::new(store.clone(), &kinds, &table, authorizer, settings, clock);
         let door = Self { registry, store, tasks, _dir: dir };
         door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
         door

@@ -3,7 +3,7 @@
 use portico_machinery::{Object, Quantity};
 
 use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
 const CLASS: &str = "spec.storageClassName";
@@ -20,7 +20,7 @@ impl Plugin for PersistentVolumeClaimResize {
         &[("", "persistentvolumeclaims", "")]
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             // Validation refuses the others in words of its own.
             let bound = |old: &&Object| old.str_at("status.phase") == "Bound";

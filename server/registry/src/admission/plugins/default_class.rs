@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 /// A plugin of this kind.
 pub(super) struct DefaultClass {
@@ -50,7 +50,7 @@ impl Plugin for DefaultClass {
         self.of
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             let path = ["spec", self.field];
             let says = change.new.at(&path).is_present() || change.new.annotation(self.old).is_some();

@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
 
 use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 pub(super) struct StorageObjectInUseProtection;
 
@@ -18,7 +18,7 @@ impl Plugin for StorageObjectInUseProtection {
         ]
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             let resource = &change.served.resource;
             let finalizer = finalizer(&resource.group, &resource.resource).filter(|_| change.old.is_none());

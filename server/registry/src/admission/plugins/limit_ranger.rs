@@ -10,9 +10,9 @@ use portico_machinery::{Cursor, GroupResource, Object};
 
 use super::{Admitting, Change, Judged, Judging, Plugin, Target};
 use crate::Result;
-use crate::pod_spec::totals::{Amounts, amounts, of_spec};
-use crate::registry::{Inner, Part};
+use crate::registry::{Part, Verbs};
 use constraints::{Constrained, judge};
+use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
 /// Says what was filled in.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -29,7 +29,7 @@ impl Plugin for LimitRanger {
         &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             let is_pod = change.served.resource.resource == "pods";
             if !is_pod || !concerns(is_pod, change.part, change.old) {
@@ -42,7 +42,7 @@ impl Plugin for LimitRanger {
         })
     }
 
-    fn judge<'a>(&'a self, inner: &'a Inner, judged: Judged<'a>) -> Judging<'a> {
+    fn judge<'a>(&'a self, inner: &'a Verbs, judged: Judged<'a>) -> Judging<'a> {
         Box::pin(async move {
             let write = judged.write;
             let is_pod = judged.served.resource.resource == "pods";
@@ -65,7 +65,7 @@ fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
 }
 
-async fn ranges(inner: &Inner, namespace: &str) -> Result<Vec<Object>> {
+async fn ranges(inner: &Verbs, namespace: &str) -> Result<Vec<Object>> {
     inner.all_in(namespace, &GroupResource::new("", "limitranges")).await
 }
 

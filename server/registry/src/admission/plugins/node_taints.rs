@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -18,7 +18,7 @@ impl Plugin for TaintNodesByCondition {
         &[("", "nodes", "")]
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             let path = ["spec", "taints"];
             let there = change.new.at(&path).items().any(|taint| {

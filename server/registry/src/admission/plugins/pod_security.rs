@@ -15,7 +15,7 @@ use portico_machinery::{Cursor, GroupResource, Object, Status};
 
 use super::{Judged, Judging, Plugin, Target};
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 use checks::{Pod, violations};
 use policy::{Level, Policy, Standard};
 
@@ -45,7 +45,7 @@ impl Plugin for PodSecurity {
         ]
     }
 
-    fn judge<'a>(&'a self, inner: &'a Inner, judged: Judged<'a>) -> Judging<'a> {
+    fn judge<'a>(&'a self, inner: &'a Verbs, judged: Judged<'a>) -> Judging<'a> {
         Box::pin(async move {
             match judged.served.resource.resource.as_str() {
                 "namespaces" => namespace(inner, judged).await,
@@ -65,7 +65,7 @@ fn template_path(resource: &str) -> &'static [&'static str] {
     }
 }
 
-async fn policy_of(inner: &Inner, namespace: &str) -> Result<Policy> {
+async fn policy_of(inner: &Verbs, namespace: &str) -> Result<Policy> {
     match inner.object_of("", "namespaces", "", namespace).await? {
         Some(namespace) => Ok(Policy::read(&namespace).0),
         None => Err(Box::new(Status::internal(format!("failed to lookup namespace {namespace:?}")))),
@@ -73,7 +73,7 @@ async fn policy_of(inner: &Inner, namespace: &str) -> Result<Policy> {
 }
 
 /// Labels must be readable; a stricter namespace warns of the pods that are there.
-async fn namespace(inner: &Inner, judged: Judged<'_>) -> Result<Vec<String>> {
+async fn namespace(inner: &Verbs, judged: Judged<'_>) -> Result<Vec<String>> {
     let (new, old) = (judged.write.new, judged.write.old);
     let (policy, errors) = Policy::read(new);
     let (before, errors_before) = match old {
@@ -93,7 +93,7 @@ async fn namespace(inner: &Inner, judged: Judged<'_>) -> Result<Vec<String>> {
     Ok(existing(new.name(), now, &pods))
 }
 
-async fn pod(inner: &Inner, judged: Judged<'_>) -> Result<Vec<String>> {
+async fn pod(inner: &Verbs, judged: Judged<'_>) -> Result<Vec<String>> {
     let (new, old) = (judged.write.new, judged.write.old);
     if old.is_some_and(|old| !is_significant(&new.at(&["spec"]), &old.at(&["spec"]))) {
         return Ok(Vec::new());
@@ -108,7 +108,7 @@ async fn pod(inner: &Inner, judged: Judged<'_>) -> Result<Vec<String>> {
     Ok(warning(policy.warn, &pod))
 }
 
-async fn template(inner: &Inner, judged: Judged<'_>, path: &[&str]) -> Result<Vec<String>> {
+async fn template(inner: &Verbs, judged: Judged<'_>, path: &[&str]) -> Result<Vec<String>> {
     let template = judged.write.new.at(path);
     if !template.is_present() {
         return Ok(Vec::new());

@@ -4,7 +4,7 @@ use portico_machinery::Object;
 
 use super::{Admitting, Change, Plugin, Target};
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
@@ -21,7 +21,7 @@ impl Plugin for Priority {
         &[("", "pods", ""), (GROUP, CLASSES, "")]
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             match (change.served.resource.resource.as_str(), change.old) {
                 (CLASSES, _) => only_default(inner, &change).await,
@@ -39,7 +39,7 @@ impl Plugin for Priority {
     }
 }
 
-async fn create(inner: &Inner, change: Change<'_>) -> Result<()> {
+async fn create(inner: &Verbs, change: Change<'_>) -> Result<()> {
     let name = change.new.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
         let classes = inner.all(GROUP, CLASSES).await?;
@@ -82,7 +82,7 @@ fn agrees(change: &Change<'_>, priority: i64, policy: &str) -> Result<()> {
     Ok(())
 }
 
-async fn only_default(inner: &Inner, change: &Change<'_>) -> Result<()> {
+async fn only_default(inner: &Verbs, change: &Change<'_>) -> Result<()> {
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }

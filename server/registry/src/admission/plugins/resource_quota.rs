@@ -20,12 +20,12 @@ use portico_store::{Change, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
-use crate::pod_spec::totals::{Amounts, add, amounts};
-use crate::registry::{Inner, Part};
-use crate::served::Served;
+use crate::registry::{Part, Verbs};
+use crate::served::ServedResource;
 use crate::stored;
-use crate::strategies::Write;
+use crate::strategy::Write;
 use evaluator::{Evaluator, evaluator};
+use portico_validation::pod_spec::totals::{Amounts, add, amounts};
 pub(crate) use shared::SharedTransactions;
 use shared::{Counting, Encoder, Joined};
 
@@ -38,7 +38,7 @@ fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }
 
-impl Inner {
+impl Verbs {
     /// Commits a valid write, and the checks of what it relies on, together with what counts it. Writes of one namespace
     /// that arrive together share an update of its quotas.
     ///
@@ -46,7 +46,7 @@ impl Inner {
     /// 403 in upstream's words when it does not fit; what else goes wrong is the inner result's.
     pub(crate) async fn commit_charged(
         &self,
-        served: &Served,
+        served: &ServedResource,
         write: &Write<'_>,
         txn: Txn,
         checks: Vec<Operation>,
@@ -62,7 +62,7 @@ impl Inner {
     /// Nothing, and nothing was done, for a write that no quota counts.
     async fn commit_counted(
         &self,
-        served: &Served,
+        served: &ServedResource,
         write: &Write<'_>,
         txn: &Txn,
         checks: &[Operation],
@@ -97,14 +97,14 @@ impl Inner {
     ///
     /// # Errors
     /// 403 in upstream's words when it does not.
-    pub(crate) async fn check_quotas(&self, served: &Served, write: &Write<'_>) -> Result<()> {
+    pub(crate) async fn check_quotas(&self, served: &ServedResource, write: &Write<'_>) -> Result<()> {
         let quotas = self.counting_quotas(served, write).await?;
         let quotas: Vec<Object> = quotas.iter().map(|record| stored::decode(record)).collect();
         self.taken(served, write, &quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 
     /// What a write takes of each of these quotas; nothing of one that is not about it.
-    fn taken(&self, served: &Served, write: &Write<'_>, quotas: &[&Object]) -> Result<Vec<Amounts>> {
+    fn taken(&self, served: &ServedResource, write: &Write<'_>, quotas: &[&Object]) -> Result<Vec<Amounts>> {
         let evaluator = evaluator(&served.resource);
         let asked = Asked { evaluator: &*evaluator, write, now: self.moment().now };
         let refuse = |why: String| Box::new(Status::forbidden(&served.resource, write.new.name(), &why));
@@ -118,7 +118,7 @@ impl Inner {
     }
 
     /// The quotas of the write's namespace, when writes of its kind are counted at all.
-    async fn counting_quotas(&self, served: &Served, write: &Write<'_>) -> Result<Vec<Arc<Record>>> {
+    async fn counting_quotas(&self, served: &ServedResource, write: &Write<'_>) -> Result<Vec<Arc<Record>>> {
         let quotas = self.quotas_of(served, write.new.namespace()).await?;
         let counted = !quotas.is_empty() && evaluator(&served.resource).handles(write);
         Ok(if counted { quotas } else { Vec::new() })
@@ -129,7 +129,7 @@ impl Inner {
         Ok(Encoder { kind, catalogue, clock: Arc::clone(&self.clock) })
     }
 
-    async fn quotas_of(&self, served: &Served, namespace: &str) -> Result<Vec<Arc<Record>>> {
+    async fn quotas_of(&self, served: &ServedResource, namespace: &str) -> Result<Vec<Arc<Record>>> {
         if !served.info.namespaced || namespace.is_empty() || self.is_off(NAME) {
             return Ok(Vec::new());
         }

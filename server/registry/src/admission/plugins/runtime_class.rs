@@ -4,7 +4,7 @@ use portico_machinery::Object;
 
 use super::{Admitting, Change, PODS, Plugin, Target};
 use crate::Result;
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 pub(super) struct RuntimeClass;
 
@@ -17,7 +17,7 @@ impl Plugin for RuntimeClass {
         PODS
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());

@@ -8,8 +8,8 @@ use portico_machinery::Object;
 
 use super::{Admitting, Change, PODS, Plugin, Target};
 use crate::Result;
-use crate::pod_spec::MIRROR;
-use crate::registry::Inner;
+use crate::registry::Verbs;
+use portico_validation::pod_spec::MIRROR;
 
 const DEFAULT: &str = "default";
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -28,7 +28,7 @@ impl Plugin for ServiceAccount {
         PODS
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());
@@ -75,7 +75,7 @@ fn check_mirror(change: &Change<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn account(inner: &Inner, change: &Change<'_>) -> Result<Object> {
+async fn account(inner: &Verbs, change: &Change<'_>) -> Result<Object> {
     let (namespace, name) = (change.new.namespace(), change.new.str_at("spec.serviceAccountName"));
     let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };
     for attempt in 1..=attempts {

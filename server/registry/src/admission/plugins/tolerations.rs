@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use super::{Admitting, Change, PODS, Plugin, Target};
-use crate::registry::Inner;
+use crate::registry::Verbs;
 
 /// Seconds that a pod stays.
 const SECONDS: i64 = 300;
@@ -19,7 +19,7 @@ impl Plugin for DefaultTolerationSeconds {
         PODS
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
                 tolerate(change.new, key);

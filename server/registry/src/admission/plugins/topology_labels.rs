@@ -1,7 +1,7 @@
 //! PodTopologyLabels: a pod carries the zone and region of the node that it is given.
 
 use super::{Admitting, Change, Plugin, Target};
-use crate::registry::{Inner, Part};
+use crate::registry::{Part, Verbs};
 
 /// What is copied from the node, over whatever the pod says.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -17,7 +17,7 @@ impl Plugin for PodTopologyLabels {
         &[("", "pods", ""), ("", "pods", "binding")]
     }
 
-    fn admit<'a>(&'a self, inner: &'a Inner, change: Change<'a>) -> Admitting<'a> {
+    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
         Box::pin(async move {
             let node = match change.part {
                 Part::Main => change.new.str_at("spec.nodeName"),

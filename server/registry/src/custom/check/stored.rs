@@ -10,8 +10,8 @@ use crate::Result;
 use crate::custom::facts::Facts;
 use crate::custom::judge::Judging;
 use crate::failure;
-use crate::registry::{Inner, Part};
-use crate::served::Served;
+use crate::registry::{Part, Verbs};
+use crate::served::ServedResource;
 use crate::stored;
 
 /// The most that is told of one object.
@@ -19,7 +19,7 @@ const MOST_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;
 
-impl Inner {
+impl Verbs {
     /// Judges all objects of the installed definition in the version that the new one would store.
     pub(super) async fn check_stored(
         &self,
@@ -47,7 +47,7 @@ impl Inner {
     }
 }
 
-fn judge(served: &Arc<Served>, record: &Record) -> Vec<Finding> {
+fn judge(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
     let mut object = stored::decode(record);
     object.set(&["apiVersion"], &served.api_version);
     let place = match object.namespace() {
@@ -72,6 +72,6 @@ fn judge(served: &Arc<Served>, record: &Record) -> Vec<Finding> {
 }
 
 /// The fields that the schema does not know, as a strict reading names them.
-fn lost(served: &Served, object: &Object) -> Vec<String> {
+fn lost(served: &ServedResource, object: &Object) -> Vec<String> {
     served.info.schema.retype(object, &served.info.gvk).map(|decoded| decoded.strict).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use portico_schema::structural::Structural;
 
 use super::{Finding, FindingKind, Rehearsed};
 use crate::custom::facts::{Facts, Version};
-use crate::served::Served;
+use crate::served::ServedResource;
 
 /// In the order of the installed definition's versions.
 pub(super) fn compare(old: &Rehearsed, new: &Rehearsed) -> Vec<Finding> {
@@ -74,8 +74,8 @@ fn surface(before: &Version, after: &Version) -> Vec<Finding> {
     findings
 }
 
-fn schemas(version: &str, old: &Served, new: &Served) -> Vec<Finding> {
-    let schema = |served: &Served| served.info.schema.custom().map(|custom| custom.schema().clone());
+fn schemas(version: &str, old: &ServedResource, new: &ServedResource) -> Vec<Finding> {
+    let schema = |served: &ServedResource| served.info.schema.custom().map(|custom| custom.schema().clone());
     let (Some(old), Some(new)) = (schema(old), schema(new)) else { return Vec::new() };
     let breaks = Structural::breaks(&new, &old);
     breaks.into_iter().map(|broken| found(version, broken.path.as_str(), broken.text)).collect()

@@ -2,7 +2,7 @@
 
 use portico_machinery::{Cursor, Quantity};
 
-use crate::pod_spec::totals::{Amounts, amounts};
+use portico_validation::pod_spec::totals::{Amounts, amounts};
 
 /// What is looked at. Claims have no limits.
 pub(super) struct Constrained {

@@ -6,9 +6,9 @@ use portico_machinery::{Object, Quantity};
 use super::counts::one_of;
 use super::evaluator::Evaluator;
 use super::scopes::Requirement;
-use crate::pod_spec::totals::Amounts;
 use crate::registry::Part;
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::totals::Amounts;
 
 const COUNT: &str = "count/persistentvolumeclaims";
 const CLAIMS: &str = "persistentvolumeclaims";

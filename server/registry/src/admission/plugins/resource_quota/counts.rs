@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, Quantity};
 
 use super::evaluator::Evaluator;
-use crate::pod_spec::totals::Amounts;
 use crate::registry::Part;
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::totals::Amounts;
 
 /// Core kinds that are counted under their own names, too.
 const ALIASES: [&str; 4] = ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"];

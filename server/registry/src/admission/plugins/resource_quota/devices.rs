@@ -5,8 +5,8 @@ use portico_machinery::{Cursor, Object, Quantity};
 
 use super::counts::{is_main, one_of};
 use super::evaluator::Evaluator;
-use crate::pod_spec::totals::{Amounts, add};
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::totals::{Amounts, add};
 
 const COUNT: &str = "count/resourceclaims.resource.k8s.io";
 /// Behind the name of a class.

@@ -5,8 +5,8 @@ use portico_machinery::{GroupResource, Object};
 
 use super::scopes::Requirement;
 use super::{claims, counts, devices, pods, services};
-use crate::pod_spec::totals::Amounts;
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::totals::Amounts;
 
 /// What quotas know of a kind.
 pub(super) trait Evaluator: Send + Sync {

@@ -8,10 +8,10 @@ use portico_machinery::{Cursor, Object};
 use super::counts::one_of;
 use super::evaluator::Evaluator;
 use super::scopes::Requirement;
-use crate::pod_spec::is_extended;
-use crate::pod_spec::totals::{Amounts, amounts, counted, counts_for_pods};
 use crate::registry::Part;
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::is_extended;
+use portico_validation::pod_spec::totals::{Amounts, amounts, counted, counts_for_pods};
 
 const COUNT: &str = "count/pods";
 const PODS: &str = "pods";

@@ -5,8 +5,8 @@ use portico_machinery::{Object, Quantity};
 
 use super::counts::{is_main, one_of};
 use super::evaluator::Evaluator;
-use crate::pod_spec::totals::Amounts;
-use crate::strategies::Write;
+use crate::strategy::Write;
+use portico_validation::pod_spec::totals::Amounts;
 
 const COUNT: &str = "count/services";
 const SERVICES: &str = "services";

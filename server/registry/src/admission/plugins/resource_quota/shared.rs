@@ -17,11 +17,11 @@ use parking_lot::Mutex;
 use portico_machinery::{Object, Status};
 use portico_store::{Change, Committed, Expect, Key, Operation, Record, Snapshot, Store, TxnError};
 
-use crate::pod_spec::totals::Amounts;
 use crate::preconditions::is_about;
 use crate::stored;
 pub(super) use content::Encoder;
 use content::{Content, State, Taken};
+use portico_validation::pod_spec::totals::Amounts;
 
 /// The transactions of all namespaces in which a counted write is under way.
 #[derive(Default)]

@@ -11,10 +11,10 @@ use super::super::{MANAGER, count};
 use super::{Counting, Outcome};
 use crate::draft;
 use crate::managed_fields::{self, KindVersions};
-use crate::pod_spec::totals::Amounts;
-use crate::served::{Catalogue, Served};
+use crate::served::{ResourceIndex, ServedResource};
 use crate::settings::Clock;
 use crate::stored;
+use portico_validation::pod_spec::totals::Amounts;
 
 /// How many writes one transaction has at most.
 const MAX_WRITES: usize = 64;
@@ -72,8 +72,8 @@ enum Base {
 /// What encodes quotas.
 #[derive(Clone)]
 pub(in super::super) struct Encoder {
-    pub(in super::super) kind: Arc<Served>,
-    pub(in super::super) catalogue: Arc<Catalogue>,
+    pub(in super::super) kind: Arc<ServedResource>,
+    pub(in super::super) catalogue: Arc<ResourceIndex>,
     pub(in super::super) clock: Clock,
 }
 

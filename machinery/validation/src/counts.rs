@@ -1,0 +1,99 @@
+//! Counts and shares: numbers that may not be negative, and fields that are a number or a percentage.
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::checks::not_negative;
+use crate::Errors;
+
+const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+
+/// None of these numbers is negative, in this order.
+pub fn none_negative(parent: &Cursor<'_>, fields: &[&str], errors: &mut Errors) {
+    for field in fields {
+        not_negative(&parent.field(field), errors);
+    }
+}
+
+/// A number that does not go down: a count of collisions, say.
+pub fn not_decremented(new: &Cursor<'_>, old: &Cursor<'_>, errors: &mut Errors) {
+    if let Some(before) = old.i64() {
+        let now = new.i64().unwrap_or(0);
+        if now < before {
+            errors.push(Error::invalid(&new.path(), now, "cannot be decremented"));
+        }
+    }
+}
+
+/// A number or percentage, not negative.
+pub fn int_or_percent(value: &Cursor<'_>, errors: &mut Errors) {
+    match value.opt_str() {
+        Some(text) if percent(text).is_none() => errors.push(value.invalid(PERCENT)),
+        Some(_) => {}
+        None => not_negative(value, errors),
+    }
+}
+
+/// A percentage is not more than all.
+pub fn at_most_all(value: &Cursor<'_>, errors: &mut Errors) {
+    let share = value.opt_str().and_then(percent);
+    if share.is_some_and(|share| share.parse::<i64>().is_ok_and(|share| share > 100)) {
+        errors.push(value.invalid("must not be greater than 100%"));
+    }
+}
+
+/// Whether a number or percentage amounts to none; what is neither does.
+pub fn is_none(value: &Cursor<'_>) -> bool {
+    match value.opt_str() {
+        Some(text) => percent(text).and_then(|share| share.parse::<i64>().ok()).unwrap_or(0) == 0,
+        None => value.i64().unwrap_or(0) == 0,
+    }
+}
+
+/// The digits of a percentage.
+fn percent(text: &str) -> Option<&str> {
+    let digits = text.strip_suffix('%')?;
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(digits)
+}
+
+/// A count that may not exceed another, in these words.
+pub fn no_more_than(part: &Cursor<'_>, whole: &Cursor<'_>, words: &str, errors: &mut Errors) {
+    let count = part.i64().unwrap_or(0);
+    if count > whole.i64().unwrap_or(0) {
+        errors.push(Error::invalid(&part.path(), count, words));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::Object;
+
+    use super::*;
+
+    #[test]
+    fn shares_are_numbers_or_percentages() {
+        let rows = [
+            ("1", 0, false),
+            ("-1", 1, false),
+            ("\"50%\"", 0, false),
+            ("\"5\"", 1, true),
+            ("\"0%\"", 0, true),
+        ];
+        for (json, faults, none) in rows {
+            let object = Object::from_json(format!(r#"{{"v":{json}}}"#).as_bytes()).unwrap();
+            let mut errors = Vec::new();
+            int_or_percent(&object.at(&["v"]), &mut errors);
+            assert_eq!((errors.len(), is_none(&object.at(&["v"]))), (faults, none), "{json}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_more_than_all() {
+        for (json, faults) in [("\"100%\"", 0), ("\"101%\"", 1), ("200", 0), ("\"x%\"", 0)] {
+            let object = Object::from_json(format!(r#"{{"v":{json}}}"#).as_bytes()).unwrap();
+            let mut errors = Vec::new();
+            at_most_all(&object.at(&["v"]), &mut errors);
+            assert_eq!(errors.len(), faults, "{json}");
+        }
+    }
+}

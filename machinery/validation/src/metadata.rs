@@ -1,0 +1,333 @@
+//! `metadata` of every object: names, labels, annotations, owners, finalizers, and what an update may not touch.
+
+use std::collections::HashSet;
+
+use portico_kinds::{KindInfo, NameRule};
+use portico_machinery::field::{self, ErrorType, Path};
+use portico_machinery::gvk::GroupVersion;
+use portico_machinery::object::cut;
+use portico_machinery::status::MOST_FIELD_ERRORS;
+use portico_machinery::{Cursor, Object, names};
+
+use super::values;
+use crate::Errors;
+
+/// Most bytes that the keys and values of all annotations may have together.
+const ANNOTATIONS_MAX: usize = 262_144;
+
+/// Finalizers without a domain that upstream itself uses.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+const IMMUTABLE: &str = "field is immutable";
+
+/// How a kind's metadata is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct MetaRules {
+    name: NameRule,
+    any_finalizer: bool,
+    namespaced: bool,
+}
+
+impl MetaRules {
+    /// The rules of a kind.
+    pub fn of(info: &KindInfo) -> Self {
+        Self {
+            name: info.name_rule,
+            any_finalizer: info.allow_unqualified_finalizers,
+            namespaced: info.namespaced,
+        }
+    }
+
+    /// The rules of a resource that stands inside another: any path segment is a name.
+    pub fn of_embedded(namespaced: bool) -> Self {
+        Self { name: NameRule::PathSegment, any_finalizer: true, namespaced }
+    }
+
+    fn name_complaints(self, name: &str) -> Vec<String> {
+        match self.name {
+            NameRule::Subdomain => names::dns1123_subdomain(name),
+            NameRule::Label => values::label(name),
+            NameRule::PathSegment => names::path_segment(name),
+            NameRule::IpAddress => values::ip_name(name),
+            NameRule::GroupAndResource => names::group_and_resource(name),
+        }
+    }
+
+    /// A prefix of a generated name: a trailing dash will be followed by more.
+    fn prefix_complaints(self, prefix: &str) -> Vec<String> {
+        match prefix.strip_suffix('-') {
+            Some(stem) if !stem.is_empty() => {
+                let end = stem.char_indices().next_back().map_or(0, |(at, _)| at);
+                self.name_complaints(&format!("{}a", &stem[..end]))
+            }
+            _ => self.name_complaints(prefix),
+        }
+    }
+}
+
+/// Judges the metadata of an object to be created.
+pub fn validate_create(object: &Object, rules: MetaRules, errors: &mut Errors) {
+    let meta = object.metadata();
+    let (generate, name) = (meta.field("generateName"), meta.field("name"));
+    if !generate.str().is_empty() {
+        errors.extend(rules.prefix_complaints(generate.str()).iter().map(|m| generate.invalid(m)));
+    }
+    if name.str().is_empty() {
+        errors.push(name.required("name or generateName is required"));
+    } else {
+        errors.extend(rules.name_complaints(name.str()).iter().map(|m| name.invalid(m)));
+    }
+    validate_namespace(&meta.field("namespace"), rules.namespaced, errors);
+    let generation = meta.field("generation");
+    if generation.i64().is_some_and(|g| g < 0) {
+        errors.push(generation.invalid("must be greater than or equal to 0"));
+    }
+    validate_maps_and_lists(&meta, rules, errors);
+}
+
+fn validate_namespace(namespace: &Cursor<'_>, namespaced: bool, errors: &mut Errors) {
+    match (namespaced, namespace.str()) {
+        (true, "") => errors.push(namespace.required("")),
+        (true, text) => errors.extend(names::dns1123_label(text).iter().map(|m| namespace.invalid(m))),
+        (false, "") => {}
+        (false, _) => errors.push(namespace.forbidden("not allowed on this type")),
+    }
+}
+
+fn validate_maps_and_lists(meta: &Cursor<'_>, rules: MetaRules, errors: &mut Errors) {
+    validate_labels(&meta.field("labels"), errors);
+    validate_annotations(&meta.field("annotations"), errors);
+    validate_owners(&meta.field("ownerReferences"), errors);
+    validate_finalizers(&meta.field("finalizers"), rules, errors);
+}
+
+/// Labels: every complaint stands at the map itself.
+pub fn validate_labels(labels: &Cursor<'_>, errors: &mut Errors) {
+    for (key, value) in labels.entries() {
+        errors.extend(names::errors(&labels.path(), key, names::qualified_name(key)));
+        errors.extend(names::errors(&labels.path(), value.str(), names::label_value(value.str())));
+    }
+}
+
+/// Judges annotations: their keys, and what they weigh together.
+pub fn validate_annotations(annotations: &Cursor<'_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in annotations.entries() {
+        let complaints = names::qualified_name(&key.to_lowercase());
+        errors.extend(names::errors(&annotations.path(), key, complaints));
+        size += key.len() + value.str().len();
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(field::Error::too_long(&annotations.path(), ANNOTATIONS_MAX));
+    }
+}
+
+fn names_a_version(api_version: &str) -> bool {
+    api_version.parse::<GroupVersion>().is_ok_and(|of| !of.version.is_empty())
+}
+
+fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
+    let path = owners.path();
+    let (mut controller, mut printed): (Option<String>, Option<String>) = (None, None);
+    for owner in owners.items() {
+        let [version, kind, name, uid] = ["apiVersion", "kind", "name", "uid"].map(|f| owner.field(f).str());
+        for (field, value, text) in [
+            ("apiVersion", version, "version must not be empty"),
+            ("kind", kind, "must not be empty"),
+            ("name", name, "must not be empty"),
+            ("uid", uid, "must not be empty"),
+        ] {
+            if value.is_empty() || (field == "apiVersion" && !names_a_version(value)) {
+                errors.push(field::Error::invalid(&path.child(field), value, text));
+            }
+        }
+        if version == "v1" && kind == "Event" {
+            let text = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(field::Error::invalid_printed(&path, &printed_owner(&owner), text));
+        }
+        if owner.field("controller").bool() {
+            let current = format!("{kind}/{name}");
+            match &controller {
+                // Each prints the whole list.
+                Some(_) if errors.len() >= MOST_FIELD_ERRORS => {}
+                Some(first) => {
+                    let text = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"
+                    );
+                    let printed = printed.get_or_insert_with(|| printed_owners(owners));
+                    errors.push(field::Error::invalid_printed(&path, printed, &text));
+                }
+                None => controller = Some(current),
+            }
+        }
+    }
+}
+
+/// Owners as errors print them.
+fn printed_owners(owners: &Cursor<'_>) -> String {
+    let owners: Vec<String> = owners.items().map(|owner| printed_owner(&owner)).collect();
+    cut(format!("[{}]", owners.join(",")))
+}
+
+/// An owner with its members in the order of upstream's struct.
+fn printed_owner(owner: &Cursor<'_>) -> String {
+    const MEMBERS: [&str; 6] = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let members = MEMBERS.iter().map(|name| (name, owner.field(name))).filter(|(_, at)| at.is_present());
+    let members: Vec<_> = members.map(|(name, at)| format!("{name:?}:{}", at.json())).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+fn validate_finalizers(finalizers: &Cursor<'_>, rules: MetaRules, errors: &mut Errors) {
+    let path = finalizers.path();
+    let (mut orphan, mut foreground) = (false, false);
+    for finalizer in finalizers.items() {
+        errors.extend(names::errors(&path, finalizer.str(), names::qualified_name(finalizer.str())));
+        orphan |= finalizer.str() == "orphan";
+        foreground |= finalizer.str() == "foregroundDeletion";
+    }
+    if orphan && foreground {
+        errors.push(finalizers.invalid("finalizer orphan and foregroundDeletion cannot be both set"));
+    }
+    if !rules.any_finalizer {
+        validate_standard_finalizers(finalizers, true, errors);
+    }
+}
+
+/// Finalizers must be standard or carry a domain; the error stands at the element or at the list.
+pub fn validate_standard_finalizers(finalizers: &Cursor<'_>, indexed: bool, errors: &mut Errors) {
+    const TEXT: &str = "name is neither a standard finalizer name nor is it fully qualified";
+    for finalizer in finalizers.items() {
+        let name = finalizer.str();
+        if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+            let path = if indexed { finalizer.path() } else { finalizers.path() };
+            errors.push(field::Error::invalid(&path, name, TEXT));
+        }
+    }
+}
+
+/// What built-in kinds themselves say of changed metadata.
+pub fn validate_update(new: &Object, old: &Object, rules: MetaRules, errors: &mut Errors) {
+    validate_own_update(new, old, errors);
+    if !rules.any_finalizer {
+        validate_standard_finalizers(&new.metadata().field("finalizers"), true, errors);
+    }
+}
+
+/// As upstream judges the metadata of any kind before the kind itself does, by [`validate_own_update`]: what is wrong may
+/// be said up to three times.
+pub fn validate_any_update(new: &Object, old: &Object, namespaced: bool, errors: &mut Errors) {
+    validate_create(new, MetaRules::of_embedded(namespaced), errors);
+    validate_own_update(new, old, errors);
+}
+
+/// What custom resources themselves say of changed metadata.
+pub fn validate_own_update(new: &Object, old: &Object, errors: &mut Errors) {
+    validate_changes(new, old, errors);
+    let meta = new.metadata();
+    validate_labels(&meta.field("labels"), errors);
+    validate_annotations(&meta.field("annotations"), errors);
+    validate_owners(&meta.field("ownerReferences"), errors);
+}
+
+/// What may not change.
+fn validate_changes(new: &Object, old: &Object, errors: &mut Errors) {
+    let (new_meta, old_meta) = (new.metadata(), old.metadata());
+    if old.deletion_timestamp().is_some() {
+        validate_no_new_finalizers(new, old, errors);
+    }
+    for name in
+        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
+        let (new, old) = (new_meta.field(name), old_meta.field(name));
+        if !new.same_as(&old) && (new.is_present() || old.is_present()) {
+            let printed = if new.is_present() { new.printed() } else { "null".to_owned() };
+            errors.push(field::Error::invalid_printed(&new.path(), &printed, IMMUTABLE));
+        }
+    }
+}
+
+fn validate_no_new_finalizers(new: &Object, old: &Object, errors: &mut Errors) {
+    let had: HashSet<&str> = old.finalizers().into_iter().collect();
+    let added: Vec<_> = new.finalizers().into_iter().filter(|f| !had.contains(f)).collect();
+    if !added.is_empty() {
+        let list: Vec<_> = added.iter().map(|f| format!("{f:?}")).collect();
+        let body = format!(
+            "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            list.join(", ")
+        );
+        errors.push(field::Error::new(ErrorType::Forbidden, &Path::from("metadata.finalizers"), body));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: MetaRules = MetaRules { name: NameRule::Subdomain, any_finalizer: false, namespaced: true };
+
+    #[test]
+    fn an_owner_has_a_version() {
+        let rows = [("v1", true), ("g/v1", true), ("g/", false), ("a/b/c", false), ("", false)];
+        assert_eq!(rows.map(|(text, _)| names_a_version(text)), rows.map(|(_, is)| is));
+    }
+
+    fn create(json: &str) -> Vec<String> {
+        let object = Object::from_json(json.as_bytes()).unwrap();
+        let mut errors = Vec::new();
+        validate_create(&object, RULES, &mut errors);
+        errors.iter().map(|e| format!("{}: {}", e.path, e.body)).collect()
+    }
+
+    #[test]
+    fn each_rule_of_metadata_has_its_place_and_its_words() {
+        let rows: &[(&str, &[&str])] = &[
+            (r#"{"name":"a","namespace":"b"}"#, &[]),
+            (r#"{"namespace":"b"}"#, &["metadata.name: Required value: name or generateName is required"]),
+            (r#"{"name":"a"}"#, &["metadata.namespace: Required value"]),
+            (r#"{"name":"ab","generateName":"a_-","namespace":"b"}"#, &[]),
+            (
+                r#"{"name":"a","namespace":"b","finalizers":["foo"]}"#,
+                &[
+                    "metadata.finalizers[0]: Invalid value: \"foo\": name is neither a standard finalizer name nor is it fu",
+                ],
+            ),
+            (
+                r#"{"name":"a","namespace":"b","finalizers":["orphan","foregroundDeletion"]}"#,
+                &[
+                    "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer orphan and ",
+                ],
+            ),
+            (
+                r#"{"name":"a","namespace":"b","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a","uid":"1","controller":true},{"apiVersion":"v1","kind":"Pod","name":"b","uid":"","controller":true}]}"#,
+                &[
+                    "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty",
+                    "metadata.ownerReferences: Invalid value: [{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"a\",\"uid\":\"1\",",
+                ],
+            ),
+        ];
+        for (meta, want) in rows {
+            let said = create(&format!(r#"{{"metadata":{meta}}}"#));
+            assert_eq!(said.len(), want.len(), "{said:?}");
+            for (said, want) in said.iter().zip(*want) {
+                assert!(said.starts_with(want), "{said}\nis not\n{want}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_deleting_object_takes_no_new_finalizers() {
+        let old = Object::from_json(
+            br#"{"metadata":{"name":"a","namespace":"b","deletionTimestamp":"x","finalizers":["a/b"]}}"#,
+        );
+        let mut new = old.as_ref().unwrap().clone();
+        new.set(&["metadata", "finalizers"], ["a/b", "ex.io/b"]);
+        let mut errors = Vec::new();
+        validate_update(&new, old.as_ref().unwrap(), RULES, &mut errors);
+        assert_eq!(errors.len(), 1);
+        assert!(
+            errors[0].body.ends_with(r#"found new finalizers []string{"ex.io/b"}"#),
+            "{}",
+            errors[0].body
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! PEM: blocks as upstream's decoder finds them, and what certificate requests and certificates must be in them.
+//!
+//! Refusals are upstream's words where it has words of its own, else the parser's.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use x509_parser::prelude::{FromDer, X509Certificate, X509CertificationRequest};
+
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// One block.
+#[derive(Debug, PartialEq, Eq)]
+struct Block {
+    label: String,
+    has_headers: bool,
+    der: Vec<u8>,
+}
+
+/// What a request for a certificate says of its subject.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Each O.
+    pub organizations: Vec<String>,
+}
+
+/// Reads a certificate request and checks that it is signed with its own key.
+///
+/// # Errors
+/// Why not, for people.
+pub fn request(pem: &[u8]) -> Result<Asked, String> {
+    let text = String::from_utf8_lossy(pem);
+    let block = next(&text).map(|(block, _)| block).filter(|b| b.label == "CERTIFICATE REQUEST");
+    let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+    let (_, request) = X509CertificationRequest::from_der(&block.der).map_err(|e| format!("x509: {e}"))?;
+    request.verify_signature().map_err(|_| "x509: the request is not signed with its own key".to_owned())?;
+    let subject = &request.certification_request_info.subject;
+    let organizations =
+        subject.iter_organization().filter_map(|o| o.as_str().ok().map(str::to_owned)).collect();
+    Ok(Asked { organizations })
+}
+
+/// At least one certificate, and nothing but certificates.
+///
+/// # Errors
+/// Why not, for people.
+pub fn certificates(pem: &[u8]) -> Result<(), String> {
+    let text = String::from_utf8_lossy(pem);
+    let (mut rest, mut found) = (&*text, false);
+    while let Some((block, after)) = next(rest) {
+        if block.label != "CERTIFICATE" {
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
+        }
+        if block.has_headers {
+            return Err("no PEM block headers are permitted".to_owned());
+        }
+        if block.der.is_empty() {
+            return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+        }
+        X509Certificate::from_der(&block.der).map_err(|e| format!("x509: {e}"))?;
+        (rest, found) = (after, true);
+    }
+    if found { Ok(()) } else { Err("must contain at least one CERTIFICATE PEM block".to_owned()) }
+}
+
+/// Why a bundle that holds no authority's certificate holds none, as upstream's transport says it.
+pub fn why_no_authority(pem: &[u8]) -> &'static str {
+    let text = String::from_utf8_lossy(pem);
+    let mut rest = &*text;
+    while !rest.is_empty() {
+        let Some((block, after)) = next(rest) else { return "unable to parse bytes as PEM block" };
+        let certificate = block.label == "CERTIFICATE" && !block.has_headers;
+        if certificate && X509Certificate::from_der(&block.der).is_err() {
+            return "failed to parse certificate: x509: malformed certificate";
+        }
+        rest = after.strip_prefix('\n').unwrap_or(after);
+    }
+    "no valid certificate authority data seen"
+}
+
+/// The next whole block and what follows it; text around blocks, and blocks that are broken, count for nothing.
+fn next(mut text: &str) -> Option<(Block, &str)> {
+    loop {
+        let (label, body) = begin(text)?;
+        text = body;
+        let end = format!("-----END {label}-----");
+        if let Some((inside, after)) = body.split_once(end.as_str())
+            && let Some(block) = block(label, inside)
+        {
+            return Some((block, after));
+        }
+    }
+}
+
+/// The label of the next opening line, and what stands behind that line.
+fn begin(text: &str) -> Option<(&str, &str)> {
+    const BEGIN: &str = "-----BEGIN ";
+    let mut from = 0;
+    while let Some(at) = text[from..].find(BEGIN).map(|at| from + at) {
+        from = at + BEGIN.len();
+        let (line, after) = text[from..].split_once('\n').unwrap_or((&text[from..], ""));
+        if let Some(label) = line.trim_end().strip_suffix("-----")
+            && (at == 0 || text.as_bytes()[at - 1] == b'\n')
+        {
+            return Some((label, after));
+        }
+    }
+    None
+}
+
+fn block(label: &str, inside: &str) -> Option<Block> {
+    let headers = inside.lines().take_while(|line| line.contains(':')).count();
+    let digits: String =
+        inside.lines().skip(headers).flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
+    let der = BASE64.decode(digits).ok()?;
+    Some(Block { label: label.to_owned(), has_headers: headers > 0, der })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_between_other_text_and_broken_ones_are_passed_over() {
+        let text = "x\n-----BEGIN A-----\n!!\n-----END A-----\n-----BEGIN B-----\nk: v\n\nQUI=\n-----END B-----\nrest";
+        let (block, after) = next(text).unwrap();
+        assert_eq!(block, Block { label: "B".into(), has_headers: true, der: b"AB".to_vec() });
+        assert_eq!(after, "\nrest");
+        assert!(next(after).is_none());
+        assert!(next("-----BEGIN ").is_none());
+    }
+
+    #[test]
+    fn only_whole_certificates_without_headers_are_certificates() {
+        for (pem, why) in [
+            ("foo", "must contain at least one CERTIFICATE PEM block"),
+            (
+                "-----BEGIN X-----\nQUI=\n-----END X-----\n",
+                "only CERTIFICATE PEM blocks are allowed, found \"X\"",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\na: b\n\nQUI=\n-----END CERTIFICATE-----\n",
+                "no PEM block headers are permitted",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n",
+                "found CERTIFICATE PEM block containing 0 certificates",
+            ),
+        ] {
+            assert_eq!(certificates(pem.as_bytes()).unwrap_err(), why, "{pem}");
+        }
+        assert!(certificates(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").is_err());
+    }
+
+    #[test]
+    fn a_bundle_without_authorities_says_what_it_holds() {
+        for (pem, why) in [
+            ("foo", "unable to parse bytes as PEM block"),
+            ("-----BEGIN X-----\nQUI=\n-----END X-----\n", "no valid certificate authority data seen"),
+            ("-----BEGIN X-----\nQUI=\n-----END X-----\nfoo", "unable to parse bytes as PEM block"),
+            (
+                "-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n",
+                "failed to parse certificate: x509: malformed certificate",
+            ),
+        ] {
+            assert_eq!(why_no_authority(pem.as_bytes()), why, "{pem}");
+        }
+    }
+
+    #[test]
+    fn a_request_must_be_one() {
+        let not = "PEM block type must be CERTIFICATE REQUEST";
+        assert_eq!(request(b"foo").unwrap_err(), not);
+        assert_eq!(
+            request(b"-----BEGIN CERTIFICATE-----\nQUI=\n-----END CERTIFICATE-----\n").unwrap_err(),
+            not
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in "(-----BEGIN |-----END |CERTIFICATE|-----|\n|QUI=|a: b|[a-z]){0,20}") {
+            let _ = (request(bytes.as_bytes()), certificates(bytes.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Containers of the three lists: what all have in common, and what each list adds.
+
+use std::collections::HashSet;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::volumes::Volumes;
+use super::{env, handlers, mounts, ports, resources, security};
+use crate::Errors;
+use crate::{checks, values};
+
+/// Most restart rules of a container, and most exit codes of a rule.
+const RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
+
+/// What containers are judged with.
+pub(super) struct Scene<'v, 'a> {
+    /// The spec around them.
+    pub(super) spec: Cursor<'a>,
+    /// The volumes that they may mount.
+    pub(super) volumes: &'v Volumes<'a>,
+}
+
+/// Judges all three lists.
+pub(super) fn validate<'a>(spec: &Cursor<'a>, volumes: &Volumes<'a>, errors: &mut Errors) {
+    let scene = Scene { spec: spec.clone(), volumes };
+    let mut names = HashSet::new();
+    regular(&scene, &mut names, errors);
+    init(&scene, &mut names, errors);
+    ephemeral(&scene, &mut names, errors);
+}
+
+fn regular<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let list = scene.spec.field("containers");
+    if list.is_empty() {
+        errors.push(list.required(""));
+        return;
+    }
+    for container in list.items() {
+        common(&container, scene, false, errors);
+        unique_name(&container, names, errors);
+        handlers::lifecycle_and_probes(&container, &scene.spec, errors);
+        restarts(&container, errors);
+    }
+    ports::conflicts(list.items(), errors);
+}
+
+fn init<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    for container in scene.spec.field("initContainers").items() {
+        common(&container, scene, true, errors);
+        unique_name(&container, names, errors);
+        ports::conflicts(std::iter::once(container.clone()), errors);
+        if is_sidecar(&container) {
+            handlers::lifecycle_and_probes(&container, &scene.spec, errors);
+        } else {
+            for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+                if container.field(field).is_present() {
+                    let text = "may not be set for init containers without restartPolicy=Always";
+                    errors.push(container.field(field).forbidden(text));
+                }
+            }
+        }
+        restarts(&container, errors);
+    }
+}
+
+fn ephemeral<'a>(scene: &Scene<'_, 'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let others = names.clone();
+    for container in scene.spec.field("ephemeralContainers").items() {
+        common(&container, scene, false, errors);
+        unique_name(&container, names, errors);
+        let target = container.field("targetContainerName");
+        if !target.str().is_empty() && !others.contains(target.str()) {
+            errors.push(target.not_found());
+        }
+        only_what_ephemeral_containers_have(&container, errors);
+    }
+}
+
+fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Errors) {
+    const TEXT: &str = "cannot be set for an Ephemeral Container";
+    for name in [
+        "ports",
+        "resources",
+        "resizePolicy",
+        "restartPolicy",
+        "restartPolicyRules",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+    ] {
+        let field = container.field(name);
+        if field.is_present() && (field.is_scalar() || !field.is_empty()) {
+            errors.push(field.forbidden(TEXT));
+        }
+    }
+    for mount in container.field("volumeMounts").items() {
+        for name in ["subPath", "subPathExpr"] {
+            if !mount.field(name).str().is_empty() {
+                errors.push(mount.field(name).forbidden(TEXT));
+            }
+        }
+    }
+}
+
+/// Whether an init container keeps running beside the others.
+pub fn is_sidecar(container: &Cursor<'_>) -> bool {
+    container.field("restartPolicy").str() == "Always"
+}
+
+fn unique_name<'a>(container: &Cursor<'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {
+    let name = container.field("name").str();
+    if !name.is_empty() && !names.insert(name) {
+        errors.push(Error::duplicate(&container.path().child("name"), name));
+    }
+}
+
+fn common(container: &Cursor<'_>, scene: &Scene<'_, '_>, is_init: bool, errors: &mut Errors) {
+    checks::required(&container.field("name"), values::label, errors);
+    checks::not_empty(&container.field("image"), errors);
+    let policies = ["File", "FallbackToLogsOnError"];
+    checks::required_one_of(&container.field("terminationMessagePolicy"), &policies, errors);
+    ports::validate(&container.field("ports"), errors);
+    env::validate(container, errors);
+    mounts::validate(container, scene, errors);
+    checks::required_one_of(
+        &container.field("imagePullPolicy"),
+        &["Always", "IfNotPresent", "Never"],
+        errors,
+    );
+    resources::of_container(container, &scene.spec, errors);
+    resize_policy(container, &scene.spec, is_init, errors);
+    security::container(container, &scene.spec, errors);
+}
+
+fn resize_policy(container: &Cursor<'_>, spec: &Cursor<'_>, is_init: bool, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    let list = container.field("resizePolicy");
+    let path = list.path();
+    for policy in list.items() {
+        let (resource, restart) = (policy.field("resourceName").str(), policy.field("restartPolicy").str());
+        if !seen.insert(resource) {
+            errors.push(Error::duplicate(&policy.path(), resource));
+        }
+        match resource {
+            "cpu" | "memory" => {}
+            "" => errors.push(Error::required(&path, "")),
+            _ => errors.push(Error::not_supported(&path, resource, &["cpu", "memory"])),
+        }
+        match restart {
+            "NotRequired" | "RestartContainer" => {}
+            "" => errors.push(Error::required(&path, "")),
+            _ => errors.push(Error::not_supported(&path, restart, &["NotRequired", "RestartContainer"])),
+        }
+        if spec.field("restartPolicy").str() == "Never" && restart != "NotRequired" {
+            let text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'";
+            errors.push(Error::invalid(&path, restart, text));
+        }
+        if is_init && !is_sidecar(container) && restart == "RestartContainer" {
+            let text = "must not be set to 'RestartContainer' for non-sidecar initContainers";
+            errors.push(policy.field("restartPolicy").invalid(text));
+        }
+    }
+}
+
+fn restarts(container: &Cursor<'_>, errors: &mut Errors) {
+    let (policy, rules) = (container.field("restartPolicy"), container.field("restartPolicyRules"));
+    if policy.is_present() {
+        checks::one_of(&policy, &["Always", "Never", "OnFailure"], errors);
+    } else if !rules.is_empty() {
+        errors.push(policy.required("must specify restartPolicy when restart rules are used"));
+    }
+    if rules.len() > RULES_MAX {
+        errors.push(Error::too_many(&rules.path(), rules.len(), RULES_MAX));
+    }
+    for rule in rules.items() {
+        let action = rule.field("action");
+        if !matches!(action.str(), "Restart" | "RestartAllContainers") {
+            errors.push(action.not_supported(&["Restart", "RestartAllContainers"]));
+        }
+        let codes = rule.field("exitCodes");
+        if !codes.is_present() {
+            errors.push(codes.required("must be specified"));
+            continue;
+        }
+        let (operator, values) = (codes.field("operator"), codes.field("values"));
+        if !matches!(operator.str(), "In" | "NotIn") {
+            errors.push(operator.not_supported(&["In", "NotIn"]));
+        }
+        if values.len() > EXIT_CODES_MAX {
+            errors.push(Error::too_many(&values.path(), values.len(), EXIT_CODES_MAX));
+        }
+    }
+}

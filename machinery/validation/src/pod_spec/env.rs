@@ -1,0 +1,237 @@
+//! Environment variables and where their values come from.
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, Quantity, names};
+
+use super::all_containers;
+use crate::Errors;
+use crate::{checks, paths, values};
+
+const NAME: &str =
+    "a valid environment variable name must consist only of printable ASCII characters other than '='";
+/// Fields of a pod that a variable may hold.
+const ENV_FIELDS: [&str; 9] = [
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+/// Further fields that exist, but not for variables.
+const OTHER_FIELDS: [&str; 5] =
+    ["metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
+/// Resources of a container that can be referred to.
+const RESOURCES: [&str; 6] = [
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+/// `env` and `envFrom` of a container.
+pub(super) fn validate(container: &Cursor<'_>, errors: &mut Errors) {
+    for variable in container.field("env").items() {
+        let name = variable.field("name");
+        if checks::not_empty(&name, errors) {
+            variable_name(&name, errors);
+        }
+        if variable.field("valueFrom").is_present() {
+            value_from(&variable, errors);
+        }
+    }
+    sources(&container.field("envFrom"), errors);
+}
+
+fn variable_name(name: &Cursor<'_>, errors: &mut Errors) {
+    if !name.str().bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'=') {
+        errors.push(name.invalid(NAME));
+    }
+}
+
+fn value_from(variable: &Cursor<'_>, errors: &mut Errors) {
+    let from = variable.field("valueFrom");
+    let mut sources = 0;
+    let mut source = |name: &'static str, errors: &mut Errors, judge: fn(&Cursor<'_>, &mut Errors)| {
+        let here = from.field(name);
+        if here.is_present() {
+            sources += 1;
+            judge(&here, errors);
+        }
+    };
+    source("fieldRef", errors, |field, errors| {
+        field_ref(field, &ENV_FIELDS, true, errors);
+    });
+    source("resourceFieldRef", errors, |field, errors| resource_field_ref(field, false, errors));
+    source("configMapKeyRef", errors, key_ref);
+    source("secretKeyRef", errors, key_ref);
+    source("fileKeyRef", errors, file_key_ref);
+    if sources == 0 {
+        let text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`";
+        errors.push(Error::invalid(&from.path(), "", text));
+    }
+    if !variable.field("value").str().is_empty() {
+        if sources > 0 {
+            let text = "may not be specified when `value` is not empty";
+            errors.push(Error::invalid(&from.path(), "", text));
+        }
+    } else if sources > 1 {
+        errors.push(Error::invalid(&from.path(), "", "may not have more than one field specified at a time"));
+    }
+}
+
+/// A field of the pod itself; `subscripts` allows one label or annotation.
+pub(super) fn field_ref(field: &Cursor<'_>, supported: &[&str], subscripts: bool, errors: &mut Errors) {
+    let (version, path) = (field.field("apiVersion"), field.field("fieldPath"));
+    if !checks::not_empty(&version, errors) || !checks::not_empty(&path, errors) {
+        return;
+    }
+    if let Some((map, key)) = path.str().strip_suffix("']").and_then(|p| p.split_once("['")) {
+        let complaints = match map {
+            "metadata.annotations" if subscripts => names::qualified_name(&key.to_lowercase()),
+            "metadata.labels" if subscripts => names::qualified_name(key),
+            _ => {
+                errors.push(Error::invalid(&path.path(), path.str(), "does not support subscript"));
+                return;
+            }
+        };
+        errors.extend(complaints.iter().map(|m| Error::invalid(&path.path(), key, m)));
+        return;
+    }
+    let text = path.str();
+    if version.str() != "v1" || !(ENV_FIELDS.contains(&text) || OTHER_FIELDS.contains(&text)) {
+        let text = match version.str() {
+            "v1" => format!("error converting fieldPath: field label not supported: {text}"),
+            other => format!("error converting fieldPath: unsupported pod version: {other}"),
+        };
+        errors.push(path.invalid(&text));
+    } else if !supported.contains(&text) {
+        errors.push(path.not_supported(supported));
+    }
+}
+
+/// A resource of a container; in a volume the container must be named.
+pub(super) fn resource_field_ref(field: &Cursor<'_>, in_volume: bool, errors: &mut Errors) {
+    let (container, resource) = (field.field("containerName"), field.field("resource"));
+    if in_volume && container.str().is_empty() {
+        errors.push(container.required(""));
+        return;
+    }
+    if !checks::not_empty(&resource, errors) {
+        return;
+    }
+    let name = resource.str();
+    let huge = name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
+    if !huge && !RESOURCES.contains(&name) {
+        errors.push(resource.not_supported(&RESOURCES));
+    }
+    divisor(&field.field("divisor"), name, errors);
+}
+
+fn divisor(divisor: &Cursor<'_>, resource: &str, errors: &mut Errors) {
+    const CPU: [&str; 2] = ["1m", "1"];
+    const SIZES: [&str; 13] =
+        ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
+    let Some(value) = divisor.quantity().filter(|value| !value.is_zero()) else { return };
+    let (known, text): (&[&str], _) = match resource.split_once('.').map_or("", |(_, name)| name) {
+        "cpu" => (&CPU, "only divisor's values 1m and 1 are supported with the cpu resource"),
+        "memory" => (
+            &SIZES,
+            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the memory resource",
+        ),
+        "ephemeral-storage" => (
+            &SIZES,
+            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the local ephemeral storage resource",
+        ),
+        name if name.starts_with("hugepages-") => (
+            &SIZES,
+            "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the hugepages resource",
+        ),
+        _ => return,
+    };
+    if !known.iter().any(|known| known.parse::<Quantity>().is_ok_and(|known| known == value)) {
+        errors.push(Error::invalid(&divisor.path(), value.to_string(), text));
+    }
+}
+
+/// A key of a config map or secret.
+fn key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
+    checks::follows(&reference.field("name"), names::dns1123_subdomain, errors);
+    let key = reference.field("key");
+    if checks::not_empty(&key, errors) {
+        let complaints = values::config_key(key.str());
+        errors.extend(complaints.iter().map(|m| Error::invalid(&key.path(), key.str(), m)));
+    }
+}
+
+/// A variable in a file of a volume.
+fn file_key_ref(reference: &Cursor<'_>, errors: &mut Errors) {
+    let (key, path) = (reference.field("key"), reference.field("path"));
+    if checks::not_empty(&key, errors) {
+        variable_name(&key, errors);
+    }
+    checks::required(&reference.field("volumeName"), values::label, errors);
+    if checks::not_empty(&path, errors) {
+        paths::no_climbing(&path, &path.path(), errors);
+    }
+}
+
+/// Whole config maps and secrets. Their errors stand at the list, without an index.
+fn sources(list: &Cursor<'_>, errors: &mut Errors) {
+    let path = list.path();
+    for source in list.items() {
+        let prefix = source.field("prefix");
+        if !prefix.str().is_empty() && !prefix.str().bytes().all(|b| (b' '..=b'~').contains(&b) && b != b'=')
+        {
+            errors.push(Error::invalid(&path.child("prefix"), prefix.str(), NAME));
+        }
+        let mut count = 0;
+        for name in ["configMapRef", "secretRef"] {
+            let reference = source.field(name);
+            if !reference.is_present() {
+                continue;
+            }
+            count += 1;
+            let (name_path, name) = (path.child(name).child("name"), reference.field("name").str());
+            if name.is_empty() {
+                errors.push(Error::required(&name_path, ""));
+            } else {
+                // A prefix of a generated name is a name, too.
+                let stem = name.strip_suffix('-').filter(|s| !s.is_empty()).unwrap_or(name);
+                let complaints = names::dns1123_subdomain(stem);
+                errors.extend(complaints.iter().map(|m| Error::invalid(&name_path, name, m)));
+            }
+        }
+        match count {
+            0 => errors.push(Error::invalid(&path, "", "must specify one of: `configMapRef` or `secretRef`")),
+            1 => {}
+            _ => {
+                errors.push(Error::invalid(&path, "", "may not have more than one field specified at a time"))
+            }
+        }
+    }
+}
+
+/// Files that variables are read from lie in volumes of this pod that are empty directories.
+pub(super) fn file_volumes(spec: &Cursor<'_>, errors: &mut Errors) {
+    for container in all_containers(spec) {
+        for variable in container.field("env").items() {
+            let reference = variable.field("valueFrom").field("fileKeyRef");
+            let wanted = reference.field("volumeName");
+            if !reference.is_present() || wanted.str().is_empty() {
+                continue;
+            }
+            let volumes = spec.field("volumes");
+            match volumes.items().find(|volume| volume.field("name").str() == wanted.str()) {
+                None => errors.push(wanted.not_found()),
+                Some(volume) if volume.field("emptyDir").is_present() => {}
+                Some(_) => errors.push(wanted.invalid("referenced volume must be of type emptyDir")),
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! References of container images, as far as the pull policy depends on them.
+
+/// What stands for an absent pull policy: `Always` for what may move (`latest`, or neither tag nor digest).
+pub fn pull_policy(image: &str) -> &'static str {
+    match tag(image) {
+        Some(Some("latest")) => "Always",
+        _ => "IfNotPresent",
+    }
+}
+
+/// The tag of a reference (`latest` when it has neither tag nor digest); nothing when it is no reference.
+fn tag(image: &str) -> Option<Option<&str>> {
+    let (rest, digest) = match image.split_once('@') {
+        Some((rest, digest)) => (rest, Some(digest)),
+        None => (image, None),
+    };
+    let (name, tag) = match rest.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
+        _ => (rest, None),
+    };
+    if !is_name(name) || tag.is_some_and(|tag| !is_tag(tag)) || digest.is_some_and(|d| !is_digest(d)) {
+        return None;
+    }
+    Some(match (tag, digest) {
+        (None, None) => Some("latest"),
+        (tag, _) => tag,
+    })
+}
+
+/// `[domain[:port]/]path`, where path components are lower case.
+fn is_name(name: &str) -> bool {
+    let (domain, path) = match name.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" || has_upper(first) => {
+            (Some(first), rest)
+        }
+        _ => (None, name),
+    };
+    domain.is_none_or(is_domain) && path.split('/').all(is_component) && name.len() <= 255
+}
+
+fn has_upper(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_uppercase())
+}
+
+fn is_domain(domain: &str) -> bool {
+    let (host, port) = domain.split_once(':').unwrap_or((domain, "1"));
+    let host_part = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    host.split('.').all(host_part) && !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Lower-case words joined by one `.`, one or two `_`, or any number of `-`.
+fn is_component(component: &str) -> bool {
+    let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let bytes = component.as_bytes();
+    bytes.first().is_some_and(|b| word(*b))
+        && bytes.last().is_some_and(|b| word(*b))
+        && component
+            .split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+            .all(|joint| matches!(joint, "" | "." | "_" | "__") || joint.bytes().all(|b| b == b'-'))
+}
+
+fn is_tag(tag: &str) -> bool {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    tag.len() <= 128
+        && tag.bytes().next().is_some_and(word)
+        && tag.bytes().all(|b| word(b) || matches!(b, b'.' | b'-'))
+}
+
+fn is_digest(digest: &str) -> bool {
+    digest.split_once(':').is_some_and(|(algorithm, hex)| {
+        !algorithm.is_empty() && hex.len() >= 32 && hex.bytes().all(|b| b.is_ascii_hexdigit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pull_policy;
+
+    #[test]
+    fn only_what_may_move_is_always_pulled() {
+        for image in ["nginx", "nginx:latest", "a.b/c", "localhost:5000/x/y", "localhost:5000/x:latest"] {
+            assert_eq!(pull_policy(image), "Always", "{image}");
+        }
+        let digest = format!("app@sha256:{}", "a".repeat(64));
+        for image in ["nginx:1.27", "B:latest", " ", ":", "", "a..b", "a//b", &digest] {
+            assert_eq!(pull_policy(image), "IfNotPresent", "{image}");
+        }
+    }
+}

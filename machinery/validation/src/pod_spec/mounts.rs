@@ -1,0 +1,123 @@
+//! Where containers mount volumes and see block devices.
+
+use std::collections::HashSet;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::containers::Scene;
+use crate::Errors;
+use crate::{checks, paths};
+
+/// `volumeMounts`, then `volumeDevices` of a container.
+pub(super) fn validate(container: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
+    let (mounts, devices) = (container.field("volumeMounts"), container.field("volumeDevices"));
+    let device_names: HashSet<&str> = devices.items().map(|d| d.field("name").str()).collect();
+    let device_paths: HashSet<&str> = devices.items().map(|d| d.field("devicePath").str()).collect();
+    let mut paths = HashSet::new();
+    for mount in mounts.items() {
+        let (name, path) = (mount.field("name"), mount.field("mountPath"));
+        checks::not_empty(&name, errors);
+        if !scene.volumes.has(name.str()) {
+            errors.push(name.not_found());
+        }
+        checks::not_empty(&path, errors);
+        if !paths.insert(path.str()) {
+            errors.push(path.invalid("must be unique"));
+        }
+        if device_names.contains(name.str()) {
+            errors.push(name.invalid("must not already exist in volumeDevices"));
+        }
+        if device_paths.contains(path.str()) {
+            errors.push(path.invalid("must not already exist as a path in volumeDevices"));
+        }
+        sub_paths(&mount, &mounts, errors);
+        propagation(&mount, container, errors);
+        read_only(&mount, errors);
+    }
+    validate_devices(&mounts, &devices, scene, errors);
+}
+
+/// Their errors stand at the list, without an index.
+fn sub_paths(mount: &Cursor<'_>, mounts: &Cursor<'_>, errors: &mut Errors) {
+    let (plain, expanded) = (mount.field("subPath"), mount.field("subPathExpr"));
+    if !plain.str().is_empty() {
+        paths::local(&plain, &mounts.path().child("subPath"), errors);
+    }
+    if !expanded.str().is_empty() {
+        let path = mounts.path().child("subPathExpr");
+        if !plain.str().is_empty() {
+            let text = "subPathExpr and subPath are mutually exclusive";
+            errors.push(Error::invalid(&path, expanded.str(), text));
+        }
+        paths::local(&expanded, &path, errors);
+    }
+}
+
+fn propagation(mount: &Cursor<'_>, container: &Cursor<'_>, errors: &mut Errors) {
+    let propagation = mount.field("mountPropagation");
+    checks::one_of(&propagation, &["Bidirectional", "HostToContainer", "None"], errors);
+    let privileged = container.field("securityContext").field("privileged").bool();
+    if propagation.str() == "Bidirectional" && !privileged {
+        let text = "Bidirectional mount propagation is available only to privileged containers";
+        errors.push(propagation.forbidden(text));
+    }
+}
+
+fn read_only(mount: &Cursor<'_>, errors: &mut Errors) {
+    let recursive = mount.field("recursiveReadOnly");
+    checks::one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], errors);
+    if matches!(recursive.str(), "Enabled" | "IfPossible") {
+        if !mount.field("readOnly").bool() {
+            errors.push(recursive.forbidden("may only be specified when readOnly is true"));
+        }
+        if !matches!(mount.field("mountPropagation").str(), "" | "None") {
+            let text = "may only be specified when mountPropagation is None or not specified";
+            errors.push(recursive.forbidden(text));
+        }
+    }
+}
+
+fn validate_devices(mounts: &Cursor<'_>, devices: &Cursor<'_>, scene: &Scene<'_, '_>, errors: &mut Errors) {
+    let mounted: HashSet<&str> = mounts.items().map(|m| m.field("name").str()).collect();
+    let mount_paths: HashSet<&str> = mounts.items().map(|m| m.field("mountPath").str()).collect();
+    let (mut names, mut paths) = (HashSet::new(), HashSet::new());
+    for device in devices.items() {
+        let (name, path) = (device.field("name"), device.field("devicePath"));
+        checks::not_empty(&name, errors);
+        if names.contains(name.str()) {
+            errors.push(name.invalid("must be unique"));
+        }
+        match scene.volumes.get(name.str()) {
+            None => errors.push(name.not_found()),
+            Some(volume)
+                if !volume.field("persistentVolumeClaim").is_present()
+                    && !volume.field("ephemeral").is_present() =>
+            {
+                errors.push(name.invalid(
+                    "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
+                ));
+            }
+            Some(_) => {}
+        }
+        if path.str().is_empty() {
+            errors.push(path.required(""));
+        }
+        if paths.contains(path.str()) {
+            errors.push(path.invalid("must be unique"));
+        }
+        if !path.str().is_empty() {
+            paths::no_climbing(&path, &path.path(), errors);
+            paths.insert(path.str());
+        }
+        if !name.str().is_empty() {
+            names.insert(name.str());
+        }
+        if mounted.contains(name.str()) {
+            errors.push(name.invalid("must not already exist in volumeMounts"));
+        }
+        if mount_paths.contains(path.str()) {
+            errors.push(path.invalid("must not already exist as a path in volumeMounts"));
+        }
+    }
+}

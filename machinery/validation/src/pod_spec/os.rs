@@ -1,0 +1,125 @@
+//! Operating systems: what Linux pods and Windows pods may not set.
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::all_containers;
+use super::privileges::HOST_PROCESS;
+use crate::Errors;
+
+const NOT_ON_LINUX: &str = "windows options cannot be set for a linux pod";
+const NOT_ON_WINDOWS: &str = "cannot be set for a windows pod";
+const WINDOWS_POD: [&str; 11] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "fsGroup",
+    "fsGroupChangePolicy",
+    "sysctls",
+    "runAsUser",
+    "runAsGroup",
+    "supplementalGroups",
+    "supplementalGroupsPolicy",
+    "seLinuxChangePolicy",
+];
+const WINDOWS_CONTAINER: [&str; 10] = [
+    "appArmorProfile",
+    "seLinuxOptions",
+    "seccompProfile",
+    "capabilities",
+    "readOnlyRootFilesystem",
+    "privileged",
+    "allowPrivilegeEscalation",
+    "procMount",
+    "runAsUser",
+    "runAsGroup",
+];
+
+/// `os`, and what it rules out.
+pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
+    let os = spec.field("os");
+    if !os.is_present() {
+        return;
+    }
+    match os.field("name").str() {
+        "" => errors.push(os.field("name").required("")),
+        "linux" => linux(spec, errors),
+        "windows" => windows(spec, errors),
+        other => errors.push(Error::not_supported(&os.path(), other, &["linux", "windows"])),
+    }
+}
+
+fn linux(spec: &Cursor<'_>, errors: &mut Errors) {
+    let contexts = std::iter::once(spec.clone()).chain(all_containers(spec));
+    for options in contexts.map(|at| at.field("securityContext").field("windowsOptions")) {
+        if options.is_present() {
+            errors.push(options.forbidden(NOT_ON_LINUX));
+        }
+    }
+}
+
+fn windows(spec: &Cursor<'_>, errors: &mut Errors) {
+    let context = spec.field("securityContext");
+    for field in WINDOWS_POD {
+        if context.field(field).is_present() {
+            errors.push(context.field(field).forbidden(NOT_ON_WINDOWS));
+        }
+    }
+    for field in ["hostPID", "hostIPC"] {
+        if spec.field(field).bool() {
+            errors.push(Error::forbidden(&context.path().child(field), NOT_ON_WINDOWS));
+        }
+    }
+    for field in ["hostUsers", "shareProcessNamespace"] {
+        if spec.field(field).is_present() {
+            errors.push(Error::forbidden(&context.path().child(field), NOT_ON_WINDOWS));
+        }
+    }
+    for context in all_containers(spec).iter().map(|container| container.field("securityContext")) {
+        for field in WINDOWS_CONTAINER {
+            if context.field(field).is_present() {
+                errors.push(context.field(field).forbidden(NOT_ON_WINDOWS));
+            }
+        }
+    }
+    if spec.field("resources").is_present() {
+        errors.push(spec.field("resources").forbidden("may not be set for a windows pod"));
+    }
+}
+
+/// A Windows pod's containers all run on the host, or none does.
+pub(super) fn host_process(spec: &Cursor<'_>, errors: &mut Errors) {
+    let of =
+        |at: &Cursor<'_>| at.field("securityContext").field("windowsOptions").field("hostProcess").opt_bool();
+    let pod = of(spec);
+    let containers = all_containers(spec);
+    let mut on_host = 0;
+    for container in &containers {
+        let own = of(container);
+        if let (Some(own), Some(pod)) = (own, pod)
+            && own != pod
+        {
+            let text = format!("pod hostProcess value must be identical if both are specified, was {pod}");
+            let field = container.field("securityContext").field("windowsOptions").field("hostProcess");
+            errors.push(field.invalid(&text));
+        }
+        on_host += usize::from(own.or(pod).unwrap_or(false));
+    }
+    if on_host == 0 {
+        return;
+    }
+    if on_host < containers.len() {
+        let text =
+            "If pod contains any hostProcess containers then all containers must be HostProcess containers";
+        errors.push(Error::invalid(&spec.path(), "", text));
+    }
+    if !spec.field("hostNetwork").bool() {
+        let path = spec.path().child("hostNetwork");
+        errors.push(Error::invalid(
+            &path,
+            false,
+            "hostNetwork must be true if pod contains any hostProcess containers",
+        ));
+    }
+    errors.push(Error::forbidden(&spec.path(), HOST_PROCESS));
+}

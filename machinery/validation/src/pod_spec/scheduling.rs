@@ -1,0 +1,167 @@
+//! Where a pod may run: affinity, topology spread, tolerations, gates.
+
+use std::collections::HashSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, names};
+
+use crate::Errors;
+use crate::{checks, label_selector, node_selector, values};
+
+const WEIGHT: &str = "must be in the range 1-100";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Affinity to nodes and to other pods.
+pub(super) fn affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
+    let nodes = affinity.field("nodeAffinity");
+    if nodes.field(REQUIRED).is_present() {
+        node_selector::validate(&nodes.field(REQUIRED), errors);
+    }
+    for term in nodes.field(PREFERRED).items() {
+        weight(&term, errors);
+        node_selector::validate_term(&term.field("preference"), false, errors);
+    }
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let pods = affinity.field(kind);
+        pods.field(REQUIRED).items().for_each(|term| pod_term(&term, errors));
+        for term in pods.field(PREFERRED).items() {
+            weight(&term, errors);
+            pod_term(&term.field("podAffinityTerm"), errors);
+        }
+    }
+}
+
+fn weight(term: &Cursor<'_>, errors: &mut Errors) {
+    let weight = term.field("weight");
+    let number = weight.i64().unwrap_or(0);
+    if !(1..=100).contains(&number) {
+        errors.push(Error::invalid(&weight.path(), number, WEIGHT));
+    }
+}
+
+fn pod_term(term: &Cursor<'_>, errors: &mut Errors) {
+    label_selector(&term.field("labelSelector"), errors);
+    label_selector(&term.field("namespaceSelector"), errors);
+    for namespace in term.field("namespaces").items() {
+        let path = term.path().child("namespace");
+        let complaints = values::label(namespace.str());
+        errors.extend(complaints.iter().map(|m| Error::invalid(&path, namespace.str(), m)));
+    }
+    label_keys(term, errors);
+    let key = term.field("topologyKey");
+    if key.str().is_empty() {
+        errors.push(key.required("can not be empty"));
+    }
+    checks::follows(&key, names::qualified_name, errors);
+}
+
+/// Keys of the pod's own labels that become part of the selector.
+fn label_keys(term: &Cursor<'_>, errors: &mut Errors) {
+    let (matching, mismatching) = (term.field("matchLabelKeys"), term.field("mismatchLabelKeys"));
+    selector_keys(&matching, term, errors);
+    selector_keys(&mismatching, term, errors);
+    for key in matching.items() {
+        if mismatching.items().any(|other| other.str() == key.str()) {
+            errors.push(key.invalid("exists in both matchLabelKeys and mismatchLabelKeys"));
+        }
+    }
+}
+
+fn selector_keys(keys: &Cursor<'_>, term: &Cursor<'_>, errors: &mut Errors) {
+    if keys.is_empty() {
+        return;
+    }
+    let selector = term.field("labelSelector");
+    if !selector.is_present() {
+        errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
+    }
+    for (index, key) in keys.items().enumerate() {
+        checks::follows(&key, names::qualified_name, errors);
+        if selects_by(&selector, key.str()) {
+            let path = term.path().index(index);
+            errors.push(Error::invalid(&path, key.str(), "exists in both matchLabelKeys and labelSelector"));
+        }
+    }
+}
+
+/// Whether a selector says anything of this key. What creation merged into it stands behind the client's own words.
+fn selects_by(selector: &Cursor<'_>, key: &str) -> bool {
+    selector.field("matchLabels").entry_str(key).is_some()
+        || selector.field("matchExpressions").items().any(|requirement| {
+            let merged = matches!(requirement.field("operator").str(), "In" | "NotIn")
+                && requirement.field("values").len() == 1;
+            requirement.field("key").str() == key && !merged
+        })
+}
+
+/// Topology spread constraints.
+pub(super) fn spread(constraints: &Cursor<'_>, errors: &mut Errors) {
+    let mut pairs = HashSet::new();
+    for constraint in constraints.items() {
+        let (skew, key) = (constraint.field("maxSkew"), constraint.field("topologyKey"));
+        let when = constraint.field("whenUnsatisfiable");
+        let number = skew.i64().unwrap_or(0);
+        if number <= 0 {
+            errors.push(Error::invalid(&skew.path(), number, "must be greater than zero"));
+        }
+        if key.str().is_empty() {
+            errors.push(key.required("can not be empty"));
+        }
+        if !matches!(when.str(), "DoNotSchedule" | "ScheduleAnyway") {
+            errors.push(when.not_supported(&["DoNotSchedule", "ScheduleAnyway"]));
+        }
+        if !pairs.insert((key.str(), when.str())) {
+            let path = constraint.path().child("{topologyKey, whenUnsatisfiable}");
+            let said = format!("{{{}, {}}}", key.str(), when.str());
+            errors.push(Error::duplicate(&path, said));
+        }
+        min_domains(&constraint, when.str(), errors);
+        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            checks::one_of(&constraint.field(policy), &["Honor", "Ignore"], errors);
+        }
+        spread_keys(&constraint, errors);
+        label_selector(&constraint.field("labelSelector"), errors);
+    }
+}
+
+fn min_domains(constraint: &Cursor<'_>, when: &str, errors: &mut Errors) {
+    let domains = constraint.field("minDomains");
+    let Some(number) = domains.i64() else { return };
+    if number <= 0 {
+        errors.push(Error::invalid(&domains.path(), number, "must be greater than zero"));
+    }
+    if when != "DoNotSchedule" {
+        let text = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
+        errors.push(Error::invalid(&domains.path(), number, &text));
+    }
+}
+
+fn spread_keys(constraint: &Cursor<'_>, errors: &mut Errors) {
+    let (keys, selector) = (constraint.field("matchLabelKeys"), constraint.field("labelSelector"));
+    if keys.is_empty() {
+        return;
+    }
+    if !selector.is_present() {
+        errors.push(keys.forbidden("must not be specified when labelSelector is not set"));
+        return;
+    }
+    for key in keys.items() {
+        checks::follows(&key, names::qualified_name, errors);
+        if selects_by(&selector, key.str()) {
+            errors.push(key.invalid("exists in both matchLabelKeys and labelSelector"));
+        }
+    }
+}
+
+/// Scheduling gates.
+pub(super) fn gates(gates: &Cursor<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for gate in gates.items() {
+        let name = gate.field("name").str();
+        errors.extend(names::errors(&gate.path(), name, names::qualified_name(name)));
+        if !seen.insert(name) {
+            errors.push(Error::duplicate(&gate.path(), name));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Volumes made of other objects: config maps, secrets, the pod's own fields, tokens, and projections of these.
+
+use std::collections::HashSet;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::{Error, Path};
+
+use super::once;
+use crate::Errors;
+use crate::pod_spec::env;
+use crate::{checks, paths};
+
+const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
+/// Fields of a pod that a file may hold.
+const FILE_FIELDS: [&str; 5] =
+    ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+
+fn mode(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
+    if let Some(number) = at.i64().filter(|number| !(0..=0o777).contains(number)) {
+        errors.push(Error::invalid(path, number, MODE));
+    }
+}
+
+/// A path below the volume that does not look like going up.
+fn file_path(at: &Cursor<'_>, path: &Path, errors: &mut Errors) {
+    if at.str().is_empty() {
+        errors.push(Error::required(path, ""));
+        return;
+    }
+    paths::local(at, path, errors);
+    if at.str().starts_with("..") && !at.str().starts_with("../") && at.str() != ".." {
+        errors.push(Error::invalid(path, at.str(), "must not start with '..'"));
+    }
+}
+
+/// A secret or config map.
+pub(super) fn keyed(source: &Cursor<'_>, name: &str, errors: &mut Errors) {
+    checks::not_empty(&source.field(name), errors);
+    let default = source.field("defaultMode");
+    mode(&default, &default.path(), errors);
+    items(&source.field("items"), errors);
+}
+
+fn items(items: &Cursor<'_>, errors: &mut Errors) {
+    for item in items.items() {
+        checks::not_empty(&item.field("key"), errors);
+        let path = item.field("path");
+        file_path(&path, &path.path(), errors);
+        mode(&item.field("mode"), &item.path().child("mode"), errors);
+    }
+}
+
+/// Fields of the pod itself. Errors of items stand at the source, without their index.
+pub(super) fn downward(source: &Cursor<'_>, errors: &mut Errors) {
+    let default = source.field("defaultMode");
+    mode(&default, &default.path(), errors);
+    source.field("items").items().for_each(|item| downward_file(&item, &source.path(), errors));
+}
+
+fn downward_file(item: &Cursor<'_>, base: &Path, errors: &mut Errors) {
+    file_path(&item.field("path"), &base.child("path"), errors);
+    let (field, resource) = (item.field("fieldRef"), item.field("resourceFieldRef"));
+    let mut found = Errors::new();
+    if field.is_present() {
+        env::field_ref(&field, &FILE_FIELDS, true, &mut found);
+        if resource.is_present() {
+            let text = "fieldRef and resourceFieldRef can not be specified simultaneously";
+            errors.push(Error::invalid_printed(base, "\"resource\"", text));
+        }
+    } else if resource.is_present() {
+        env::resource_field_ref(&resource, true, &mut found);
+    } else {
+        errors.push(Error::required(base, "one of fieldRef and resourceFieldRef is required"));
+    }
+    let own = item.path();
+    for mut error in found {
+        let rest = error.path.as_str().strip_prefix(own.as_str()).unwrap_or_default().to_owned();
+        error.path = Path::new(format!("{base}{rest}"));
+        errors.push(error);
+    }
+    mode(&item.field("mode"), &base.child("mode"), errors);
+}
+
+/// Several sources in one directory.
+pub(super) fn projected(source: &Cursor<'_>, errors: &mut Errors) {
+    let default = source.field("defaultMode");
+    mode(&default, &default.path(), errors);
+    let mut paths = HashSet::new();
+    for part in source.field("sources").items() {
+        let mut count = 0;
+        for kind in ["secret", "configMap", "downwardAPI", "serviceAccountToken"] {
+            let here = part.field(kind);
+            if !here.is_present() {
+                continue;
+            }
+            count += 1;
+            if count > 1 {
+                errors.push(part.forbidden("may not specify more than 1 volume type per source"));
+                continue;
+            }
+            projection(kind, &here, source, &mut paths, errors);
+        }
+    }
+}
+
+fn projection<'a>(
+    kind: &str,
+    here: &Cursor<'a>,
+    source: &Cursor<'_>,
+    paths: &mut HashSet<&'a str>,
+    errors: &mut Errors,
+) {
+    let mut claim = |path: &'a str, errors: &mut Errors| {
+        if !once(paths, path) {
+            errors.push(Error::invalid(&source.path(), path, "conflicting duplicate paths"));
+        }
+    };
+    match kind {
+        "serviceAccountToken" => {
+            token(here, &source.path(), errors);
+            claim(here.field("path").str(), errors);
+        }
+        "downwardAPI" => {
+            for item in here.field("items").items() {
+                downward_file(&item, &here.path(), errors);
+                claim(item.field("path").str(), errors);
+            }
+        }
+        _ => {
+            checks::not_empty(&here.field("name"), errors);
+            items(&here.field("items"), errors);
+            for item in here.field("items").items() {
+                claim(item.field("path").str(), errors);
+            }
+        }
+    }
+}
+
+fn token(token: &Cursor<'_>, base: &Path, errors: &mut Errors) {
+    let expiration = token.field("expirationSeconds");
+    match expiration.i64() {
+        Some(seconds) if seconds < 600 => {
+            errors.push(expiration.invalid("may not specify a duration less than 10 minutes"));
+        }
+        Some(seconds) if seconds > 1 << 32 => {
+            errors.push(expiration.invalid("may not specify a duration larger than 2^32 seconds"));
+        }
+        _ => {}
+    }
+    file_path(&token.field("path"), &base.child("path"), errors);
+}

@@ -1,0 +1,57 @@
+//! A POST that keeps no object of its own kind: reviews, bindings, evictions, tokens.
+//!
+//! An action sees the decoded body of its kind and answers with an object of that kind or with a Status. Which action stands
+//! behind a resource is a row of the [table](crate::table::ResourceTable).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use portico_machinery::{Object, Status};
+
+use crate::Result;
+use crate::options::CreateOptions;
+use crate::registry::{Context, Place, Verbs};
+use crate::served::ServedResource;
+
+/// What an action is given.
+pub struct ActionRequest<'a> {
+    /// The verbs, for whatever the action reads and writes.
+    pub verbs: &'a Arc<Verbs>,
+    /// Who asks.
+    pub context: &'a Context,
+    /// The kind of the resource in the path, which is the parent's for a subresource.
+    pub served: &'a ServedResource,
+    /// The namespace of the path, and for a subresource the parent's name.
+    pub place: Place<'a>,
+    /// The options in the query.
+    pub options: &'a CreateOptions,
+    /// The body, decoded along the action's own kind; nothing is defaulted.
+    pub body: Object,
+}
+
+/// What an action comes to.
+pub enum Outcome {
+    /// 201 with this object.
+    Created(Object),
+    /// The same, with warnings and annotations for the audit log.
+    Annotated {
+        /// What was made.
+        object: Object,
+        /// For the caller.
+        warnings: Vec<String>,
+        /// For the audit log: key and value.
+        audit: Vec<(String, String)>,
+    },
+    /// This Status, under its own code.
+    Status(Status),
+}
+
+/// An action under way.
+pub type Acting<'a> = Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>>;
+
+/// A POST that keeps no object of its own kind.
+pub trait Action: Send + Sync {
+    /// Acts.
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a>;
+}

@@ -1,0 +1,115 @@
+//! Bodies: media types, decoding, patches, delete options (the request half of upstream's handlers).
+
+use portico_gostd::mime::parse_media_type;
+use portico_machinery::{GroupVersionKind, Status};
+use portico_schema::decode::warnings;
+use portico_schema::{Decoded, Format, Schema};
+
+use crate::Result;
+use crate::call::Call;
+use crate::options::{DeleteOptions, FieldValidation, Query};
+use crate::registry::{Patch, Verbs};
+use crate::served::ServedResource;
+
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+/// Media types of patches, as upstream lists them.
+pub(super) const PATCHES: [&str; 4] =
+    ["application/json-patch+json", "application/merge-patch+json", STRATEGIC, APPLY];
+const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// The format of a body, or 415.
+pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
+    let essence = match call.content_type.trim() {
+        "" => Some(String::new()),
+        text => parse_media_type(text).ok().map(|media| media.essence),
+    };
+    essence
+        .and_then(|e| Format::of_media_type(&e))
+        // The real server drops the connection on one of these.
+        .filter(|format| served.custom.is_none() || *format != Format::Protobuf)
+        .ok_or_else(|| Box::new(Status::unsupported_media_type(&ACCEPTED)))
+}
+
+/// Decodes an object of the kind; strict complaints refuse, warn or vanish.
+pub(super) fn decode(
+    inner: &Verbs,
+    call: &Call,
+    format: Format,
+    schema: &Schema,
+    gvk: &GroupVersionKind,
+    validation: FieldValidation,
+) -> Result<Decoded> {
+    let decoded = schema.decode(&call.body, format, gvk);
+    let mut decoded = decoded.map_err(|error| inner.scheme.refusal(error, gvk).status())?;
+    match validation {
+        FieldValidation::Ignore => decoded.strict.clear(),
+        FieldValidation::Warn => decoded.strict = warnings(decoded.strict),
+        FieldValidation::Strict => {
+            if let Some(status) = decoded.strict_status(gvk) {
+                return Err(Box::new(status));
+            }
+        }
+    }
+    Ok(decoded)
+}
+
+/// Whether the route of patches takes a body of this media type; of several in one header one is enough for that.
+pub(super) fn route_takes_patch(content_type: &str) -> bool {
+    content_type.split(',').any(|media| PATCHES.contains(&patch_essence(media).trim_matches(' ')))
+}
+
+/// Whether a body of this media type is a patch of any kind.
+pub(super) fn is_patch(content_type: &str) -> bool {
+    is_apply(content_type) || patch_type(content_type).is_some()
+}
+
+/// Whether a body of this media type is a strategic merge patch.
+pub(super) fn is_strategic(content_type: &str) -> bool {
+    patch_essence(content_type) == STRATEGIC
+}
+
+/// The media type of a patch, which upstream compares as it is written: in capitals, or before a space, it is none.
+fn patch_essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default()
+}
+
+/// How a patch of this media type is read; nothing when it is none.
+pub(super) fn patch_type(content_type: &str) -> Option<fn(bytes::Bytes) -> Patch> {
+    match patch_essence(content_type) {
+        "application/json-patch+json" => Some(Patch::Json),
+        "application/merge-patch+json" => Some(Patch::Merge),
+        STRATEGIC => Some(Patch::Strategic),
+        _ => None,
+    }
+}
+
+/// Whether a body of this media type is a configuration for server-side apply.
+pub(super) fn is_apply(content_type: &str) -> bool {
+    patch_essence(content_type) == APPLY
+}
+
+pub(super) fn patch(call: &Call) -> Result<Patch> {
+    let read =
+        patch_type(&call.content_type).ok_or_else(|| Box::new(Status::unsupported_media_type(&PATCHES)))?;
+    Ok(read(call.body.clone()))
+}
+
+/// Options of a delete: the body's when there is one, else the query's.
+pub(super) fn delete_options(
+    inner: &Verbs,
+    call: &Call,
+    query: &Query<'_>,
+    served: &ServedResource,
+) -> Result<DeleteOptions> {
+    if call.body.is_empty() {
+        return query.delete_options();
+    }
+    match (format(served, call)?, &inner.delete_options) {
+        (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
+            let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
+            DeleteOptions::from_body(&decoded.object.to_json())
+        }
+        _ => DeleteOptions::from_body(&call.body),
+    }
+}

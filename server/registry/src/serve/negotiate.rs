@@ -1,0 +1,142 @@
+//! Content negotiation: which encoding and which form a caller gets (upstream's `negotiation` package and `transformResponseObject`).
+
+use portico_machinery::Status;
+use portico_machinery::accept::{self, Encoding, Form, Offer};
+use portico_machinery::selector::FieldSelector;
+use portico_machinery::status::{Details, Reason};
+
+use super::body;
+use super::route::Verb;
+use crate::Result;
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::served::ServedResource;
+
+/// Media types as upstream lists them.
+const MEDIA_TYPES: [&str; 3] =
+    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const WATCH_TYPES: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
+/// Patches of custom resources: strategic merge needs types.
+const CUSTOM_PATCHES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+const LOG_TYPES: [&str; 4] =
+    ["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+pub(super) use accept::Choice as Wanted;
+
+/// What the route table refuses before the handler is asked: 415 of a patch, 406.
+pub(super) fn check_route(action: Verb, served: &ServedResource, call: &Call) -> Result<()> {
+    if served.custom.is_some() {
+        return check_custom(action, call);
+    }
+    if action == Verb::Patch && !body::route_takes_patch(&call.content_type) {
+        let status = Status::failure(Reason::UnsupportedMediaType, "415: Unsupported Media Type");
+        return Err(Box::new(status.with_details(Details::default())));
+    }
+    let more: &[&str] = if matches!(action, Verb::List | Verb::Watch) { &WATCH_TYPES } else { &[] };
+    check_accept(call, &MEDIA_TYPES, more)
+}
+
+/// No route table stands before custom resources: the handler says what it does not take.
+fn check_custom(action: Verb, call: &Call) -> Result<()> {
+    let taken = |text| body::is_patch(text) && !body::is_strategic(text);
+    if action == Verb::Patch && !taken(&call.content_type) {
+        return Err(Box::new(Status::unsupported_media_type(&CUSTOM_PATCHES)));
+    }
+    Ok(())
+}
+
+/// What a log's route and its handler refuse: the route has text, which the handler does not know.
+pub(super) fn check_log(served: &ServedResource, call: &Call) -> Result<()> {
+    check_accept(call, &LOG_TYPES, &[])?;
+    object(served, call).map(drop)
+}
+
+/// 406 for who reads none of the known types, with all of them and what else is told.
+fn check_accept(call: &Call, known: &[&str], more: &[&str]) -> Result<()> {
+    if call.accept.is_empty() || accept::route_takes(&call.accept, known) {
+        return Ok(());
+    }
+    let listed = [known, more].concat().join(", ");
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {listed}");
+    Err(Box::new(Status::failure(Reason::NotAcceptable, message).with_details(Details::default())))
+}
+
+fn choose(call: &Call, offer: Offer<'_>, listed: &[&str]) -> Result<Wanted> {
+    accept::negotiate(&call.accept, offer).ok_or_else(|| Box::new(Status::not_acceptable(listed)))
+}
+
+/// What there is of a kind, in these forms besides the plain one.
+fn offer<'a>(served: &ServedResource, forms: &'a [Form]) -> Offer<'a> {
+    Offer { encodings: &Encoding::ALL, forms, sealed: served.sealed }
+}
+
+/// For one object.
+pub(super) fn object(served: &ServedResource, call: &Call) -> Result<Wanted> {
+    let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
+    match wanted.form {
+        Form::MetadataList(_) => {
+            Err(unfit("PartialObjectMetadataList", "is not a list", &served.info.gvk.kind))
+        }
+        _ => Ok(wanted),
+    }
+}
+
+/// 406: upstream looks at no other clause then.
+fn unfit(form: &str, why: &str, kind: &str) -> Box<Status> {
+    let message = format!("you requested {form}, but the requested object {why} ({kind})");
+    Box::new(Status::failure(Reason::NotAcceptable, message))
+}
+
+/// For what an action makes: it is kept nowhere, and has no columns and no metadata to show alone.
+pub(super) fn made(served: &ServedResource, call: &Call) -> Result<Wanted> {
+    choose(call, offer(served, &[]), &MEDIA_TYPES)
+}
+
+/// For a list.
+pub(super) fn list(served: &ServedResource, call: &Call) -> Result<Wanted> {
+    let wanted = choose(call, offer(served, &Form::SHAPES), &MEDIA_TYPES)?;
+    match wanted.form {
+        Form::Metadata(_) => Err(unfit("PartialObjectMetadata", "is a list", &served.info.list_kind)),
+        _ => Ok(wanted),
+    }
+}
+
+/// For a watch.
+pub(super) fn watch(served: &ServedResource, call: &Call) -> Result<Wanted> {
+    let wanted = choose(call, offer(served, &Form::SHAPES), &WATCH_TYPES)?;
+    // What is preferred and is no stream is refused, whatever else is read.
+    if wanted.encoding == Encoding::Yaml {
+        return Err(Box::new(Status::not_acceptable(&WATCH_TYPES)));
+    }
+    Ok(wanted)
+}
+
+/// A failure in the encoding that the caller reads; indented JSON when it reads none of ours.
+pub(super) fn failure(status: Status, header: &str) -> Answer {
+    let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
+    match accept::negotiate(header, offer) {
+        Some(wanted) => Answer { pretty: wanted.pretty, ..Answer::status(status).encoded(wanted.encoding) },
+        None => Answer { pretty: true, ..Answer::status(status) },
+    }
+}
+
+/// The selector that a single-object path of the deprecated watch prefix stands for.
+///
+/// # Errors
+/// 400 for a selector that selects another name.
+pub(super) fn only_name(name: &str, asked: FieldSelector) -> Result<FieldSelector> {
+    if !asked.is_empty() {
+        if asked.requires_exact_match("metadata.name") == Some(name) {
+            return Ok(asked);
+        }
+        let why = "fieldSelector metadata.name doesn't match requested name";
+        return Err(Box::new(Status::bad_request(why)));
+    }
+    let escaped = name.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+    FieldSelector::parse(&format!("metadata.name={escaped}"))
+        .map_err(|e| Box::new(Status::bad_request(e.to_string())))
+}

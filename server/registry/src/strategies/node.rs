@@ -1,5 +1,0 @@
-//! node.k8s.io: how containers are run.
-
-mod runtime_class;
-
-pub(super) use runtime_class::RuntimeClass;

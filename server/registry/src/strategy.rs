@@ -1,0 +1,230 @@
+//! What data cannot say of a kind: its strategy (upstream's `rest.RESTCreateStrategy` and its siblings).
+//!
+//! A strategy sees decoded, defaulted objects through cursors. The verbs call it and name no kind themselves.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use portico_auth::Authorizer;
+use portico_kinds::KindInfo;
+use portico_machinery::table::Cell;
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInfo};
+use portico_validation::Errors;
+
+use crate::Result;
+use crate::hooks::{TransactionHooks, WriteGuard};
+use crate::options::DeleteOptions;
+use crate::registry::Part;
+
+/// What a write may need to know besides the objects.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The time of the request, whole seconds.
+    pub now: Timestamp,
+}
+
+/// A valid write, as admission sees it.
+#[derive(Clone, Copy)]
+pub struct Write<'a> {
+    /// Who writes.
+    pub user: &'a UserInfo,
+    /// `create`, `update` or `patch`.
+    pub verb: &'static str,
+    /// Who knows what they may do.
+    pub authorizer: &'a dyn Authorizer,
+    /// The object or the subresource.
+    pub part: Part<'a>,
+    /// What is written.
+    pub new: &'a Object,
+    /// What was there; nothing for a create.
+    pub old: Option<&'a Object>,
+}
+
+/// What a DELETE that a kind handles itself comes to.
+pub enum OwnDelete {
+    /// Nothing special: the generic delete goes on.
+    Generic,
+    /// The object is marked like this and stays.
+    Mark(Object),
+    /// The object stays as it is.
+    Keep,
+}
+
+/// A kind's own behaviour. Every method has upstream's default.
+pub trait Strategy: Send + Sync {
+    /// Sets what is absent and depends on other fields: on every body that is decoded, after the static defaults, in the
+    /// storage version.
+    fn default(&self, _object: &mut Object, _moment: Moment) {}
+
+    /// What upstream's conversion cannot read in a body of the served version: refused like a value of the wrong type.
+    fn unreadable(&self, _object: &Object) -> Option<String> {
+        None
+    }
+
+    /// What asks whether the caller may write such an object, before anything of it is validated.
+    fn write_guard(&self) -> Option<&dyn WriteGuard> {
+        None
+    }
+
+    /// Writes who asks into a new object.
+    fn claim(&self, _new: &mut Object, _user: &UserInfo) {}
+
+    /// Drops and sets fields of a new object; a status that has its own subresource is gone already.
+    fn prepare_create(&self, _new: &mut Object, _moment: Moment) {}
+
+    /// Judges a new object, metadata aside.
+    fn validate(&self, _new: &Object, _errors: &mut Errors) {}
+
+    /// Drops and sets fields of a changed object; its status is the old one's already.
+    fn prepare_update(&self, _new: &mut Object, _old: &Object, _moment: Moment) {}
+
+    /// Counts what has changed, besides the generation; both are in canonical form.
+    fn count_changes(&self, _new: &mut Object, _old: &Object) {}
+
+    /// Judges a change: what the kind forbids to change, then [`Strategy::validate`].
+    fn validate_update(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+    }
+
+    /// Whether what judges a change judges the whole of a new object besides, metadata and all: what is wrong with metadata
+    /// is then said once more.
+    fn judges_metadata_again(&self) -> bool {
+        false
+    }
+
+    /// Judges a new object or a change, for a kind whose rules look into the types of its own description.
+    fn judge(&self, _kind: &KindInfo, new: &Object, old: Option<&Object>, errors: &mut Errors) {
+        match old {
+            None => self.validate(new, errors),
+            Some(old) => self.validate_update(new, old, errors),
+        }
+    }
+
+    /// Prepares a write of the status: all but metadata and status is the old object's already.
+    fn prepare_status(&self, _new: &mut Object, _old: &Object) {}
+
+    /// Judges a write of the status.
+    fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    /// Prepares a write of another subresource.
+    fn prepare_subresource(&self, _subresource: &str, _new: &mut Object, _old: &Object) {}
+
+    /// Judges a write of another subresource.
+    fn validate_subresource(&self, _subresource: &str, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    /// Writes the time of the change into a changed object or subresource that is prepared otherwise.
+    fn stamp(&self, _part: Part<'_>, _new: &mut Object, _old: &Object, _moment: Moment) {}
+
+    /// Whether the kind's admission plugin lets a valid write pass; the words of the 403 if not.
+    fn admit(&self, _write: &Write<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What whoever writes may not do, told as errors of fields, once a write is valid otherwise.
+    fn permit(&self, _write: &Write<'_>) -> Errors {
+        Vec::new()
+    }
+
+    /// Last touches once everything is valid, on each write; whether there were any.
+    fn canonicalize(&self, _new: &mut Object) -> bool {
+        false
+    }
+
+    /// Warnings for whoever writes this.
+    fn warnings(&self, _new: &Object, _old: Option<&Object>) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Warnings for whoever writes the status.
+    fn status_warnings(&self, _new: &Object, _old: &Object) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a deletion that finalizers no longer hold may be carried out.
+    fn may_be_removed(&self, _object: &Object) -> bool {
+        true
+    }
+
+    /// What the kind does with other objects, when its writes involve some.
+    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
+        None
+    }
+
+    /// Seconds that a graceful kind's object is given to end, from what the caller wants.
+    fn grace_period(&self, _object: &Object, wanted: Option<i64>) -> i64 {
+        wanted.unwrap_or(0)
+    }
+
+    /// A refusal before anything of a delete is looked at.
+    fn check_delete(&self, _resource: &GroupResource, _name: &str) -> Option<Status> {
+        None
+    }
+
+    /// Warnings for whoever deletes, one object or many.
+    fn delete_warnings(&self, _options: &DeleteOptions) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether upstream's code for a DELETE of this kind is its own, which shows in the words of refusals.
+    fn deletes_by_itself(&self) -> bool {
+        false
+    }
+
+    /// What a delete does before the generic rules: with the object, which has the finalizers that the caller wants and is
+    /// marked with nothing else yet, and as it was.
+    fn own_delete(&self, _wanted: &Object, _old: &Object, _moment: Moment) -> OwnDelete {
+        OwnDelete::Generic
+    }
+
+    /// The value of a selectable field; by default what stands at that path.
+    fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
+        Cow::Borrowed(object.str_at(field))
+    }
+
+    /// What the storage version calls a field that selectors name in the served one.
+    fn stored_field<'f>(&self, field: &'f str) -> Cow<'f, str> {
+        Cow::Borrowed(field)
+    }
+
+    /// What is said of a field that cannot be selected by, where others than the name and namespace can.
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label not supported: {field}")
+    }
+
+    /// The cell of a column whose data names a function of the registry.
+    fn cell(&self, _function: &str, _object: &Object) -> Cell {
+        Cell::Null
+    }
+
+    /// An annotation that upstream holds in a field of its own, so that rows of tables do not carry it.
+    fn annotation_for_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Why an object of which these selectable fields are known is done for good: reason and message of its row.
+    fn completion(&self, _field: &dyn Fn(&str) -> String) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// All objects of a kind that is computed whenever it is read; nothing for kinds that are stored.
+    fn computed(&self, _kind: &GroupVersionKind) -> Option<Vec<Object>> {
+        None
+    }
+
+    /// Renames what the storage version calls otherwise: from the served version.
+    fn to_storage(&self, _object: &mut Object) {}
+
+    /// Renames what the storage version calls otherwise: into the served version.
+    fn to_version(&self, _object: &mut Object) {}
+}
+
+/// The strategy of kinds with nothing to say.
+#[must_use]
+pub fn plain() -> &'static dyn Strategy {
+    &Plain
+}
+
+/// A kind with nothing of its own to say.
+struct Plain;
+
+impl Strategy for Plain {}

@@ -1,0 +1,80 @@
+//! SubjectAccessReview, SelfSubjectAccessReview, LocalSubjectAccessReview: what the authorizer says, told and not kept
+//! (access kinds 3).
+
+mod attributes;
+mod validate;
+
+use portico_auth::{Decision, Verdict};
+use portico_machinery::gvk::GroupKind;
+use portico_machinery::{Attributes, Object, Status};
+use serde::Serialize;
+
+use portico_registry::Part;
+use portico_registry::managed_fields::{self, manager_name};
+use portico_registry::system;
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+/// Whose access is reviewed, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessReview {
+    /// Of whom the spec names.
+    Subject,
+    /// Of the caller.
+    Own,
+    /// Of whom the spec names, in the request's namespace.
+    Local,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered<'a> {
+    allowed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    denied: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    evaluation_error: &'a str,
+}
+
+impl Action for AccessReview {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(async move {
+            let mut review = request.body;
+            if *self == Self::Local {
+                system::settle_namespace(&mut review, true, request.place.namespace)?;
+            }
+            let errors = validate::errors(*self, &review);
+            if !errors.is_empty() {
+                let kind = GroupKind { group: request.served.resource.group.clone(), kind: String::new() };
+                return Err(Box::new(Status::invalid(&kind, "", &errors)));
+            }
+            let (served, options) = (request.served, request.options);
+            let manager = manager_name(&options.field_manager, &request.context.user_agent);
+            let versions = request.verbs.versions(served, Part::Main);
+            let now = request.verbs.moment().now;
+            managed_fields::track(&versions, &Object::default(), &mut review, &manager, now);
+            let spec = review.at(&["spec"]);
+            let user = match self {
+                Self::Own => request.context.user.clone(),
+                Self::Subject | Self::Local => attributes::user(&spec),
+            };
+            let question = Attributes::new(user, attributes::request(&spec));
+            let error = attributes::selector_errors(&spec.field("resourceAttributes")).join("; ");
+            drop(spec);
+            let decision = request.verbs.authorizer.authorize(&question);
+            answer(&mut review, &decision, &error);
+            Ok(Outcome::Created(review))
+        })
+    }
+}
+
+fn answer(review: &mut Object, decision: &Decision, evaluation_error: &str) {
+    let status = Answered {
+        allowed: decision.allowed(),
+        denied: decision.verdict == Verdict::Deny,
+        reason: &decision.reason,
+        evaluation_error,
+    };
+    review.set(&["status"], status);
+}

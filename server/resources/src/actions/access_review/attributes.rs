@@ -1,0 +1,98 @@
+//! The question that a review's spec asks.
+
+use portico_machinery::selector::{FieldSelector, LabelSelector};
+use portico_machinery::{Cursor, RequestInfo, UserInfo};
+
+/// The user as the spec has it: no group is added.
+pub(super) fn user(spec: &Cursor<'_>) -> UserInfo {
+    let strings = |list: &Cursor<'_>| list.items().map(|item| item.str().to_owned()).collect();
+    let extra = spec.field("extra");
+    UserInfo {
+        name: spec.field("user").str().to_owned(),
+        uid: spec.field("uid").str().to_owned(),
+        groups: strings(&spec.field("groups")),
+        extra: extra.entries().map(|(key, values)| (key.to_lowercase(), strings(&values))).collect(),
+    }
+}
+
+/// What is request; an empty version is any.
+pub(super) fn request(spec: &Cursor<'_>) -> RequestInfo {
+    let (path, resource) = (spec.field("nonResourceAttributes"), spec.field("resourceAttributes"));
+    let text = |at: &Cursor<'_>, field: &str| at.field(field).str().to_owned();
+    if path.is_present() {
+        return RequestInfo {
+            verb: text(&path, "verb"),
+            path: text(&path, "path"),
+            ..RequestInfo::default()
+        };
+    }
+    let version = match resource.field("version").str() {
+        "" => "*",
+        version => version,
+    };
+    RequestInfo {
+        is_resource_request: true,
+        verb: text(&resource, "verb"),
+        namespace: text(&resource, "namespace"),
+        api_group: text(&resource, "group"),
+        api_version: version.to_owned(),
+        resource: text(&resource, "resource"),
+        subresource: text(&resource, "subresource"),
+        name: text(&resource, "name"),
+        field_selector: field_selector(&resource.field("fieldSelector")),
+        ..RequestInfo::default()
+    }
+}
+
+/// The field selector as a request line would have it; what cannot be read is left out, which asks for more.
+fn field_selector(selector: &Cursor<'_>) -> String {
+    let raw = selector.field("rawSelector").str();
+    if FieldSelector::parse(raw).is_ok_and(|read| !read.is_empty()) {
+        return raw.to_owned();
+    }
+    let terms = selector.field("requirements").items().filter_map(|one| {
+        let operator = match one.field("operator").str() {
+            "In" => "=",
+            "NotIn" => "!=",
+            _ => return None,
+        };
+        let mut values = one.field("values").items();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        Some(format!("{}{operator}{}", one.field("key").str(), FieldSelector::escape(value.str())))
+    });
+    terms.collect::<Vec<_>>().join(",")
+}
+
+/// Selectors that could not be read count as none, and are told.
+pub(super) fn selector_errors(resource: &Cursor<'_>) -> Vec<String> {
+    let field = (resource.field("fieldSelector"), "fieldSelector", &["In", "NotIn"][..]);
+    let label =
+        (resource.field("labelSelector"), "labelSelector", &["In", "NotIn", "Exists", "DoesNotExist"][..]);
+    [field, label]
+        .into_iter()
+        .filter_map(|(selector, name, operators)| {
+            let how = unread(&selector, name, operators)?;
+            Some(format!("spec.resourceAttributes.{name} {how} due to parse error"))
+        })
+        .collect()
+}
+
+/// How much of a selector is left out; nothing when it is read whole.
+fn unread(selector: &Cursor<'_>, name: &str, operators: &[&str]) -> Option<&'static str> {
+    let raw = selector.field("rawSelector").str();
+    if !raw.is_empty() {
+        let reads = if name == "labelSelector" {
+            LabelSelector::parse(raw).is_ok()
+        } else {
+            FieldSelector::parse(raw).is_ok()
+        };
+        return (!reads).then_some("ignored");
+    }
+    let all: Vec<_> = selector.field("requirements").items().collect();
+    let read = all.iter().filter(|one| operators.contains(&one.field("operator").str())).count();
+    match read {
+        read if read == all.len() => None,
+        0 => Some("ignored"),
+        _ => Some("partially ignored"),
+    }
+}

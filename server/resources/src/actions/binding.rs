@@ -1,0 +1,137 @@
+//! Bindings: a pod gets its node, by its own subresource or through the collection of bindings.
+
+use portico_machinery::field::Error;
+use portico_machinery::status::Reason;
+use portico_machinery::{GroupResource, Object, Status, time};
+
+use portico_registry::Part;
+use portico_registry::Result;
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+/// `POST pods/p/binding` and `POST bindings`.
+pub(crate) struct Binding;
+
+impl Action for Binding {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(bind(request))
+    }
+}
+
+async fn bind(mut request: ActionRequest<'_>) -> Result<Outcome> {
+    let place = request.place;
+    let collection = place.name.is_empty();
+    if !collection {
+        let part = Part::Subresource("binding");
+        request.verbs.shape(request.served, part, &mut request.body, None).await?;
+    }
+    let binding = &request.body;
+    if !collection && binding.name() != place.name {
+        return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));
+    }
+    let namespace = binding.namespace();
+    if !namespace.is_empty() && namespace != place.namespace {
+        return Err(Box::new(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )));
+    }
+    check_target(binding)?;
+    let pods = request.verbs.served(&GroupResource::new("", "pods"))?;
+    let now = time::rfc3339(request.verbs.moment().now);
+    request
+        .verbs
+        .modify(&pods, place.namespace, binding.name(), request.options.dry_run, |pod| {
+            check_pod(pod, binding)?;
+            assign(pod, binding, &now);
+            Ok(())
+        })
+        .await?;
+    Ok(Outcome::Status(created()))
+}
+
+/// 201 without an object.
+pub(super) fn created() -> Status {
+    let mut status = Status::success(None);
+    status.code = 201;
+    status
+}
+
+/// A binding is to a node that is named. Upstream answers 500, and so clients expect it.
+fn check_target(binding: &Object) -> Result<()> {
+    let (kind, name) = (binding.at(&["target", "kind"]), binding.at(&["target", "name"]));
+    let error = if !matches!(kind.str(), "" | "Node") {
+        Error::not_supported(&kind.path(), kind.str(), &["Node", "<empty>"])
+    } else if name.str().is_empty() {
+        name.required("")
+    } else {
+        return Ok(());
+    };
+    let mut status = Status::failure(Reason::Unknown, error.to_string());
+    status.code = 500;
+    Err(Box::new(status))
+}
+
+fn check_pod(pod: &Object, binding: &Object) -> Result<()> {
+    let name = pod.name();
+    let resource = GroupResource::new("", "pods/binding");
+    let conflict = |why: String| Err(Box::new(Status::conflict(&resource, name, &why)));
+    for (wanted, is, word) in [
+        (binding.uid(), pod.uid(), "UID"),
+        (binding.resource_version(), pod.resource_version(), "ResourceVersion"),
+    ] {
+        if !wanted.is_empty() && wanted != is {
+            return conflict(format!(
+                "Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {is}"
+            ));
+        }
+    }
+    let node = pod.str_at("spec.nodeName");
+    if pod.deletion_timestamp().is_some() {
+        conflict(format!("pod {name} is being deleted, cannot be assigned to a host"))
+    } else if !node.is_empty() {
+        conflict(format!("pod {name} is already assigned to node {node:?}"))
+    } else if !pod.at(&["spec", "schedulingGates"]).is_empty() {
+        conflict(format!("pod {name} has non-empty .spec.schedulingGates"))
+    } else {
+        Ok(())
+    }
+}
+
+fn assign(pod: &mut Object, binding: &Object, now: &str) {
+    pod.set(&["spec", "nodeName"], binding.str_at("target.name"));
+    for map in ["annotations", "labels"] {
+        for (key, value) in binding.metadata().field(map).entries() {
+            pod.set(&["metadata", map, key], value.str());
+        }
+    }
+    pod.remove(&["status", "nominatedNodeName"]);
+    set_condition(pod, "PodScheduled", None, now);
+}
+
+/// Sets a condition of a pod to true.
+pub(super) fn set_condition(pod: &mut Object, kind: &str, why: Option<(&str, &str)>, now: &str) {
+    let write = |condition: &mut Object| {
+        if condition.str_at("status") != "True" {
+            condition.set(&["lastTransitionTime"], now);
+        }
+        condition.set(&["status"], "True");
+        for (field, text) in [("reason", why.map(|w| w.0)), ("message", why.map(|w| w.1))] {
+            match text {
+                Some(text) => condition.set(&[field], text),
+                None => drop(condition.remove(&[field])),
+            }
+        }
+    };
+    let mut found = false;
+    pod.edit_each(&["status", "conditions"], |condition| {
+        if condition.str_at("type") == kind {
+            found = true;
+            write(condition);
+        }
+    });
+    if !found {
+        let mut condition = Object::default();
+        condition.set(&["type"], kind);
+        write(&mut condition);
+        pod.push_node(&["status", "conditions"], condition.into_node());
+    }
+}

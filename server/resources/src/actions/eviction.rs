@@ -1,0 +1,157 @@
+//! Evictions: a pod is deleted if the disruption budget that covers it can spare it.
+
+mod budget;
+
+use std::sync::Arc;
+
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::status::Reason;
+use portico_machinery::{GroupResource, Object, Status, time};
+
+use super::binding::{created, set_condition};
+use portico_registry::Result;
+use portico_registry::ServedResource;
+use portico_registry::delete::check_preconditions;
+use portico_registry::options::DeleteOptions;
+use portico_registry::stored;
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+/// `POST pods/p/eviction`.
+pub(crate) struct Eviction;
+
+impl Action for Eviction {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(evict(request))
+    }
+}
+
+/// How often the eviction of a pod that no budget guards is tried again because the pod changed meanwhile.
+const TRIES: usize = 20;
+
+async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
+    if request.body.name() != request.place.name {
+        return Err(Box::new(Status::bad_request("name in URL does not match name in Eviction object")));
+    }
+    let options = delete_options(&request)?;
+    let mut tries = 1;
+    let pod = loop {
+        let pod = stored::decode(
+            &*request.verbs.get(request.served, request.place.namespace, request.place.name).await?,
+        );
+        if !ignores_budgets(&pod) {
+            break pod;
+        }
+        let pending = pod.str_at("status.phase") == "Pending" && pod.deletion_timestamp().is_none();
+        let judged = if pending { as_judged(&options, &pod) } else { options.clone() };
+        match remove(&request, judged).await {
+            Err(status) if overtaken(&status, &options) && tries < TRIES => tries += 1,
+            removed => return removed.map(|()| Outcome::Status(created())),
+        }
+    };
+    match spare(&request, &pod, options.dry_run).await? {
+        None => remove(&request, options).await?,
+        Some(budget) => remove(&request, as_judged(&options, &pod)).await.map_err(|status| {
+            if overtaken(&status, &options) { Box::new(budget::in_progress(&budget)) } else { status }
+        })?,
+    }
+    Ok(Outcome::Status(created()))
+}
+
+/// Only the pod as it was judged: one that became ready meanwhile is asked for again.
+fn as_judged(options: &DeleteOptions, pod: &Object) -> DeleteOptions {
+    let mut options = options.clone();
+    options.preconditions.resource_version.get_or_insert_with(|| pod.resource_version().to_owned());
+    options
+}
+
+/// Whether the pod is another than the one that was judged, and the caller did not ask for just that one.
+fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
+    status.reason() == Reason::Conflict && options.preconditions.resource_version.is_none()
+}
+
+/// Says in the pod why it goes, and deletes it as that left it.
+async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
+    let ActionRequest { verbs, served, place, .. } = request;
+    if !options.dry_run {
+        let now = time::rfc3339(verbs.moment().now);
+        let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
+        let marked = verbs
+            .modify(served, place.namespace, place.name, false, |pod| {
+                let found = (pod.uid(), pod.resource_version());
+                check_preconditions(served, place.name, found, &options.preconditions)?;
+                set_condition(pod, "DisruptionTarget", Some(why), &now);
+                Ok(())
+            })
+            .await?;
+        if let Some(revision) = &mut options.preconditions.resource_version {
+            marked.resource_version().clone_into(revision);
+        }
+    }
+    verbs.delete(served, place.namespace, place.name, &options).await?;
+    Ok(())
+}
+
+/// The body's options; a dry run is asked for there, in the query, or in both (`propagateDryRun`).
+fn delete_options(request: &ActionRequest<'_>) -> Result<DeleteOptions> {
+    let Some(node) = request.body.get(&["deleteOptions"]) else {
+        return Ok(DeleteOptions { dry_run: request.options.dry_run, ..DeleteOptions::default() });
+    };
+    let object = Object::from_node(node).map_err(|e| Status::bad_request(e.to_string()))?;
+    let options = DeleteOptions::from_body(&object.to_json())?;
+    Ok(DeleteOptions { dry_run: options.dry_run || request.options.dry_run, ..options })
+}
+
+/// Pods that nobody counts on any more, or not yet.
+fn ignores_budgets(pod: &Object) -> bool {
+    matches!(pod.str_at("status.phase"), "Pending" | "Succeeded" | "Failed")
+        || pod.deletion_timestamp().is_some()
+}
+
+/// Asks the budget that covers the pod, and charges it; the budget's name when it lets the pod go uncounted because the
+/// pod is not ready.
+async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
+    let ActionRequest { verbs, place, .. } = request;
+    let budgets = verbs.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
+    let covering = covering(request, &budgets, pod).await?;
+    let budget = match covering.as_slice() {
+        [] => return Ok(None),
+        [one] => one,
+        _ => {
+            let mut status = Status::failure(
+                Reason::Unknown,
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            );
+            status.code = 500;
+            return Err(Box::new(status));
+        }
+    };
+    if !is_ready(pod) && budget::spares_unready(budget) {
+        return Ok(Some(budget.name().to_owned()));
+    }
+    let now = time::rfc3339(verbs.moment().now);
+    verbs
+        .modify(&budgets, place.namespace, budget.name(), dry_run, |budget| {
+            budget::charge(budget, place.name, &now)
+        })
+        .await?;
+    Ok(None)
+}
+
+/// Budgets whose selector takes the pod; those that cannot be read take nothing.
+async fn covering(
+    request: &ActionRequest<'_>,
+    budgets: &Arc<ServedResource>,
+    pod: &Object,
+) -> Result<Vec<Object>> {
+    let options = portico_registry::options::ListOptions::default();
+    let page = request.verbs.list(budgets, request.place.namespace, &options).await?;
+    let takes = |budget: &Object| {
+        let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
+        selector.is_some_and(|selector| selector.matches(|key| pod.label(key)))
+    };
+    Ok(page.records.iter().map(|record| stored::decode(record)).filter(takes).collect())
+}
+
+fn is_ready(pod: &Object) -> bool {
+    portico_registry::condition::is_true(pod, "Ready")
+}

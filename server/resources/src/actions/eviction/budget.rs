@@ -1,0 +1,135 @@
+//! The arithmetic of a disruption budget: whether it can spare a pod, and what that costs it.
+
+use portico_machinery::status::{Cause, Reason};
+use portico_machinery::{GroupResource, Object, Status};
+
+use portico_registry::Result;
+
+/// Most evictions that a budget remembers.
+const DISRUPTED_MAX: usize = 2000;
+
+fn number(budget: &Object, field: &str) -> i64 {
+    budget.at(&["status", field]).i64().unwrap_or(0)
+}
+
+/// Whether a pod that is not ready goes without being counted.
+pub(super) fn spares_unready(budget: &Object) -> bool {
+    let desired = number(budget, "desiredHealthy");
+    budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow"
+        || (number(budget, "currentHealthy") >= desired && desired > 0)
+}
+
+/// Takes one disruption off a budget, or says why it cannot.
+pub(super) fn charge(budget: &mut Object, pod: &str, now: &str) -> Result<()> {
+    let name = budget.name().to_owned();
+    if number(budget, "observedGeneration") < budget.generation() {
+        return Err(Box::new(in_progress(&name)));
+    }
+    let allowed = number(budget, "disruptionsAllowed");
+    let forbidden = |why: &str| {
+        let resource = GroupResource::new("policy", "poddisruptionbudgets");
+        Err(Box::new(Status::forbidden(&resource, &name, why)))
+    };
+    if allowed < 0 {
+        return forbidden("pdb disruptions allowed is negative");
+    }
+    if budget.at(&["status", "disruptedPods"]).len() > DISRUPTED_MAX {
+        return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller");
+    }
+    if allowed == 0 {
+        return Err(Box::new(too_many(why_not(budget))));
+    }
+    budget.set(&["status", "disruptionsAllowed"], allowed - 1);
+    if allowed == 1 {
+        exhaust(budget, now);
+    }
+    budget.set(&["status", "disruptedPods", pod], now);
+    Ok(())
+}
+
+/// 429: ask again once the budget has seen what is happening.
+pub(super) fn in_progress(name: &str) -> Status {
+    let text = format!("The disruption budget {name} is still being processed by the server.");
+    too_many(text).with_retry_after(10)
+}
+
+/// 429 with the budget's own words as the cause.
+fn too_many(cause: String) -> Status {
+    let text = "Cannot evict pod as it would violate the pod's disruption budget.";
+    Status::failure(Reason::TooManyRequests, text).with_cause(Cause {
+        reason: "DisruptionBudget".to_owned(),
+        message: cause,
+        field: String::new(),
+    })
+}
+
+fn why_not(budget: &Object) -> String {
+    let name = budget.name();
+    let (current, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
+    let condition =
+        portico_registry::condition::get(budget, "DisruptionAllowed").filter(|c| c.status == "False");
+    match condition {
+        Some(condition) if condition.reason == "SyncFailed" => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {}",
+            condition.message
+        ),
+        _ if current <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently")
+        }
+        Some(condition) => format!(
+            "The disruption budget {name} does not allow evicting pods currently ({}): {}",
+            condition.reason, condition.message
+        ),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    }
+}
+
+/// The last disruption is taken: the condition says so.
+fn exhaust(budget: &mut Object, now: &str) {
+    let generation = budget.at(&["status", "observedGeneration"]).i64().unwrap_or(0);
+    let write = |condition: &mut Object| {
+        if condition.str_at("status") != "False" {
+            condition.set(&["lastTransitionTime"], now);
+        }
+        condition.set(&["status"], "False");
+        condition.set(&["reason"], "InsufficientPods");
+        condition.set(&["message"], "");
+        condition.set(&["observedGeneration"], generation);
+    };
+    let mut found = false;
+    budget.edit_each(&["status", "conditions"], |condition| {
+        if condition.str_at("type") == "DisruptionAllowed" {
+            found = true;
+            write(condition);
+        }
+    });
+    if !found {
+        let mut condition = Object::default();
+        condition.set(&["type"], "DisruptionAllowed");
+        write(&mut condition);
+        budget.push_node(&["status", "conditions"], condition.into_node());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(status: &str) -> Object {
+        let json = format!(r#"{{"metadata":{{"name":"b","generation":1}},"status":{status}}}"#);
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_budget_spares_what_it_can_and_remembers() {
+        let now = "2026-01-01T00:00:00Z";
+        let mut rich = budget(r#"{"observedGeneration":1,"disruptionsAllowed":1}"#);
+        charge(&mut rich, "p", now).unwrap();
+        assert_eq!(rich.at(&["status", "disruptionsAllowed"]).i64(), Some(0));
+        assert_eq!(rich.at(&["status", "disruptedPods"]).entry_str("p"), Some(now));
+        let refused = charge(&mut rich, "q", now).unwrap_err();
+        assert_eq!((refused.code, refused.retry_after_seconds()), (429, 0));
+        let unseen = charge(&mut budget("{}"), "p", now).unwrap_err();
+        assert_eq!((unseen.code, unseen.retry_after_seconds()), (429, 10));
+    }
+}

@@ -1,0 +1,28 @@
+//! SelfSubjectReview: who the caller is, after impersonation.
+
+use portico_machinery::{Object, UserInfo, time};
+
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+/// See the module.
+pub(crate) struct SelfReview;
+
+impl Action for SelfReview {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(async move {
+            let mut review = Object::new(&request.served.info.gvk);
+            review.set(&["metadata", "creationTimestamp"], time::rfc3339(request.verbs.moment().now));
+            write_user(&mut review, ["status", "userInfo"], &request.context.user);
+            Ok(Outcome::Created(review))
+        })
+    }
+}
+
+/// Writes a user as authentication.k8s.io shows one; what is empty is left to be left out.
+pub(super) fn write_user(object: &mut Object, [outer, inner]: [&str; 2], user: &UserInfo) {
+    let UserInfo { name, uid, groups, extra } = user;
+    object.set(&[outer, inner, "username"], name);
+    object.set(&[outer, inner, "uid"], uid);
+    object.set(&[outer, inner, "groups"], groups);
+    object.set(&[outer, inner, "extra"], extra);
+}

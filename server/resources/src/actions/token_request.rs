@@ -1,0 +1,200 @@
+//! TokenRequest: a signed token of a service account, bound to whatever the caller names (order of checks: upstream's).
+
+use portico_auth::jwt::{Claims, Kubernetes, Ref};
+use portico_machinery::gvk::GroupKind;
+use portico_machinery::{GroupResource, GroupVersion, Object, Status, field, time};
+
+use portico_registry::Result;
+use portico_registry::Verbs;
+use portico_registry::identity::{Identity, credential_id, user_name};
+use portico_registry::stored::Stored;
+use portico_registry::system;
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+const DEFAULT_LIFE: i64 = 3600;
+const SHORTEST_LIFE: i64 = 600;
+const LONGEST_LIFE: i64 = 1 << 32;
+/// What kubelet asks for in the name of pods: their tokens live on for a year, and later use is noted.
+const WARN_ONLY_LIFE: i64 = 3607;
+const EXTENDED_LIFE: i64 = 365 * 86_400;
+const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
+
+pub(crate) struct TokenRequest;
+
+impl Action for TokenRequest {
+    fn create<'a>(&'a self, asked: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(issue(asked))
+    }
+}
+
+async fn issue(asked: ActionRequest<'_>) -> Result<Outcome> {
+    let Some(identity) = asked.verbs.settings.identity.as_deref() else {
+        return Err(Box::new(Status::no_route()));
+    };
+    let (namespace, name) = (asked.place.namespace, asked.place.name);
+    let mut request = asked.body;
+    system::settle_namespace(&mut request, true, namespace)?;
+    if !request.name().is_empty() && request.name() != name {
+        let why = "must match the service account name if specified";
+        return Err(invalid(name, &request.at(&["metadata", "name"]).invalid(why)));
+    }
+    let account = asked.verbs.find("serviceaccounts", namespace, name).await?;
+    let now = asked.verbs.moment().now;
+    fill(&mut request, &account, identity)?;
+    request.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
+    check_life(&request)?;
+    let bound = bind(asked.verbs, &request, namespace, name).await?;
+    let warnings = shorten(&mut request, identity);
+    let claims = claims(&request, &account, bound, identity, now.as_second());
+    let token = identity.signer.sign(&claims);
+    let token = token.map_err(|e| Box::new(Status::internal(format!("failed to generate token: {e}"))))?;
+    let until = now.saturating_add(jiff::SignedDuration::from_secs(life(&request)));
+    request.remove(&["status"]);
+    request.set(&["status", "token"], token);
+    request.set(&["status", "expirationTimestamp"], time::rfc3339(until.unwrap_or(now)));
+    let audit = vec![(ISSUED.to_owned(), credential_id(&claims.jti))];
+    Ok(Outcome::Annotated { object: request, warnings, audit })
+}
+
+fn kind() -> GroupKind {
+    GroupKind { group: "authentication.k8s.io".to_owned(), kind: "TokenRequest".to_owned() }
+}
+
+fn invalid(name: &str, error: &field::Error) -> Box<Status> {
+    Box::new(Status::invalid(&kind(), name, std::slice::from_ref(error)))
+}
+
+/// 409 in the manner of upstream, which names a kind where a resource belongs.
+fn conflict(group: &str, kind: &str, name: &str, why: &str) -> Box<Status> {
+    Box::new(Status::conflict(&GroupResource::new(group, kind), name, why))
+}
+
+/// Fills what was left out; a uid that is not the account's is refused.
+fn fill(request: &mut Object, account: &Stored, identity: &Identity) -> Result<()> {
+    let (asked, is) = (request.uid(), account.uid());
+    if !asked.is_empty() && asked != is {
+        let why = format!(
+            "the UID in the token request ({asked}) does not match the UID of the service account ({is})"
+        );
+        return Err(conflict("authentication.k8s.io", "TokenRequest", account.name(), &why));
+    }
+    request.set(&["metadata", "name"], account.name());
+    request.set(&["metadata", "namespace"], account.namespace());
+    request.set(&["metadata", "uid"], account.uid());
+    if request.at(&["spec", "audiences"]).is_empty() {
+        request.set(&["spec", "audiences"], &identity.keys.audiences);
+    }
+    if request.at(&["spec", "expirationSeconds"]).i64().is_none() {
+        request.set(&["spec", "expirationSeconds"], DEFAULT_LIFE);
+    }
+    Ok(())
+}
+
+fn life(request: &Object) -> i64 {
+    request.at(&["spec", "expirationSeconds"]).i64().unwrap_or(DEFAULT_LIFE)
+}
+
+fn check_life(request: &Object) -> Result<()> {
+    let life = request.at(&["spec", "expirationSeconds"]);
+    let why = match life.i64().unwrap_or_default() {
+        ..SHORTEST_LIFE => "may not specify a duration less than 10 minutes",
+        SHORTEST_LIFE..=LONGEST_LIFE => return Ok(()),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    Err(invalid("", &life.invalid(why)))
+}
+
+/// What the token is bound to besides its account.
+async fn bind(inner: &Verbs, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
+    let mut bound = Kubernetes::default();
+    let reference = request.at(&["spec", "boundObjectRef"]);
+    if !reference.is_present() {
+        return Ok(bound);
+    }
+    let (kind, name, uid) =
+        (reference.field("kind").str(), reference.field("name").str(), reference.field("uid").str());
+    let version: GroupVersion = reference.field("apiVersion").str().parse().unwrap_or_default();
+    let object = match (version.group.as_str(), kind) {
+        ("", "Pod") => {
+            let pod = inner.find("pods", namespace, name).await?;
+            if pod.object().str_at("spec.serviceAccountName") != account {
+                let why = "to pod running with different serviceaccount name.";
+                let message = format!("cannot bind token for serviceaccount {account:?} {why}");
+                return Err(Box::new(Status::bad_request(message)));
+            }
+            bound.pod = Some(named(&pod));
+            bound.node = node_of(inner, &pod).await;
+            pod
+        }
+        ("", "Secret") => {
+            let secret = inner.find("secrets", namespace, name).await?;
+            bound.secret = Some(named(&secret));
+            secret
+        }
+        ("", "Node") => {
+            let node = inner.find("nodes", "", name).await?;
+            bound.node = Some(named(&node));
+            node
+        }
+        (group, kind) => {
+            let of = format!("{group}/{}, Kind={kind}", version.version);
+            return Err(Box::new(Status::bad_request(format!("cannot bind token to object of type {of}"))));
+        }
+    };
+    if !uid.is_empty() && object.uid() != uid {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been \
+             deleted and then recreated"
+        );
+        return Err(conflict("", kind, name, &why));
+    }
+    Ok(bound)
+}
+
+fn named(object: &Stored) -> Ref {
+    Ref { name: object.name().to_owned(), uid: object.uid().to_owned() }
+}
+
+/// The node that a pod runs on; by name alone when the node is gone.
+async fn node_of(inner: &Verbs, pod: &Stored) -> Option<Ref> {
+    let name = pod.object().str_at("spec.nodeName");
+    if name.is_empty() {
+        return None;
+    }
+    let node = inner.find("nodes", "", name).await.ok();
+    Some(node.as_ref().map_or_else(|| Ref { name: name.to_owned(), uid: String::new() }, named))
+}
+
+/// Brings a life that is too long down to the server's limit, and says so.
+fn shorten(request: &mut Object, identity: &Identity) -> Vec<String> {
+    let asked = life(request);
+    match identity.max_expiration {
+        Some(limit) if asked > limit => {
+            request.set(&["spec", "expirationSeconds"], limit);
+            vec![format!("requested expiration of {asked} seconds shortened to {limit} seconds")]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn claims(request: &Object, account: &Stored, bound: Kubernetes, identity: &Identity, now: i64) -> Claims {
+    let aud: Vec<String> = request.at(&["spec", "audiences"]).items().map(|a| a.str().to_owned()).collect();
+    let asked = life(request);
+    let extended = identity.extend_expiration
+        && bound.pod.is_some()
+        && asked == WARN_ONLY_LIFE
+        && aud.iter().all(|a| identity.keys.audiences.contains(a));
+    let (life, warnafter) = if extended { (EXTENDED_LIFE, Some(now + asked)) } else { (asked, None) };
+    let (namespace, serviceaccount) = (account.namespace().to_owned(), named(account));
+    Claims {
+        aud,
+        exp: Some(now + life),
+        iat: Some(now),
+        iss: identity.keys.issuers.first().cloned().unwrap_or_default(),
+        jti: uuid::Uuid::new_v4().to_string(),
+        sub: user_name(&namespace, &serviceaccount.name),
+        kubernetes: Some(Kubernetes { namespace, serviceaccount, warnafter, ..bound }),
+        nbf: Some(now),
+        ..Claims::default()
+    }
+}

@@ -1,0 +1,40 @@
+//! TokenReview: whose token is this, asked by those who may know.
+
+use portico_machinery::{Object, Status};
+
+use super::self_review::write_user;
+use portico_registry::Result;
+use portico_registry::{Acting, Action, ActionRequest, Outcome};
+
+pub(crate) struct TokenReview;
+
+impl Action for TokenReview {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(review(request))
+    }
+}
+
+async fn review(request: ActionRequest<'_>) -> Result<Outcome> {
+    let mut review = request.body;
+    let token = review.str_at("spec.token").to_owned();
+    if token.is_empty() {
+        let why = "token is required for TokenReview in authentication";
+        return Err(Box::new(Status::bad_request(why)));
+    }
+    let audiences: Vec<String> =
+        review.at(&["spec", "audiences"]).items().map(|a| a.str().to_owned()).collect();
+    review.remove(&["status"]);
+    answer(&mut review, request.verbs.review(&token, &audiences).await);
+    Ok(Outcome::Created(review))
+}
+
+fn answer(review: &mut Object, found: Result<portico_registry::identity::Reviewed, String>) {
+    match found {
+        Ok(found) => {
+            review.set(&["status", "authenticated"], true);
+            write_user(review, ["status", "user"], &found.user);
+            review.set(&["status", "audiences"], found.audiences);
+        }
+        Err(why) => review.set(&["status", "error"], why),
+    }
+}

@@ -1,0 +1,133 @@
+//! What stands in the store for an address or a port in use, and the operations that make and remove it.
+
+use std::net::IpAddr;
+
+use portico_machinery::gvk::GroupVersionKind;
+use portico_machinery::{GroupResource, Object, Status};
+use portico_store::{Change, Expect, Indexer, Key, MetadataIndexer, Operation, Resource, Snapshot, Value};
+
+use super::addresses::Family;
+use portico_registry::Result;
+use portico_registry::Verbs;
+use portico_registry::{draft, failure, stored, system};
+
+const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
+const MANAGER: &str = "ipallocator.k8s.io";
+
+/// What one write of a Service takes and gives back.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Addresses that it gets.
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Ports that it gets.
+    pub(crate) ports: Vec<u16>,
+    /// Addresses that it had.
+    pub(crate) freed_addresses: Vec<String>,
+    /// Ports that it had.
+    pub(crate) freed_ports: Vec<i64>,
+}
+
+impl Claims {
+    /// The operations that belong into the transaction of this Service's write.
+    pub(crate) async fn operations(self, verbs: &Verbs, service: &Object) -> Result<Vec<Operation>> {
+        let mut operations = Vec::new();
+        for address in &self.addresses {
+            operations.push(take_address(verbs, *address, service)?);
+        }
+        for port in &self.ports {
+            operations.push(take_port(*port, service)?);
+        }
+        if !self.freed_addresses.is_empty() {
+            let (snapshot, reference) = (addresses(verbs).await?, ["spec", "parentRef"]);
+            operations.extend(free(&snapshot, &self.freed_addresses, service, &reference));
+        }
+        if !self.freed_ports.is_empty() {
+            let names: Vec<String> = self.freed_ports.iter().map(i64::to_string).collect();
+            operations.extend(free(&ports(verbs).await?, &names, service, &["service"]));
+        }
+        Ok(operations)
+    }
+}
+
+/// The addresses in use.
+pub(crate) async fn addresses(verbs: &Verbs) -> Result<Snapshot> {
+    verbs.snapshot(&*verbs.served(&address_resource())?).await
+}
+
+/// The ports in use.
+pub(crate) async fn ports(verbs: &Verbs) -> Result<Snapshot> {
+    let resource = port_resource();
+    match verbs.store.cached(&resource) {
+        Some(snapshot) => Ok(snapshot),
+        None => verbs.store.snapshot(&resource).await.map_err(|e| failure::of_read(e, 0)),
+    }
+}
+
+fn address_resource() -> GroupResource {
+    GroupResource::new("networking.k8s.io", "ipaddresses")
+}
+
+/// Kept beside the objects, served nowhere.
+pub(super) fn port_resource() -> Resource {
+    Resource::new("portico.dev", "nodeports")
+}
+
+fn owner(service: &Object) -> [(&'static str, &str); 2] {
+    [("namespace", service.namespace()), ("name", service.name())]
+}
+
+fn take_address(verbs: &Verbs, address: IpAddr, service: &Object) -> Result<Operation> {
+    let served = verbs.served(&address_resource())?;
+    let mut object = Object::new(&served.info.gvk);
+    object.set(&["metadata", "name"], address.to_string());
+    system::prepare_create(&mut object, verbs.moment().now);
+    object.set(&["metadata", "labels", FAMILY_LABEL], Family::of(address).name());
+    object.set(&["metadata", "labels", MANAGER_LABEL], MANAGER);
+    object.set(&["spec", "parentRef", "resource"], "services");
+    for (field, value) in owner(service) {
+        object.set(&["spec", "parentRef", field], value);
+    }
+    served.info.schema.normalise(&mut object);
+    let key = draft::key(&served, &object);
+    let change = Change::Put(draft::encode(&served, &mut object)?);
+    Ok(Operation { key, expect: Expect::Absent, change })
+}
+
+pub(super) fn take_port(port: u16, service: &Object) -> Result<Operation> {
+    let kind = GroupVersionKind {
+        group: "portico.dev".to_owned(),
+        version: "v1".to_owned(),
+        kind: "NodePort".to_owned(),
+    };
+    let (resource, name) = (port_resource(), port.to_string());
+    let mut object = Object::new(&kind);
+    object.set(&["metadata", "name"], &name);
+    for (field, value) in owner(service) {
+        object.set(&["service", field], value);
+    }
+    let json = object.to_json();
+    let indexed = MetadataIndexer.index(&resource, &json).map_err(Status::internal)?;
+    let change = Change::Put(Value::new(json.as_slice(), indexed));
+    Ok(Operation { key: Key::new(&resource, "", &name), expect: Expect::Absent, change })
+}
+
+/// Removes what the Service holds of these; what somebody put into others' hands stays.
+fn free<'a>(
+    snapshot: &'a Snapshot,
+    names: &'a [String],
+    service: &'a Object,
+    reference: &'a [&'a str],
+) -> impl Iterator<Item = Operation> + 'a {
+    let records = names.iter().filter_map(|name| snapshot.get_path(name));
+    let ours = records.filter(|record| {
+        let object = stored::decode(record);
+        owner(service).iter().all(|(field, value)| object.at(reference).field(field).str() == *value)
+    });
+    ours.map(|record| Operation {
+        key: record.key.clone(),
+        // One that was freed by hand and given to somebody else meanwhile is another record.
+        expect: Expect::Revision(record.revision),
+        change: Change::Delete(record.value.clone()),
+    })
+}

@@ -1,0 +1,133 @@
+//! The kubelet of a node, and the streams that it offers for a pod.
+
+use portico_machinery::connect::{Dial, Manner, Security};
+use portico_machinery::route::Target;
+use portico_machinery::{Cursor, GroupResource, Object, Reason, Status};
+
+use super::{Kind, Resolver};
+use portico_registry::Result;
+
+/// Where a kubelet listens when its node does not say.
+const KUBELET_PORT: u16 = 10250;
+
+impl Resolver<'_> {
+    /// `exec`, `attach` and `portforward`.
+    pub(super) async fn stream(&self, connection: Kind, query: String) -> Result<Dial> {
+        let pod = self.parent(self.name()).await?;
+        let (namespace, name) = (pod.namespace(), pod.name());
+        let path = match connection {
+            Kind::Exec => format!("/exec/{namespace}/{name}/{}", self.container(&pod)?),
+            Kind::Attach => format!("/attach/{namespace}/{name}/{}", self.container(&pod)?),
+            _ => format!("/portForward/{namespace}/{name}"),
+        };
+        let node = pod.str_at("spec.nodeName");
+        if node.is_empty() {
+            let message = format!("pod {name} does not have a host assigned");
+            return Err(Box::new(Status::bad_request(message)));
+        }
+        Ok(Dial {
+            targets: vec![self.kubelet_of(node, &self.request.served.resource).await?],
+            security: Security::Kubelet { verify: true },
+            path,
+            query,
+            manner: Manner::Upgrade,
+            global_unicast: false,
+        })
+    }
+
+    /// The container that the query names, or the pod's only one.
+    pub(super) fn container(&self, pod: &Object) -> Result<String> {
+        container(pod, self.request.query.first("container").unwrap_or_default())
+            .map_err(|message| Box::new(Status::bad_request(message)))
+    }
+
+    /// The kubelet of this node. Upstream calls a node that is missing whatever was asked for: `missing`.
+    pub(super) async fn kubelet_of(&self, node: &str, missing: &GroupResource) -> Result<Target> {
+        let Some(found) = self.request.verbs.object_of("", "nodes", "", node).await? else {
+            return Err(Box::new(Status::not_found(missing, node)));
+        };
+        let types = &self.request.verbs.settings.connections.preferred_address_types;
+        let host = preferred_address(&found, types)
+            .map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
+        Ok(Target { host, port: kubelet_port(&found) })
+    }
+}
+
+/// The first address of the first type that the node has.
+fn preferred_address(node: &Object, types: &[String]) -> Result<String, String> {
+    let addresses = node.at(&["status", "addresses"]);
+    let typed = |wanted: &String| addresses.items().find(|a| a.field("type").str() == wanted);
+    if let Some(address) = types.iter().find_map(typed) {
+        return Ok(address.field("address").str().to_owned());
+    }
+    let known: Vec<String> = addresses
+        .items()
+        .map(|a| format!("{{{} {}}}", a.field("type").str(), a.field("address").str()))
+        .collect();
+    Err(format!("no preferred addresses found; known addresses: [{}]", known.join(" ")))
+}
+
+fn kubelet_port(node: &Object) -> u16 {
+    let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]).i64();
+    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0).unwrap_or(KUBELET_PORT)
+}
+
+/// The container must be there, of whatever list; one that is not named must be the only one that is no init container.
+fn container(pod: &Object, wanted: &str) -> Result<String, String> {
+    let (spec, name) = (pod.at(&["spec"]), pod.name());
+    let all = portico_validation::pod_spec::all_containers(&spec);
+    let names: Vec<&str> = all.iter().map(|c: &Cursor<'_>| c.field("name").str()).collect();
+    if !wanted.is_empty() {
+        return match names.contains(&wanted) {
+            true => Ok(wanted.to_owned()),
+            false => Err(format!("container {wanted} is not valid for pod {name}")),
+        };
+    }
+    let main: Vec<Cursor<'_>> = spec.field("containers").items().take(2).collect();
+    match main.as_slice() {
+        [only] => Ok(only.field("name").str().to_owned()),
+        [] => Err(format!("a container name must be specified for pod {name}")),
+        _ => Err(format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]",
+            names.join(" ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: &str) -> Object {
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_only_container_needs_no_name() {
+        let pod = |spec: &str| object(&format!(r#"{{"metadata":{{"name":"p"}},"spec":{spec}}}"#));
+        let one = pod(r#"{"initContainers":[{"name":"i"}],"containers":[{"name":"a"}]}"#);
+        assert_eq!(container(&one, ""), Ok("a".to_owned()));
+        assert_eq!(container(&one, "i"), Ok("i".to_owned()));
+        assert_eq!(container(&one, "z"), Err("container z is not valid for pod p".to_owned()));
+        let two = pod(
+            r#"{"initContainers":[{"name":"i"}],"containers":[{"name":"a"},{"name":"b"}],"ephemeralContainers":[{"name":"e"}]}"#,
+        );
+        let choose = "a container name must be specified for pod p, choose one of: [i a b e]";
+        assert_eq!(container(&two, ""), Err(choose.to_owned()));
+    }
+
+    #[test]
+    fn a_node_is_reached_by_the_address_that_is_preferred() {
+        let node = object(
+            r#"{"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.5"},{"type":"ExternalIP","address":"192.0.2.1"}],
+               "daemonEndpoints":{"kubeletEndpoint":{"Port":1250}}}}"#,
+        );
+        let types = |list: &[&str]| list.iter().map(|&t| t.to_owned()).collect::<Vec<_>>();
+        let preferred = |list: &[&str]| preferred_address(&node, &types(list));
+        assert_eq!(preferred(&["Hostname", "ExternalIP", "InternalIP"]), Ok("192.0.2.1".to_owned()));
+        let unknown =
+            "no preferred addresses found; known addresses: [{InternalIP 10.0.0.5} {ExternalIP 192.0.2.1}]";
+        assert_eq!(preferred(&["Hostname"]), Err(unknown.to_owned()));
+        assert_eq!((kubelet_port(&node), kubelet_port(&object("{}"))), (1250, KUBELET_PORT));
+    }
+}

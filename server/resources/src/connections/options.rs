@@ -1,0 +1,95 @@
+//! What the query of a connection may say, in upstream's reading, and what of it is said to the kubelet.
+
+use std::num::IntErrorKind;
+
+use portico_machinery::Status;
+use url::form_urlencoded::Serializer;
+
+use super::Kind;
+use portico_registry::Result;
+use portico_registry::options::Query;
+
+/// The kubelet's query for a stream, keys in order.
+pub(super) fn stream(connection: Kind, query: &Query<'_>) -> Result<String> {
+    let mut out = Serializer::new(String::new());
+    if connection == Kind::Ports {
+        let ports = ports(query)?;
+        if !ports.is_empty() {
+            out.append_pair("port", &ports.join(","));
+        }
+        return Ok(out.finish());
+    }
+    if connection == Kind::Exec {
+        for word in query.all("command") {
+            out.append_pair("command", &word);
+        }
+    }
+    for (flag, said) in [("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty")] {
+        if query.flag(flag) == Some(true) {
+            out.append_pair(said, "1");
+        }
+    }
+    Ok(out.finish())
+}
+
+/// Repeated, or with commas between.
+fn ports(query: &Query<'_>) -> Result<Vec<String>> {
+    let mut ports = Vec::new();
+    for text in query.all("ports").iter().flat_map(|list| list.split(',')) {
+        // Go reads no sign here.
+        let read = if text.starts_with('+') { "+".parse() } else { text.parse::<u16>() };
+        let port = read.map_err(|error| {
+            let why = number_error("ParseUint", text, error.kind());
+            Box::new(Status::bad_request(format!("cannot convert to []int32: {why}")))
+        })?;
+        ports.push(port.to_string());
+    }
+    Ok(ports)
+}
+
+/// The first value of a key as Go reads a number of 64 bits.
+pub(super) fn integer(query: &Query<'_>, key: &str) -> Result<Option<i64>> {
+    let Some(text) = query.first(key) else { return Ok(None) };
+    let read = text.parse::<i64>();
+    read.map(Some)
+        .map_err(|error| Box::new(Status::bad_request(number_error("ParseInt", text, error.kind()))))
+}
+
+fn number_error(function: &str, text: &str, kind: &IntErrorKind) -> String {
+    let why = match kind {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    format!("strconv.{function}: parsing {text:?}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(connection: Kind, query: &str) -> Result<String, String> {
+        stream(connection, &Query::parse(query)).map_err(|status| status.message)
+    }
+
+    #[test]
+    fn streams_are_asked_for_in_the_kubelets_words() {
+        let exec = "container=c&command=sh&command=-c&stdin=true&stdout&stderr=0&tty=false&x=y";
+        assert_eq!(said(Kind::Exec, exec).unwrap(), "command=sh&command=-c&input=1&output=1");
+        assert_eq!(said(Kind::Attach, exec).unwrap(), "input=1&output=1");
+        assert_eq!(said(Kind::Ports, "ports=80,81&ports=82").unwrap(), "port=80%2C81%2C82");
+        assert_eq!(said(Kind::Ports, "").unwrap(), "");
+    }
+
+    #[test]
+    fn numbers_are_refused_in_gos_words() {
+        let wrong = |text| said(Kind::Ports, text).unwrap_err();
+        let prefix = "cannot convert to []int32: strconv.ParseUint: parsing";
+        assert_eq!(wrong("ports=70000"), format!("{prefix} \"70000\": value out of range"));
+        assert_eq!(wrong("ports=%2B5"), format!("{prefix} \"+5\": invalid syntax"));
+        assert_eq!(wrong("ports="), format!("{prefix} \"\": invalid syntax"));
+        let number = |text: &str| integer(&Query::parse(text), "n").map_err(|s| s.message);
+        assert_eq!(number("m=1"), Ok(None));
+        assert_eq!(number("n=-7&n=x"), Ok(Some(-7)));
+        assert_eq!(number("n=abc").unwrap_err(), "strconv.ParseInt: parsing \"abc\": invalid syntax");
+    }
+}

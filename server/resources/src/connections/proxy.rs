@@ -1,0 +1,85 @@
+//! HTTP to pods and nodes: who is meant, and at which address.
+
+use std::net::IpAddr;
+
+use portico_gostd::netip::is_global_unicast;
+use portico_machinery::connect::{Dial, Manner, ProxyName, Security, clean_path};
+use portico_machinery::route::Target;
+use portico_machinery::{Object, Status};
+
+use super::Resolver;
+use portico_registry::Result;
+
+impl Resolver<'_> {
+    pub(super) async fn to_pod(&self) -> Result<Dial> {
+        let name = self.proxy_name()?;
+        let pod = self.parent(name.name).await?;
+        let port = match name.port {
+            "" => first_port(&pod),
+            port => Some(number(port)?),
+        };
+        let ip = pod.at(&["status", "podIPs"]).items().next().map_or("", |ip| ip.field("ip").str());
+        if !ip.parse::<IpAddr>().is_ok_and(is_global_unicast) {
+            return Err(not_allowed());
+        }
+        let target = Target { host: ip.to_owned(), port: port.unwrap_or_else(|| name.default_port()) };
+        Ok(self.proxied(vec![target], name.security()))
+    }
+
+    pub(super) async fn to_node(&self) -> Result<Dial> {
+        let name = self.proxy_name()?;
+        let kubelet = self.kubelet_of(name.name, &self.request.served.resource).await?;
+        // What is a name is looked up, and judged again, where it is dialled.
+        if kubelet.host.parse::<IpAddr>().is_ok_and(|ip| !is_global_unicast(ip)) {
+            return Err(not_allowed());
+        }
+        let (target, security) = match name.port {
+            "" => (kubelet, Security::Kubelet { verify: true }),
+            port => match number(port)? {
+                port if port == kubelet.port => (kubelet, Security::Kubelet { verify: true }),
+                port => (Target { port, ..kubelet }, name.security()),
+            },
+        };
+        Ok(Dial { global_unicast: true, ..self.proxied(vec![target], security) })
+    }
+
+    /// What the path calls it, or 400.
+    pub(super) fn proxy_name(&self) -> Result<ProxyName<'_>> {
+        ProxyName::parse(self.name()).ok_or_else(|| {
+            let message = format!("invalid {} request {:?}", self.request.served.info.singular, self.name());
+            Box::new(Status::bad_request(message))
+        })
+    }
+
+    /// The request handed on, whole.
+    pub(super) fn proxied(&self, targets: Vec<Target>, security: Security) -> Dial {
+        Dial {
+            targets,
+            security,
+            path: clean_path(&self.request.call.target.rest),
+            query: self.request.call.query.clone(),
+            manner: Manner::Proxy,
+            global_unicast: false,
+        }
+    }
+}
+
+/// A port that is dialled; names of ports mean nothing here.
+fn number(port: &str) -> Result<u16> {
+    let number = port.parse().ok().filter(|port| *port > 0);
+    number.ok_or_else(|| {
+        let message = format!("error trying to reach service: dial tcp: address {port}: invalid port");
+        Box::new(Status::unavailable(message))
+    })
+}
+
+fn not_allowed() -> Box<Status> {
+    Box::new(Status::bad_request("address not allowed"))
+}
+
+/// The first port of the first container that names one.
+fn first_port(pod: &Object) -> Option<u16> {
+    let mut containers = pod.at(&["spec", "containers"]).items();
+    let port = containers.find_map(|c| c.field("ports").items().next())?.field("containerPort").i64();
+    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+}

@@ -1,0 +1,177 @@
+//! HTTP to one of the pods behind a Service.
+//!
+//! Upstream's rule: only addresses of pods of the Service's own namespace, so that whoever may write Endpoints does not
+//! choose what is dialled from here. Backends whose APIService names addresses of its own are dialled there.
+
+use portico_machinery::connect::{Dial, ProxyName};
+use portico_machinery::resolve::SERVICE_NAME_LABEL;
+use portico_machinery::route::Target;
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::{Cursor, GroupResource, Object, Status};
+
+use super::Resolver;
+use portico_registry::Result;
+use portico_registry::options::ListOptions;
+use portico_registry::stored;
+
+/// An address of a Service's port, and the pod that it is said to be.
+#[derive(Debug, PartialEq, Eq)]
+struct Candidate {
+    target: Target,
+    pod: Option<(String, String)>,
+}
+
+impl Resolver<'_> {
+    pub(super) async fn to_service(&self) -> Result<Dial> {
+        let name = self.proxy_name()?;
+        let number = name.port.parse::<i64>().ok();
+        let port = number.and_then(|port| u16::try_from(port).ok());
+        if let Some((targets, security)) =
+            self.request.registered.backend_of(self.request.namespace, name.name, port)
+            && (name.port.is_empty() || port.is_some())
+        {
+            return Ok(self.proxied(targets, security));
+        }
+        let port = match number {
+            Some(number) => self.port_name(&name, number).await?,
+            None => name.port.to_owned(),
+        };
+        let mut candidates = self.candidates(&name, &port).await?;
+        let (count, first) = (candidates.len().max(1), rand::random::<u32>() as usize);
+        candidates.rotate_left(first % count);
+        for Candidate { target, pod } in candidates {
+            if self.is_pod(&target.host, pod).await? {
+                return Ok(self.proxied(vec![target], name.security()));
+            }
+        }
+        Err(none_available(&name.to_string()))
+    }
+
+    /// What the Service calls the port of this number.
+    async fn port_name(&self, name: &ProxyName<'_>, number: i64) -> Result<String> {
+        let service = self.parent(name.name).await?;
+        let mut ports = service.at(&["spec", "ports"]).items();
+        match ports.find(|port| port.field("port").i64() == Some(number)) {
+            Some(port) => Ok(port.field("name").str().to_owned()),
+            None => Err(Box::new(Status::unavailable(format!(
+                "no service port {number} found for service {:?}",
+                name.name
+            )))),
+        }
+    }
+
+    /// The addresses of the port: of the Endpoints or, where nobody keeps any, of the slices.
+    async fn candidates(&self, name: &ProxyName<'_>, port: &str) -> Result<Vec<Candidate>> {
+        let found =
+            match self.request.verbs.object_of("", "endpoints", self.request.namespace, name.name).await? {
+                Some(endpoints) => {
+                    let subsets = endpoints.at(&["subsets"]);
+                    (!subsets.is_empty()).then(|| of_subsets(&subsets, port))
+                }
+                None => {
+                    let slices = self.slices(name.name).await?;
+                    if slices.is_empty() {
+                        return Err(Box::new(Status::not_found(&self.request.served.resource, name.name)));
+                    }
+                    Some(slices.iter().flat_map(|slice| of_slice(slice, port)).collect())
+                }
+            };
+        found.ok_or_else(|| none_available(name.name))
+    }
+
+    async fn slices(&self, service: &str) -> Result<Vec<Object>> {
+        let served = self.request.verbs.served(&GroupResource::new("discovery.k8s.io", "endpointslices"))?;
+        let Ok(labels) = LabelSelector::parse(&format!("{SERVICE_NAME_LABEL}={service}")) else {
+            return Ok(Vec::new());
+        };
+        let options = ListOptions { labels, ..ListOptions::default() };
+        let page = self.request.verbs.list(&served, self.request.namespace, &options).await?;
+        Ok(page.records.iter().map(|record| stored::decode(record)).collect())
+    }
+
+    /// Whether the address is the pod's that it is said to be.
+    async fn is_pod(&self, address: &str, pod: Option<(String, String)>) -> Result<bool> {
+        let Some((_, name)) = pod.filter(|(namespace, _)| namespace == self.request.namespace) else {
+            return Ok(false);
+        };
+        let pod = self.request.verbs.object_of("", "pods", self.request.namespace, &name).await?;
+        Ok(pod.is_some_and(|pod| {
+            pod.at(&["status", "podIPs"]).items().any(|ip| ip.field("ip").str() == address)
+        }))
+    }
+}
+
+fn none_available(what: &str) -> Box<Status> {
+    Box::new(Status::unavailable(format!("no endpoints available for service {what:?}")))
+}
+
+fn of_subsets(subsets: &Cursor<'_>, port: &str) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for subset in subsets.items() {
+        let Some(port) = numbered(&subset, |name| name.str() == port) else { continue };
+        all.extend(
+            subset
+                .field("addresses")
+                .items()
+                .map(|address| candidate(address.field("ip").str(), port, &address)),
+        );
+    }
+    all
+}
+
+fn of_slice(slice: &Object, port: &str) -> Vec<Candidate> {
+    let Some(port) = numbered(&slice.cursor(), |name| name.opt_str() == Some(port)) else {
+        return Vec::new();
+    };
+    let endpoints = slice.at(&["endpoints"]);
+    let ready = |e: &Cursor<'_>| e.field("conditions").field("ready").opt_bool().unwrap_or(true);
+    let first = |e: Cursor<'_>| Some(candidate(e.field("addresses").items().next()?.str(), port, &e));
+    endpoints.items().filter(ready).filter_map(first).collect()
+}
+
+/// The number of the port whose name is the wanted one.
+fn numbered(holder: &Cursor<'_>, wanted: impl Fn(&Cursor<'_>) -> bool) -> Option<u16> {
+    let port = holder.field("ports").items().find(|port| wanted(&port.field("name")))?;
+    port.field("port").i64().and_then(|port| u16::try_from(port).ok())
+}
+
+fn candidate(address: &str, port: u16, holder: &Cursor<'_>) -> Candidate {
+    let reference = holder.field("targetRef");
+    let pod = reference
+        .is_present()
+        .then(|| (reference.field("namespace").str().to_owned(), reference.field("name").str().to_owned()));
+    Candidate { target: Target { host: address.to_owned(), port }, pod }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(candidates: &[Candidate]) -> Vec<String> {
+        candidates.iter().map(|c| c.target.to_string()).collect()
+    }
+
+    #[test]
+    fn ready_addresses_count_under_the_ports_name() {
+        let endpoints = Object::from_json(
+            br#"{"subsets":[
+                {"addresses":[{"ip":"10.0.0.1","targetRef":{"kind":"Pod","namespace":"n","name":"p"}},{"ip":"10.0.0.2"}],
+                 "notReadyAddresses":[{"ip":"10.0.0.3"}],"ports":[{"name":"web","port":8080},{"name":"tls","port":8443}]},
+                {"addresses":[{"ip":"10.0.0.4"}],"ports":[{"port":9}]}]}"#,
+        )
+        .unwrap();
+        let subsets = endpoints.at(&["subsets"]);
+        assert_eq!(hosts(&of_subsets(&subsets, "tls")), ["10.0.0.1:8443", "10.0.0.2:8443"]);
+        assert_eq!(hosts(&of_subsets(&subsets, "")), ["10.0.0.4:9"]);
+        assert!(of_subsets(&subsets, "none").is_empty());
+        let pods: Vec<_> = of_subsets(&subsets, "web").into_iter().map(|c| c.pod).collect();
+        assert_eq!(pods, [Some(("n".to_owned(), "p".to_owned())), None]);
+        let slice = Object::from_json(
+            br#"{"ports":[{"name":"web","port":80}],"endpoints":[{"addresses":["10.0.0.5","10.0.0.6"]},
+                {"addresses":["10.0.0.7"],"conditions":{"ready":false}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(hosts(&of_slice(&slice, "web")), ["10.0.0.5:80"]);
+        assert!(of_slice(&slice, "").is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! Nobody grants what they do not hold (upstream's `rbac/escalation_check.go` and its policy-based storages): asked before
+//! a role or a binding is validated otherwise.
+
+use portico_machinery::rbac::{self, RoleRef, Rule};
+use portico_machinery::user::MASTERS;
+use portico_machinery::{Attributes, GroupResource, Object, Status};
+use portico_registry::{Context, Pending, Result, ServedResource, Verbs, WriteGuard};
+
+/// Fields of metadata whose change grants nothing.
+const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "ownerReferences", "managedFields"];
+
+/// The guard of roles: their writer must hold the rules, or may `escalate`.
+pub(crate) struct RolesGuard;
+
+/// The guard of bindings: their writer must hold the rules of the role, or may `bind` it.
+pub(crate) struct BindingsGuard;
+
+/// A write that grants something.
+struct Grant<'a> {
+    verbs: &'a Verbs,
+    context: &'a Context,
+    served: &'a ServedResource,
+    new: &'a Object,
+    old: Option<&'a Object>,
+}
+
+impl WriteGuard for RolesGuard {
+    fn check<'a>(
+        &'a self,
+        verbs: &'a Verbs,
+        context: &'a Context,
+        served: &'a ServedResource,
+        new: &'a Object,
+        old: Option<&'a Object>,
+    ) -> Pending<'a, ()> {
+        let grant = Grant { verbs, context, served, new, old };
+        Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_rules() } })
+    }
+}
+
+impl WriteGuard for BindingsGuard {
+    fn check<'a>(
+        &'a self,
+        verbs: &'a Verbs,
+        context: &'a Context,
+        served: &'a ServedResource,
+        new: &'a Object,
+        old: Option<&'a Object>,
+    ) -> Pending<'a, ()> {
+        let grant = Grant { verbs, context, served, new, old };
+        Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_role().await } })
+    }
+}
+
+impl Grant<'_> {
+    /// Whether the write goes on without a look at its rules.
+    fn is_exempt(&self) -> bool {
+        self.context.user.in_group(MASTERS)
+            || self.old.is_some_and(|old| only_garbage(self.served, self.new, old))
+    }
+
+    fn forbidden(&self, why: &str) -> Result<()> {
+        Err(Box::new(Status::forbidden(&self.served.resource, self.new.name(), why)))
+    }
+
+    fn check_rules(&self) -> Result<()> {
+        let Self { verbs, context, served, new, old } = *self;
+        // The request of a create carries no name.
+        let name = old.map(Object::name).unwrap_or_default();
+        let escalate = self.may("escalate", &served.resource, new.namespace(), name);
+        if escalate {
+            return Ok(());
+        }
+        let held = verbs.authorizer.rules_for(&context.user, new.namespace());
+        let wanted = Rule::read_all(&new.at(&["rules"]));
+        if let Some(why) = rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
+            return self.forbidden(&why);
+        }
+        let gathers = |object: &Object| !object.at(&["aggregationRule", "clusterRoleSelectors"]).is_empty();
+        let gathering = gathers(new) || old.is_some_and(gathers);
+        if gathering && !rbac::missing(&held.rules, &rbac::cluster_admin()).is_empty() {
+            return self.forbidden("must have cluster-admin privileges to use the aggregationRule");
+        }
+        Ok(())
+    }
+
+    async fn check_role(&self) -> Result<()> {
+        let Self { verbs, context, served, new, .. } = *self;
+        let role = RoleRef {
+            cluster: new.at(&["roleRef", "kind"]).str() == "ClusterRole",
+            name: new.at(&["roleRef", "name"]).str().to_owned(),
+        };
+        if role.name.is_empty() || !matches!(new.at(&["roleRef", "kind"]).str(), "Role" | "ClusterRole") {
+            // Validation refuses it.
+            return Ok(());
+        }
+        let resource = if role.cluster { rbac::Resource::ClusterRoles } else { rbac::Resource::Roles };
+        let resource = resource.group_resource();
+        if self.may("bind", &resource, new.namespace(), &role.name) {
+            return Ok(());
+        }
+        let namespace = if role.cluster { "" } else { new.namespace() };
+        let kind = verbs.served(&resource)?;
+        let Some(record) = verbs.read(&kind, namespace, &role.name).await? else {
+            return Err(Box::new(Status::not_found(&served.resource, &role.name)));
+        };
+        let stored = verbs.recent.stored(record);
+        let wanted = Rule::read_all(&stored.object().at(&["rules"]));
+        let held = verbs.authorizer.rules_for(&context.user, new.namespace());
+        match rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
+            Some(why) => self.forbidden(&why),
+            None => Ok(()),
+        }
+    }
+
+    fn may(&self, verb: &str, resource: &GroupResource, namespace: &str, name: &str) -> bool {
+        let question = Attributes::resource(self.context.user.clone(), verb, resource, namespace, name);
+        self.verbs.authorizer.authorize(&question).allowed()
+    }
+}
+
+/// Whether only what the garbage collector needs to change is changed.
+fn only_garbage(served: &ServedResource, new: &Object, old: &Object) -> bool {
+    let mut new = new.clone();
+    served.stored_info().schema.normalise(&mut new);
+    for field in GARBAGE_FIELDS {
+        new.copy_from(old, &["metadata", field]);
+    }
+    new == *old
+}

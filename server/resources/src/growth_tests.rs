@@ -1,0 +1,187 @@
+//! Checking an object grows with its size, whichever of its lists and maps is long: every kind, every list, every map.
+//!
+//! Found so far in no other way: scans of a list for each of its elements.
+
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
+use portico_kinds::Kinds;
+use portico_machinery::Object;
+use portico_schema::{FieldType, TypeId, Typed};
+
+use portico_registry::{ResourceIndex, ServedResource};
+use portico_validation::{self as validation, MetaRules};
+
+/// How many elements a list has, and how many times as many the longer one.
+const ELEMENTS: usize = 150;
+const TIMES: usize = 4;
+/// What is linear takes four times as long, what is quadratic sixteen: 2.5 for each doubling.
+const MOST_GROWTH: f64 = 6.25;
+/// What is over sooner is measured too badly, and hurts nobody.
+const SHORT: Duration = Duration::from_millis(4);
+/// How often a measurement is repeated when the machine was busy.
+const ATTEMPTS: usize = 25;
+/// How deep lists are looked for.
+const MAX_DEPTH: usize = 7;
+
+/// One step from the root of an object to a list or map.
+#[derive(Clone, Debug)]
+enum Step {
+    Field(String),
+    /// Into the only element of a list.
+    Element,
+    /// Into the only entry of a map.
+    Entry,
+}
+
+/// The lists and maps below a type.
+fn places(
+    typed: &Typed,
+    of: &FieldType,
+    (way, around): (&mut Vec<Step>, &mut Vec<TypeId>),
+    found: &mut Vec<(Vec<Step>, FieldType)>,
+) {
+    if way.len() > MAX_DEPTH {
+        return;
+    }
+    let types = typed.types();
+    match types.resolve(of) {
+        FieldType::List(element) => {
+            found.push((way.clone(), of.clone()));
+            way.push(Step::Element);
+            places(typed, element, (way, around), found);
+            way.pop();
+        }
+        FieldType::Map(value) => {
+            found.push((way.clone(), of.clone()));
+            way.push(Step::Entry);
+            places(typed, value, (way, around), found);
+            way.pop();
+        }
+        // A type inside itself has the same lists again.
+        FieldType::Ref(id) if !around.contains(id) => {
+            around.push(*id);
+            for field in &types.get(*id).fields {
+                way.push(Step::Field(field.name.to_string()));
+                places(typed, &field.ty, (way, around), found);
+                way.pop();
+            }
+            around.pop();
+        }
+        _ => {}
+    }
+}
+
+/// The JSON of a value of a type; texts and numbers differ by `at`.
+fn value(typed: &Typed, of: &FieldType, at: usize, depth: usize) -> String {
+    let types = typed.types();
+    match types.resolve(of) {
+        FieldType::String | FieldType::IntOrString => format!("\"e{at}\""),
+        FieldType::Int32 | FieldType::Int64 | FieldType::Number => at.to_string(),
+        FieldType::Quantity => format!("\"{at}\""),
+        FieldType::Ref(id) if depth > 0 => {
+            let plain =
+                |ty: &FieldType| matches!(ty, FieldType::String | FieldType::Int32 | FieldType::Int64);
+            let fields = types.get(*id).fields.iter().filter(|field| plain(types.resolve(&field.ty)));
+            map(fields.map(|field| (field.name.to_string(), value(typed, &field.ty, at, depth - 1))))
+        }
+        FieldType::Ref(_) | FieldType::Map(_) => "{}".to_owned(),
+        FieldType::List(_) => "[]".to_owned(),
+        _ => "null".to_owned(),
+    }
+}
+
+/// The JSON of a map.
+fn map(entries: impl Iterator<Item = (String, String)>) -> String {
+    let entries = entries.map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
+}
+
+/// The JSON of a list or map of so many elements.
+fn long(typed: &Typed, of: &FieldType, count: usize) -> String {
+    match typed.types().resolve(of) {
+        FieldType::Map(values) => map((0..count).map(|at| (format!("e{at}"), value(typed, values, at, 1)))),
+        FieldType::List(elements) => {
+            let elements: Vec<String> = (0..count).map(|at| value(typed, elements, at, 1)).collect();
+            format!("[{}]", elements.join(","))
+        }
+        _ => "null".to_owned(),
+    }
+}
+
+/// An object that holds nothing but this, at the end of a way.
+fn around(served: &ServedResource, way: &[Step], held: String) -> Object {
+    let json = way.iter().rev().fold(held, |held, step| match step {
+        Step::Field(name) => format!("{{\"{name}\":{held}}}"),
+        Step::Entry => format!("{{\"e\":{held}}}"),
+        Step::Element => format!("[{held}]"),
+    });
+    let mut object = Object::from_json(json.as_bytes()).unwrap();
+    object.set(&["kind"], &served.info.gvk.kind);
+    object.set(&["apiVersion"], &served.api_version);
+    object.set(&["metadata", "name"], "name");
+    if served.info.namespaced {
+        object.set(&["metadata", "namespace"], "default");
+    }
+    object
+}
+
+/// Checks a new object, and a change that adds and removes nothing.
+fn check(served: &ServedResource, object: &Object) {
+    let info = served.stored_info();
+    for old in [None, Some(object)] {
+        let mut errors = Vec::new();
+        match old {
+            None => validation::validate_create(object, MetaRules::of(&served.info), &mut errors),
+            Some(old) => validation::validate_update(object, old, MetaRules::of(&served.info), &mut errors),
+        }
+        errors.extend(info.schema.validate(object));
+        served.strategy.judge(info, object, old, &mut errors);
+    }
+}
+
+/// What grows too much.
+fn growth(served: &ServedResource, small: &Object, large: &Object) -> Option<(Duration, Duration)> {
+    let least = |object: &Object, before: Duration| {
+        let began = ThreadTime::now();
+        check(served, object);
+        before.min(began.elapsed())
+    };
+    let (mut of_small, mut of_large) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ATTEMPTS {
+        of_large = least(large, of_large);
+        if of_large < SHORT {
+            return None;
+        }
+        of_small = least(small, of_small);
+        if of_large.as_secs_f64() <= MOST_GROWTH * of_small.as_secs_f64() {
+            return None;
+        }
+    }
+    Some((of_small, of_large))
+}
+
+#[test]
+fn checking_an_object_grows_with_each_of_its_lists_and_maps() {
+    let kinds = Kinds::builtin().unwrap();
+    let catalogue = ResourceIndex::new(&kinds, &crate::table());
+    let (mut count, mut wrong) = (0, Vec::new());
+    for info in kinds.iter().filter(|info| info.stored && info.is_storage_version()) {
+        let Some(served) = catalogue.by_kind(&info.gvk) else { continue };
+        let Some(typed) = info.schema.typed() else { continue };
+        let mut found = Vec::new();
+        for field in &typed.root().fields {
+            let mut way = vec![Step::Field(field.name.to_string())];
+            places(typed, &field.ty, (&mut way, &mut Vec::new()), &mut found);
+        }
+        for (way, of) in found {
+            count += 1;
+            let object = |count| around(served, &way, long(typed, &of, count));
+            if let Some((small, large)) = growth(served, &object(ELEMENTS), &object(TIMES * ELEMENTS)) {
+                wrong.push(format!("{} {way:?}: {small:?} becomes {large:?}", info.gvk.kind));
+            }
+        }
+    }
+    assert!(count > 500, "{count} lists and maps");
+    assert!(wrong.is_empty(), "of {count}:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,62 @@
+//! admissionregistration.k8s.io: webhooks and policies that have a say in others' writes.
+
+mod bindings;
+mod expressions;
+mod match_resources;
+mod mutating_policy;
+mod permission;
+mod policy;
+mod rules;
+mod validating_policy;
+mod webhook;
+mod webhook_configuration;
+
+pub(crate) use bindings::Binding;
+pub(crate) use policy::Policy;
+pub(crate) use webhook_configuration::WebhookConfiguration;
+
+use portico_machinery::Object;
+
+const RESERVED_SUFFIX: &str = ".static.k8s.io";
+const RESERVED: &str = "metadata.name: names ending with \".static.k8s.io\" are reserved for static manifest-based configurations and cannot be managed via the API";
+
+/// What a writer of any of the six kinds is warned of: that nothing of it is enforced yet, and of names that files may have.
+fn warnings(new: &Object) -> Vec<String> {
+    let effect = if new.kind().ends_with("WebhookConfiguration") {
+        "its webhooks are not called"
+    } else {
+        "no request is checked or changed because of it"
+    };
+    let mut warnings = vec![format!("this {} is stored but not enforced yet: {effect}", new.kind())];
+    warnings.extend(new.name().ends_with(RESERVED_SUFFIX).then(|| RESERVED.to_owned()));
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupVersion;
+
+    use super::*;
+
+    #[test]
+    fn whoever_writes_one_learns_that_it_is_not_enforced() {
+        let kinds = [
+            "ValidatingAdmissionPolicy",
+            "ValidatingAdmissionPolicyBinding",
+            "MutatingAdmissionPolicy",
+            "MutatingAdmissionPolicyBinding",
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        ];
+        for kind in kinds {
+            let mut object = Object::new(&GroupVersion::new("admissionregistration.k8s.io", "v1").kind(kind));
+            let told = warnings(&object);
+            assert!(
+                told.len() == 1 && told[0].contains(kind) && told[0].contains("not enforced yet"),
+                "{told:?}"
+            );
+            object.set(&["metadata", "name"], "a.static.k8s.io");
+            assert_eq!(warnings(&object).len(), 2);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! MutatingAdmissionPolicyBinding and ValidatingAdmissionPolicyBinding: where a policy holds, and with which parameters.
+
+use std::collections::HashSet;
+
+use portico_machinery::selector::selector_cell;
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object, names};
+
+use super::{match_resources, permission};
+use portico_registry::{Strategy, Write};
+use portico_validation::Errors;
+use portico_validation::{checks, label_selector};
+
+const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
+const DENY_AND_WARN: &str = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
+
+/// See the module.
+pub(crate) struct Binding {
+    /// Whether it is of a policy that changes writes: those have no actions to choose from.
+    pub(crate) mutates: bool,
+}
+
+impl Strategy for Binding {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        checks::required(&spec.field("policyName"), names::dns1123_subdomain, errors);
+        let reference = spec.field("paramRef");
+        if reference.is_present() {
+            param_ref(&reference, errors);
+        }
+        let resources = spec.field("matchResources");
+        if resources.is_present() {
+            match_resources::match_resources(&resources, self.mutates, errors);
+        }
+        if !self.mutates {
+            actions(&spec.field("validationActions"), errors);
+        }
+    }
+
+    fn permit(&self, write: &Write<'_>) -> Errors {
+        permission::param_ref(write)
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        super::warnings(new)
+    }
+
+    fn cell(&self, _function: &str, object: &Object) -> Cell {
+        let reference = object.at(&["spec", "paramRef"]);
+        let (name, namespace) = (reference.field("name").str(), reference.field("namespace").str());
+        Cell::text(if !reference.is_present() {
+            "<unset>".to_owned()
+        } else if name.is_empty() {
+            selector_cell(&reference.field("selector"))
+        } else {
+            format!("{}/{name}", if namespace.is_empty() { "*" } else { namespace })
+        })
+    }
+}
+
+fn param_ref(reference: &Cursor<'_>, errors: &mut Errors) {
+    let (name, selector) = (reference.field("name"), reference.field("selector"));
+    if !name.str().is_empty() {
+        checks::follows(&name, names::path_segment, errors);
+        if selector.is_present() {
+            let text = "name and selector are mutually exclusive";
+            errors.extend([name.forbidden(text), selector.forbidden(text)]);
+        }
+    }
+    if selector.is_present() {
+        label_selector(&selector, errors);
+    } else if name.str().is_empty() {
+        errors.push(reference.required("one of name or selector must be specified"));
+    }
+    let action = reference.field("parameterNotFoundAction");
+    match action.str() {
+        "" => errors.push(action.required("")),
+        _ => checks::one_of(&action, &["Deny", "Allow"], errors),
+    }
+}
+
+fn actions(actions: &Cursor<'_>, errors: &mut Errors) {
+    if actions.is_empty() {
+        errors.push(actions.required("at least one validation action is required"));
+    }
+    let mut seen = HashSet::new();
+    for action in actions.items() {
+        checks::one_of(&action, &ACTIONS, errors);
+        checks::unique(&mut seen, &action, errors);
+    }
+    if seen.contains("Deny") && seen.contains("Warn") {
+        errors.push(actions.invalid(DENY_AND_WARN));
+    }
+}

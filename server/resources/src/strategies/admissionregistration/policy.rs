@@ -1,0 +1,144 @@
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy, and what both have: the kind of their parameters, what they match,
+//! conditions and variables.
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object, names};
+
+use super::{expressions, match_resources, mutating_policy, permission, validating_policy};
+use portico_registry::{Strategy, Write};
+use portico_validation::Errors;
+use portico_validation::checks;
+
+/// See the module.
+pub(crate) struct Policy {
+    /// Whether it changes writes, or only judges them.
+    pub(crate) mutates: bool,
+}
+
+impl Strategy for Policy {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        common(&spec, self.mutates, errors);
+        if self.mutates {
+            mutating_policy::spec(&spec, errors);
+        } else {
+            validating_policy::spec(new, &spec, errors);
+        }
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        if !self.mutates {
+            validating_policy::status(&new.at(&["status"]), errors);
+        }
+    }
+
+    fn permit(&self, write: &Write<'_>) -> Errors {
+        permission::param_kind(write)
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        super::warnings(new)
+    }
+
+    fn cell(&self, _function: &str, object: &Object) -> Cell {
+        param_kind_cell(object)
+    }
+}
+
+/// Judges the common part of a policy's spec.
+fn common(spec: &Cursor<'_>, mutates: bool, errors: &mut Errors) {
+    checks::one_of(&spec.field("failurePolicy"), &["Fail", "Ignore"], errors);
+    let kind = spec.field("paramKind");
+    if kind.is_present() {
+        param_kind(&kind, errors);
+    }
+    let constraints = spec.field("matchConstraints");
+    if constraints.is_present() {
+        match_resources::match_resources(&constraints, mutates, errors);
+        let rules = constraints.field("resourceRules");
+        if rules.is_empty() {
+            errors.push(rules.required(""));
+        }
+    } else {
+        errors.push(constraints.required(""));
+    }
+    expressions::match_conditions(&spec.field("matchConditions"), errors);
+    spec.field("variables").items().for_each(|at| variable(&at, errors));
+}
+
+fn param_kind(at: &Cursor<'_>, errors: &mut Errors) {
+    let (version, kind) = (at.field("apiVersion"), at.field("kind"));
+    if version.str().is_empty() {
+        errors.push(version.required(""));
+    } else {
+        group_version(&version, errors);
+    }
+    if kind.str().is_empty() {
+        errors.push(kind.required(""));
+    } else {
+        let complaints = names::dns1035_label(&kind.str().to_lowercase());
+        if !complaints.is_empty() {
+            let text = complaints.join(",");
+            errors.push(kind.invalid(&format!("may have mixed case, but should otherwise match: {text}")));
+        }
+    }
+}
+
+fn group_version(at: &Cursor<'_>, errors: &mut Errors) {
+    let (group, version) = match at.str().split('/').collect::<Vec<_>>()[..] {
+        [version] => ("", version),
+        [group, version] => (group, version),
+        _ => {
+            errors.push(at.invalid(&format!("unexpected GroupVersion string: {}", at.str())));
+            return;
+        }
+    };
+    let complaints = if group.is_empty() { Vec::new() } else { names::dns1123_subdomain(group) };
+    errors.extend(complaints.iter().map(|complaint| at.invalid(complaint)));
+    if version.is_empty() {
+        errors.push(at.invalid("version must be specified"));
+    } else {
+        errors.extend(names::dns1035_label(version).iter().map(|complaint| at.invalid(complaint)));
+    }
+}
+
+fn variable(variable: &Cursor<'_>, errors: &mut Errors) {
+    let name = variable.field("name");
+    if name.str().is_empty() {
+        errors.push(name.required("name is not specified"));
+    } else if !is_identifier(name.str()) {
+        errors.push(name.invalid("must be a valid CEL identifier"));
+    }
+    expressions::expression(&variable.field("expression"), errors);
+}
+
+fn is_identifier(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    text.starts_with(letter)
+        && text.chars().all(|c| letter(c) || c.is_ascii_digit())
+        && !portico_cel::RESERVED.contains(&text)
+}
+
+/// `apiVersion/kind` of the parameters.
+fn param_kind_cell(object: &Object) -> Cell {
+    let kind = object.at(&["spec", "paramKind"]);
+    Cell::text(if kind.is_present() {
+        format!("{}/{}", kind.field("apiVersion").str(), kind.field("kind").str())
+    } else {
+        "<unset>".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identifiers_are_told_from_words_of_the_language() {
+        for (text, good) in
+            [("a", true), ("_a1", true), ("1a", false), ("a-b", false), ("for", false), ("", false)]
+        {
+            assert_eq!(is_identifier(text), good, "{text}");
+        }
+    }
+}

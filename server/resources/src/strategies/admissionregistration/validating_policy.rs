@@ -1,0 +1,84 @@
+//! ValidatingAdmissionPolicy: expressions that writes must satisfy.
+
+use std::collections::HashSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, Object, names};
+
+use super::expressions;
+use portico_validation::Errors;
+use portico_validation::checks;
+
+const NOTHING: &str = "validations or auditAnnotations must contain at least one item";
+const NOT_BLANK: &str = "must be non-empty if specified";
+const ANNOTATIONS_MAX: usize = 20;
+const VALUE_MAX: usize = 5_120;
+
+/// Judges what only this kind's spec has.
+pub(super) fn spec(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
+    let (validations, annotations) = (spec.field("validations"), spec.field("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        errors.extend([validations.required(NOTHING), annotations.required(NOTHING)]);
+    }
+    validations.items().for_each(|at| validation(&at, errors));
+    audit_annotations(new, &annotations, errors);
+}
+
+/// Judges the status, which only this kind has.
+pub(super) fn status(status: &Cursor<'_>, errors: &mut Errors) {
+    let warnings = status.field("typeChecking").field("expressionWarnings");
+    let complete = |at: Cursor<'_>, fields: &[&str], errors: &mut Errors| {
+        for field in fields.iter().map(|field| at.field(field)) {
+            if field.str().is_empty() {
+                errors.push(field.required(""));
+            }
+        }
+    };
+    for warning in warnings.items() {
+        complete(warning, &["warning", "fieldRef"], errors);
+    }
+    for condition in status.field("conditions").items() {
+        complete(condition, &["type", "status", "lastTransitionTime", "reason"], errors);
+    }
+}
+
+fn validation(validation: &Cursor<'_>, errors: &mut Errors) {
+    expressions::expression(&validation.field("expression"), errors);
+    let (text, message) = (validation.field("messageExpression"), validation.field("message"));
+    let blank = |at: &Cursor<'_>| !at.str().is_empty() && at.str().trim().is_empty();
+    if blank(&text) {
+        errors.push(text.invalid(NOT_BLANK));
+    }
+    if blank(&message) {
+        errors.push(message.invalid(NOT_BLANK));
+    } else if message.str().trim().contains(['\n', '\r']) {
+        errors.push(message.invalid("must not contain line breaks"));
+    }
+    let reasons = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
+    checks::one_of(&validation.field("reason"), &reasons, errors);
+}
+
+fn audit_annotations(new: &Object, annotations: &Cursor<'_>, errors: &mut Errors) {
+    if annotations.len() > ANNOTATIONS_MAX {
+        let text = format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations");
+        errors.push(annotations.invalid(&text));
+    }
+    let mut seen = HashSet::new();
+    for annotation in annotations.items() {
+        let (key, value) = (annotation.field("key"), annotation.field("valueExpression"));
+        if new.name().is_empty() {
+            errors.push(key.invalid("requires metadata.name be non-empty"));
+        } else {
+            let full = format!("{}/{}", new.name(), key.str());
+            errors.extend(names::errors(&key.path(), key.str(), names::qualified_name(&full)));
+        }
+        checks::unique(&mut seen, &key, errors);
+        let text = value.str().trim();
+        if text.is_empty() {
+            errors.push(value.required("valueExpression is not specified"));
+        } else if text.len() > VALUE_MAX {
+            let limit = format!("must not exceed {VALUE_MAX} bytes in length");
+            errors.push(Error::required(&value.path(), &limit));
+        }
+    }
+}

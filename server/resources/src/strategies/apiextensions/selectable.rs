@@ -1,0 +1,80 @@
+//! Fields that selectors may name (`ValidateCustomResourceSelectableFields` upstream).
+
+use std::collections::HashSet;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+use portico_schema::structural::definition;
+
+use super::ratchet::Demands;
+use portico_validation::Errors;
+
+/// The most selectable fields of a version.
+pub(super) const MOST: usize = 8;
+const TYPES: [&str; 3] = ["string", "boolean", "integer"];
+
+/// Judges the fields that one version has for itself. Upstream says the opposite of what it means.
+pub(super) fn of_version(
+    fields: &Cursor<'_>,
+    schema: Option<&Cursor<'_>>,
+    demands: &Demands<'_>,
+    version: &Cursor<'_>,
+    errors: &mut Errors,
+) {
+    let name = version.field("name");
+    let without = "may only be set when `version.schema.openAPIV3Schema` is not included";
+    within(fields, schema, without, demands.crowded.contains(name.str()), errors);
+}
+
+/// Judges the fields that all versions share.
+pub(super) fn of_all(
+    fields: &Cursor<'_>,
+    schema: Option<&Cursor<'_>>,
+    demands: &Demands<'_>,
+    errors: &mut Errors,
+) {
+    let without = "may only be set when validations.schema is included";
+    within(fields, schema, without, demands.crowded.contains(""), errors);
+}
+
+fn within(
+    fields: &Cursor<'_>,
+    schema: Option<&Cursor<'_>>,
+    without: &str,
+    crowded: bool,
+    errors: &mut Errors,
+) {
+    let Some(schema) = schema else {
+        errors.push(Error::invalid(&fields.path(), "", without));
+        return;
+    };
+    let mut seen = HashSet::new();
+    for field in fields.items() {
+        one(&field.field("jsonPath"), schema, &mut seen, errors);
+    }
+    if seen.len() > MOST && !crowded {
+        errors.push(Error::too_many(&fields.path(), seen.len(), MOST));
+    }
+}
+
+fn one(path: &Cursor<'_>, schema: &Cursor<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
+    if path.str().is_empty() {
+        errors.push(path.required(""));
+        return;
+    }
+    let found = match definition::resolve(schema, path.str()) {
+        Ok(found) => found,
+        Err(why) => return errors.push(path.invalid(&format!("is an invalid path: {why}"))),
+    };
+    if found.root == "metadata" {
+        errors.push(path.invalid("must not point to fields in metadata"));
+    }
+    if !TYPES.contains(&&*found.ty) {
+        errors.push(path.invalid(
+            "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
+        ));
+    }
+    if !seen.insert(found.path.as_str().to_owned()) {
+        errors.push(path.duplicate());
+    }
+}

@@ -1,0 +1,167 @@
+//! internal.apiserver.k8s.io: StorageVersion, what each server says of how it stores a resource.
+
+use std::collections::HashMap;
+
+use portico_machinery::field::{Error, Path};
+use portico_machinery::{Cursor, Object, names};
+
+use portico_registry::Strategy;
+use portico_validation::Errors;
+
+/// Upstream's words for what is no `group/version` at all.
+const NO_VERSION: &str = "an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
+const EMPTY: &str = "must be non-empty";
+
+/// See the module.
+pub(crate) struct StorageVersion;
+
+impl Strategy for StorageVersion {
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        let status = new.at(&["status"]);
+        let mut seen = Vec::new();
+        for server in status.field("storageVersions").items() {
+            let id = server.field("apiServerID");
+            if seen.contains(&id.str()) {
+                errors.push(id.duplicate());
+            }
+            seen.push(id.str());
+            validate_server(&server, errors);
+        }
+        validate_common(&status, errors);
+        validate_conditions(&status, errors);
+    }
+}
+
+fn validate_server(server: &Cursor<'_>, errors: &mut Errors) {
+    let [id, encoding, decodable, served] =
+        ["apiServerID", "encodingVersion", "decodableVersions", "servedVersions"].map(|f| server.field(f));
+    errors.extend(names::errors(&id.path(), id.str(), names::dns1123_subdomain(id.str())));
+    validate_version(&encoding, errors);
+    for version in decodable.items() {
+        validate_version(&version, errors);
+    }
+    let known: Vec<&str> = decodable.items().map(|version| version.str()).collect();
+    if !known.contains(&encoding.str()) {
+        let text = format!("decodableVersions must include encodingVersion {}", encoding.str());
+        errors.push(decodable.invalid(&text));
+    }
+    for version in served.items() {
+        validate_version(&version, errors);
+        if !known.contains(&version.str()) {
+            let (version_is, known) = (version.str(), known.join(" "));
+            errors.push(version.invalid(&format!(
+                "individual served version : {version_is} must be included in decodableVersions : [{known}]"
+            )));
+        }
+    }
+}
+
+fn validate_version(version: &Cursor<'_>, errors: &mut Errors) {
+    let complaints = complaints(version.str());
+    if !complaints.is_empty() {
+        errors.push(version.invalid(&complaints.join(",")));
+    }
+}
+
+/// What is wrong with `group/version` or `version`.
+fn complaints(api_version: &str) -> Vec<String> {
+    let of = |part: &'static str| move |message: String| format!("{part} part: {message}");
+    let (group, version) = match api_version.split('/').collect::<Vec<_>>().as_slice() {
+        [version] => (None, *version),
+        [group, version] => (Some(*group), *version),
+        _ => return vec![NO_VERSION.to_owned()],
+    };
+    let empty = |text: &str, or: fn(&str) -> Vec<String>| {
+        if text.is_empty() { vec![EMPTY.to_owned()] } else { or(text) }
+    };
+    let group = group.map(|group| empty(group, names::dns1123_subdomain)).unwrap_or_default();
+    let version = empty(version, names::dns1035_label);
+    group.into_iter().map(of("group")).chain(version.into_iter().map(of("version"))).collect()
+}
+
+/// The common version is that of all servers, and nothing where they differ or none has told.
+fn validate_common(status: &Cursor<'_>, errors: &mut Errors) {
+    let mut told = status.field("storageVersions").items().map(|s| s.field("encodingVersion").str());
+    let first = told.next();
+    let actual = first.filter(|first| told.all(|other| other == *first));
+    let said = status.field("commonEncodingVersion");
+    match (actual, said.opt_str()) {
+        (None, Some(_)) => errors.push(said.invalid(
+            "should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet",
+        )),
+        (Some(actual), None) => errors.push(said.invalid(&format!("the common encoding version is {actual}"))),
+        (Some(actual), Some(text)) if actual != text => {
+            errors.push(said.invalid(&format!("the actual common encoding version is {actual}")));
+        }
+        _ => {}
+    }
+}
+
+/// Upstream names conditions by `status[i]`.
+fn validate_conditions(status: &Cursor<'_>, errors: &mut Errors) {
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    for (at, condition) in status.field("conditions").items().enumerate() {
+        let path: Path = status.path().index(at);
+        let [kind, value, reason, message] =
+            ["type", "status", "reason", "message"].map(|f| condition.field(f).str());
+        if let Some(other) = seen.insert(kind, at) {
+            let text =
+                format!("the type of the condition is not unique, it also appears in conditions[{other}]");
+            errors.push(Error::invalid(&path.child("type"), kind, &text));
+        }
+        for (field, text) in [("type", kind), ("status", value)] {
+            errors.extend(names::errors(&path.child(field), text, names::qualified_name(text)));
+        }
+        for (field, text) in [("reason", reason), ("message", message)] {
+            if text.is_empty() {
+                errors.push(Error::required(&path.child(field), ""));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(status: &str) -> Vec<String> {
+        let object = Object::from_json(format!(r#"{{"status":{status}}}"#).as_bytes()).unwrap();
+        let mut errors = Errors::new();
+        StorageVersion.validate_status(&object, &object, &mut errors);
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_servers_say_must_fit_together() {
+        let good = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"apps/v1","decodableVersions":["apps/v1"],
+            "servedVersions":["apps/v1"]}],"commonEncodingVersion":"apps/v1",
+            "conditions":[{"type":"AllEncodingVersionsEqual","status":"True","reason":"R","message":"m"}]}"#;
+        assert_eq!(judged(good), [""; 0]);
+        assert_eq!(judged("{}"), [""; 0]);
+        let odd = r#"{"storageVersions":[{"apiServerID":"a","encodingVersion":"v1","decodableVersions":["a/b/c","/v2"],"servedVersions":["v3"]}],
+            "conditions":[{"type":"T","status":"True","reason":"","message":"m"},{"type":"T","status":"True","reason":"R","message":"m"}]}"#;
+        let fields: Vec<String> =
+            judged(odd).iter().map(|e| e.split(": ").next().unwrap_or_default().to_owned()).collect();
+        assert_eq!(
+            fields,
+            [
+                "status.storageVersions[0].decodableVersions[0]",
+                "status.storageVersions[0].decodableVersions[1]",
+                "status.storageVersions[0].decodableVersions",
+                "status.storageVersions[0].servedVersions[0]",
+                "status.commonEncodingVersion",
+                "status[0].reason",
+                "status[1].type",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_api_version_is_judged_part_by_part() {
+        assert!(complaints("v1").is_empty() && complaints("example.com/v1").is_empty());
+        assert_eq!(complaints("/v1"), ["group part: must be non-empty"]);
+        assert_eq!(complaints("a/"), ["version part: must be non-empty"]);
+        assert_eq!(complaints("a/b/c"), [NO_VERSION]);
+        assert!(complaints("A_/1").len() == 2);
+    }
+}

@@ -1,0 +1,214 @@
+//! APIService: rules V1 to V17, its Local condition, its table cells, and the annotations that name backends.
+
+use portico_machinery::field::{Error, Path};
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object, names};
+use url::Url;
+
+use portico_registry::condition::{self, Condition};
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::values;
+
+/// Backends to dial, instead of those of the Service: a list of https URLs.
+pub(super) const BACKEND_URLS: &str = "portico.dev/backend-urls";
+/// The name that backends are verified against.
+const BACKEND_SERVER_NAME: &str = "portico.dev/backend-server-name";
+/// `h2` or `http/1.1`.
+const BACKEND_PROTOCOL: &str = "portico.dev/backend-protocol";
+/// Most backends that one APIService may name.
+const BACKENDS_MAX: usize = 16;
+
+pub(crate) struct ApiService;
+
+impl Strategy for ApiService {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, new: &mut Object, moment: Moment) {
+        if !new.at(&["spec", "service"]).is_present() {
+            let words = "Local APIServices are always available";
+            let local = Condition::new("Available", "True", "Local", words);
+            condition::set(new, local, moment.now);
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        validate_names(new, &spec, errors);
+        let (group, version) = (spec.field("group"), spec.field("version"));
+        if group.str().is_empty() {
+            if version.str() != "v1" {
+                errors.push(group.required("only v1 may have an empty group and it better be legacy kube"));
+            }
+        } else {
+            errors.extend(names::errors(&group.path(), group.str(), names::dns1123_subdomain(group.str())));
+        }
+        errors.extend(names::errors(&version.path(), version.str(), names::dns1035_label(version.str())));
+        in_range(&spec.field("groupPriorityMinimum"), 20_000, errors);
+        in_range(&spec.field("versionPriority"), 1_000, errors);
+        validate_backend(&spec, errors);
+        validate_annotations(new, errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        for condition in new.at(&["status", "conditions"]).items() {
+            let status = condition.field("status");
+            if !matches!(status.str(), "True" | "False" | "Unknown") {
+                errors.push(status.not_supported(&["False", "True", "Unknown"]));
+            }
+        }
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        let service = object.at(&["spec", "service"]);
+        match function {
+            "apiservice-service" if !service.is_present() => Cell::text("Local"),
+            "apiservice-service" => {
+                Cell::text(format!("{}/{}", service.field("namespace").str(), service.field("name").str()))
+            }
+            "apiservice-available" => Cell::text(available(object)),
+            _ => Cell::Null,
+        }
+    }
+}
+
+/// V2, V4: the name is the version and the group.
+fn validate_names(new: &Object, spec: &Cursor<'_>, errors: &mut Errors) {
+    let required = format!("{}.{}", spec.field("version").str(), spec.field("group").str());
+    for field in ["generateName", "name"] {
+        let name = new.metadata().field(field);
+        if !name.str().is_empty() && name.str() != required && names::path_segment(name.str()).is_empty() {
+            let text = format!("must be `spec.version+\".\"+spec.group`: {required:?}");
+            errors.push(name.invalid(&text));
+        }
+    }
+}
+
+/// V9, V10: upstream says "less than" and accepts the limit itself.
+fn in_range(priority: &Cursor<'_>, limit: i64, errors: &mut Errors) {
+    let value = priority.i64().unwrap_or(0);
+    if value <= 0 || value > limit {
+        let text = format!("must be positive and less than {limit}");
+        errors.push(Error::invalid(&priority.path(), value, &text));
+    }
+}
+
+/// V11 to V16.
+fn validate_backend(spec: &Cursor<'_>, errors: &mut Errors) {
+    let (bundle, insecure) = (spec.field("caBundle"), spec.field("insecureSkipTLSVerify"));
+    let service = spec.field("service");
+    let bundle_size = values::decoded_length(bundle.str());
+    if !service.is_present() {
+        if bundle_size > 0 {
+            let size = format!("{bundle_size} bytes");
+            let text = "local APIServices may not have a caBundle";
+            errors.push(Error::invalid(&bundle.path(), size, text));
+        }
+        if insecure.bool() {
+            errors.push(insecure.invalid("local APIServices may not have insecureSkipTLSVerify"));
+        }
+        return;
+    }
+    for field in ["namespace", "name"] {
+        let cursor = service.field(field);
+        if cursor.str().is_empty() {
+            errors.push(cursor.required(""));
+        }
+    }
+    let port = service.field("port");
+    let number = port.i64().unwrap_or(0);
+    if let Some(text) = values::port_number(number) {
+        errors.push(Error::invalid(&port.path(), number, &format!("port is not valid: {text}")));
+    }
+    if insecure.bool() && bundle_size > 0 {
+        errors.push(insecure.invalid("may not be true if caBundle is present"));
+    }
+}
+
+/// The extension: where the proxy finds backends without a Service.
+fn validate_annotations(new: &Object, errors: &mut Errors) {
+    let annotations = new.metadata().field("annotations");
+    for key in [BACKEND_URLS, BACKEND_SERVER_NAME, BACKEND_PROTOCOL] {
+        let Some(value) = annotations.field(key).opt_str() else { continue };
+        let path = Path::from("metadata.annotations").key(key);
+        if !new.at(&["spec", "service"]).is_present() {
+            errors.push(Error::forbidden(&path, "may only be set when spec.service is set"));
+            continue;
+        }
+        let complaint = match key {
+            BACKEND_URLS => backend_urls(value).err(),
+            BACKEND_SERVER_NAME => names::dns1123_subdomain(value).into_iter().next(),
+            _ if matches!(value, "h2" | "http/1.1") => None,
+            _ => {
+                errors.push(Error::not_supported(&path, value, &["h2", "http/1.1"]));
+                None
+            }
+        };
+        errors.extend(complaint.map(|text| Error::invalid(&path, value, &text)));
+    }
+}
+
+fn backend_urls(list: &str) -> Result<(), String> {
+    let urls: Vec<&str> = list.split(',').map(str::trim).collect();
+    if urls.len() > BACKENDS_MAX {
+        return Err(format!("must name at most {BACKENDS_MAX} backends"));
+    }
+    urls.into_iter().try_for_each(backend_url)
+}
+
+fn backend_url(text: &str) -> Result<(), String> {
+    let url = Url::parse(text).map_err(|e| format!("{text:?} is no URL: {e}"))?;
+    let complaint = if url.scheme() != "https" {
+        "must be an https URL"
+    } else if url.host_str().is_none_or(str::is_empty) {
+        "must name a host"
+    } else if !url.username().is_empty() || url.password().is_some() {
+        "must not carry a user or password"
+    } else if !matches!(url.path(), "" | "/") {
+        "must not carry a path"
+    } else if url.query().is_some() || url.fragment().is_some() {
+        "must not carry a query or fragment"
+    } else {
+        return Ok(());
+    };
+    Err(format!("{text:?} {complaint}"))
+}
+
+/// `True`, or what it is and why.
+fn available(object: &Object) -> String {
+    let Some(condition) = condition::get(object, "Available") else { return "Unknown".to_owned() };
+    match (condition.status.as_str(), condition.reason.as_str()) {
+        ("True", _) => condition.status,
+        (_, "") => condition.status,
+        (status, reason) => format!("{status} ({reason})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_https_origins_and_at_most_sixteen() {
+        for good in ["https://a:8443", "https://a:8443,https://b", "https://[::1]:1/", " https://a "] {
+            assert_eq!(backend_urls(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "http://a",
+            "https://",
+            "https://u@a",
+            "https://u:p@a",
+            "https://a/x",
+            "https://a?x",
+            "https://a#x",
+            "https://a,",
+            "a:8443",
+        ] {
+            assert!(backend_urls(bad).is_err(), "{bad}");
+        }
+        assert!(backend_urls(&["https://a"; 17].join(",")).is_err());
+    }
+}

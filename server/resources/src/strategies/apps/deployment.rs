@@ -1,0 +1,134 @@
+//! Deployment: a rolling update of replica sets.
+
+use portico_machinery::field::{Error, Path};
+use portico_machinery::selector::LabelSelector;
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object};
+
+use super::{TEMPLATE, counted_pods, ready_of_wanted, selected_template};
+use crate::strategies::workload::{go_number, template_warnings};
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::checks;
+use portico_validation::counts::{at_most_all, int_or_percent, is_none, none_negative, not_decremented};
+use portico_validation::pod_spec;
+
+/// An old way to ask for a rollback; upstream reads it into a field of its own and writes it back.
+const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+
+pub(crate) struct Deployment;
+
+impl Strategy for Deployment {
+    fn unreadable(&self, object: &Object) -> Option<String> {
+        let text = object.annotation(ROLLBACK).filter(|text| !text.is_empty())?;
+        let error = go_number("ParseInt", text).err()?;
+        Some(format!("failed to parse annotation[{ROLLBACK}]={text} as int64: {error}"))
+    }
+
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        if let Some(revision) = rollback(object) {
+            object.set(&["metadata", "annotations", ROLLBACK], revision.to_string());
+        }
+        object.edit(&["spec"], default_spec);
+        object.edit(&TEMPLATE, pod_spec::default_template);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        none_negative(&spec, &["replicas"], errors);
+        selected_template(&spec, errors);
+        validate_strategy(&spec.field("strategy"), errors);
+        if let Some(revision) = rollback(new).filter(|revision| *revision < 0) {
+            let path = Path::new("spec.rollback.version");
+            errors.push(Error::invalid(&path, revision, "must be greater than or equal to 0"));
+        }
+        none_negative(&spec, &["minReadySeconds", "revisionHistoryLimit"], errors);
+        let deadline = spec.field("progressDeadlineSeconds");
+        if let Some(seconds) = deadline.i64() {
+            checks::not_negative(&deadline, errors);
+            if seconds <= spec.field("minReadySeconds").i64().unwrap_or(0) {
+                errors.push(deadline.invalid("must be greater than minReadySeconds"));
+            }
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        checks::unchanged(&new.at(&["spec", "selector"]), &old.at(&["spec", "selector"]), errors);
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        const COUNTS: [&str; 8] = [
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ];
+        const PARTS: [&str; 3] = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+        let (status, before) = (new.at(&["status"]), old.at(&["status"]));
+        none_negative(&status, &COUNTS, errors);
+        counted_pods(&status, &PARTS, "cannot be greater than readyReplicas", errors);
+        not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
+    }
+
+    fn annotation_for_field(&self) -> Option<&'static str> {
+        Some(ROLLBACK)
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        name.into_iter().chain(template_warnings(new, old, &TEMPLATE)).collect()
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        match function {
+            "deployment-ready" => ready_of_wanted(object),
+            _ => match LabelSelector::of_object(&object.at(&["spec", "selector"])) {
+                // Unlike other kinds, a Deployment shows an empty selector as nothing.
+                Ok(selector) => Cell::text(selector.map_or_else(String::new, |s| s.to_string())),
+                Err(_) => Cell::text("<invalid>"),
+            },
+        }
+    }
+}
+
+fn rollback(object: &Object) -> Option<i64> {
+    object.annotation(ROLLBACK)?.parse().ok()
+}
+
+fn default_spec(spec: &mut Object) {
+    if spec.at(&["strategy", "type"]).str() == "RollingUpdate" {
+        for share in ["maxUnavailable", "maxSurge"] {
+            if !spec.at(&["strategy", "rollingUpdate", share]).is_present() {
+                spec.set(&["strategy", "rollingUpdate", share], "25%");
+            }
+        }
+    }
+}
+
+fn validate_strategy(strategy: &Cursor<'_>, errors: &mut Errors) {
+    let rolling = strategy.field("rollingUpdate");
+    match strategy.field("type").str() {
+        "Recreate" => {
+            if rolling.is_present() {
+                errors.push(rolling.forbidden("may not be specified when strategy `type` is 'Recreate'"));
+            }
+        }
+        "RollingUpdate" => validate_rolling_update(&rolling, errors),
+        _ => errors.push(strategy.struct_not_supported(&["Recreate", "RollingUpdate"])),
+    }
+}
+
+fn validate_rolling_update(rolling: &Cursor<'_>, errors: &mut Errors) {
+    let (unavailable, surge) = (rolling.field("maxUnavailable"), rolling.field("maxSurge"));
+    int_or_percent(&unavailable, errors);
+    int_or_percent(&surge, errors);
+    if is_none(&unavailable) && is_none(&surge) {
+        errors.push(unavailable.invalid("may not be 0 when `maxSurge` is 0"));
+    }
+    at_most_all(&unavailable, errors);
+}

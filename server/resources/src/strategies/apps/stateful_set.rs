@@ -1,0 +1,122 @@
+//! StatefulSet: numbered pods that keep their names and their claims.
+
+mod validate;
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object};
+
+use super::{TEMPLATE, counted_pods, ready_of_wanted};
+use crate::strategies::workload::template_warnings;
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::counts::{none_negative, not_decremented};
+use portico_validation::pod_spec;
+
+pub(crate) struct StatefulSet;
+
+impl Strategy for StatefulSet {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        object.edit(&["spec"], default_spec);
+        object.edit_each(&["spec", "volumeClaimTemplates"], |claim| {
+            claim.set(&["apiVersion"], "v1");
+            claim.set(&["kind"], "PersistentVolumeClaim");
+        });
+        object.edit(&TEMPLATE, pod_spec::default_template);
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        drop_max_unavailable(new, None);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        drop_max_unavailable(new, Some(old));
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::create(new, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::update(new, old, errors);
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        const COUNTS: [&str; 7] = [
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "collisionCount",
+        ];
+        const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+        let (status, before) = (new.at(&["status"]), old.at(&["status"]));
+        none_negative(&status, &COUNTS, errors);
+        counted_pods(&status, &PARTS, "cannot be greater than status.readyReplicas", errors);
+        not_decremented(&status.field("collisionCount"), &before.field("collisionCount"), errors);
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let writes_status = old.is_some_and(|old| !new.at(&["status"]).same_as(&old.at(&["status"])));
+        if writes_status {
+            return Vec::new();
+        }
+        let mut warnings = template_warnings(new, old, &TEMPLATE);
+        if new.at(&["spec", "revisionHistoryLimit"]).i64().is_some_and(|limit| limit < 0) {
+            warnings.push(
+                "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+                    .to_owned(),
+            );
+        }
+        let part = if old.is_some() { ".Spec" } else { "" };
+        warnings.extend(claim_warnings(&new.at(&["spec", "volumeClaimTemplates"]), part));
+        warnings
+    }
+
+    fn cell(&self, _function: &str, object: &Object) -> Cell {
+        ready_of_wanted(object)
+    }
+}
+
+fn default_spec(spec: &mut Object) {
+    let path = ["updateStrategy", "type"];
+    if spec.at(&path).str().is_empty() {
+        spec.set(&path, "RollingUpdate");
+        if !spec.at(&["updateStrategy", "rollingUpdate"]).is_present() {
+            spec.set(&["updateStrategy", "rollingUpdate", "partition"], 0);
+        }
+    }
+    if spec.at(&path).str() == "RollingUpdate" {
+        spec.edit(&["updateStrategy", "rollingUpdate"], |rolling| {
+            if !rolling.at(&["partition"]).is_present() {
+                rolling.set(&["partition"], 0);
+            }
+        });
+    }
+}
+
+/// A field behind a gate that is off: only who has it keeps it.
+fn drop_max_unavailable(new: &mut Object, old: Option<&Object>) {
+    const PATH: [&str; 4] = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
+    if !old.is_some_and(|old| old.at(&PATH).is_present()) {
+        new.remove(&PATH);
+    }
+}
+
+/// Storage that is asked for in parts of a byte. Upstream's path leaves the spec out, or misspells it on updates.
+fn claim_warnings(claims: &Cursor<'_>, part: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (at, claim) in claims.items().enumerate() {
+        for list in ["requests", "limits"] {
+            let amount = claim.field("spec").field("resources").field(list).field("storage");
+            if amount.str().ends_with('m') {
+                warnings.push(format!(
+                    "spec.volumeClaimTemplates[{at}]{part}.resources.{list}[storage]: fractional byte value {:?} is invalid, must be an integer",
+                    amount.str()
+                ));
+            }
+        }
+    }
+    warnings
+}

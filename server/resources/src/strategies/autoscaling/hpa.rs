@@ -1,0 +1,87 @@
+//! HorizontalPodAutoscaler: stored as v2; v1 keeps in annotations what it cannot say.
+
+mod cells;
+mod convert;
+mod metrics;
+mod validate;
+
+use portico_machinery::Object;
+use portico_machinery::table::Cell;
+
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::counts::none_negative;
+
+/// What v1 keeps in annotations, and two that upstream reserves: no v2 object has them.
+const PREFIX: &str = "autoscaling.alpha.kubernetes.io/";
+const KEPT_BY_V1: [&str; 6] =
+    ["metrics", "behavior", "current-metrics", "conditions", "scale-down-tolerance", "scale-up-tolerance"];
+
+pub(crate) struct HorizontalPodAutoscaler;
+
+impl Strategy for HorizontalPodAutoscaler {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        for name in KEPT_BY_V1 {
+            object.remove(&["metadata", "annotations", &format!("{PREFIX}{name}")]);
+        }
+        if object.at(&["spec", "metrics"]).is_empty() {
+            object.put(&["spec", "metrics"], metrics::list([metrics::cpu_utilization(80)]));
+        }
+        object.edit(&["spec", "behavior"], default_behavior);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::spec(&new.at(&["spec"]), None, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::spec(&new.at(&["spec"]), Some(&old.at(&["spec"])), errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        none_negative(&new.at(&["status"]), &["currentReplicas", "desiredReplicas"], errors);
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        cells::cell(function, object)
+    }
+
+    fn to_storage(&self, object: &mut Object) {
+        convert::from_v1(object);
+    }
+
+    fn to_version(&self, object: &mut Object) {
+        convert::to_v1(object);
+    }
+}
+
+/// Both directions have rules as soon as there is a behaviour; each field is filled only when it is absent.
+fn default_behavior(behavior: &mut Object) {
+    for direction in ["scaleUp", "scaleDown"] {
+        if !behavior.at(&[direction]).is_present() {
+            behavior.put(&[direction], Object::default().into_node());
+        }
+        let up = direction == "scaleUp";
+        behavior.edit(&[direction], |rules| {
+            if up && !rules.at(&["stabilizationWindowSeconds"]).is_present() {
+                rules.set(&["stabilizationWindowSeconds"], 0);
+            }
+            if !rules.at(&["selectPolicy"]).is_present() {
+                rules.set(&["selectPolicy"], "Max");
+            }
+            if !rules.at(&["policies"]).is_present() {
+                let percent = policy("Percent", 100);
+                let policies = if up { vec![policy("Pods", 4), percent] } else { vec![percent] };
+                rules.put(&["policies"], metrics::list(policies));
+            }
+        });
+    }
+}
+
+fn policy(kind: &str, value: i32) -> Object {
+    let mut policy = Object::default();
+    policy.set(&["type"], kind);
+    policy.set(&["value"], value);
+    policy.set(&["periodSeconds"], 15);
+    policy
+}

@@ -1,0 +1,261 @@
+//! Validation of an autoscaler: what it scales, between which numbers, by which metrics, how fast.
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, GroupVersion, names};
+
+use portico_validation::Errors;
+use portico_validation::checks::{follows, one_of, required};
+use portico_validation::pod_spec;
+use portico_validation::values;
+
+/// Sources in the order in which the first that is there is judged.
+const SOURCES: [(&str, &str); 5] = [
+    ("object", "Object"),
+    ("external", "External"),
+    ("pods", "Pods"),
+    ("resource", "Resource"),
+    ("containerResource", "ContainerResource"),
+];
+const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
+const WINDOW_MAX: i64 = 3600;
+const PERIOD_MAX: i64 = 1800;
+
+pub(super) fn spec(spec: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    let (least, most) = (spec.field("minReplicas"), spec.field("maxReplicas"));
+    let had_none = old.is_some_and(|old| old.field("minReplicas").i64() == Some(0));
+    let bound = i64::from(!had_none);
+    if least.i64().is_some_and(|n| n < bound) {
+        errors.push(least.invalid(&format!("must be greater than or equal to {bound}")));
+    }
+    let limit = most.i64().unwrap_or(0);
+    match limit {
+        0 => errors.push(most.required("must be set and greater than 0")),
+        ..0 => errors.push(most.invalid("must be greater than or equal to 1")),
+        _ => {}
+    }
+    if least.i64().is_some_and(|n| limit < n) {
+        let text = "must be greater than or equal to `minReplicas`";
+        errors.push(Error::invalid(&most.path(), limit, text));
+    }
+    scale_target(&spec.field("scaleTargetRef"), old, errors);
+    let list = spec.field("metrics");
+    for item in list.items() {
+        metric(&item, errors);
+    }
+    let scales_from_zero = |m: Cursor<'_>| matches!(m.field("type").str(), "Object" | "External");
+    if least.i64() == Some(0) && !list.items().any(scales_from_zero) {
+        let text = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(list.forbidden(text));
+    }
+    for direction in ["scaleUp", "scaleDown"] {
+        let rules = spec.field("behavior").field(direction);
+        if rules.is_present() {
+            scaling_rules(&rules, errors);
+        }
+    }
+}
+
+fn scale_target(target: &Cursor<'_>, old: Option<&Cursor<'_>>, errors: &mut Errors) {
+    reference(target, errors);
+    let before = old.map(|old| old.field("scaleTargetRef"));
+    let (version, kind) = (target.field("apiVersion"), target.field("kind"));
+    let kept = before.is_some_and(|before| {
+        before.field("apiVersion").str() == version.str() && before.field("kind").str() == kind.str()
+    });
+    if kept {
+        return;
+    }
+    match version.str().parse::<GroupVersion>() {
+        Err(_) => {
+            errors.push(version.invalid(&format!("unexpected GroupVersion string: {}", version.str())));
+        }
+        Ok(found) if found.group.is_empty() && kind.str() != "ReplicationController" => {
+            errors.push(version.invalid("apiVersion must specify API group"));
+        }
+        Ok(_) => {}
+    }
+}
+
+fn reference(target: &Cursor<'_>, errors: &mut Errors) {
+    for field in ["kind", "name"] {
+        required(&target.field(field), names::path_segment, errors);
+    }
+}
+
+fn metric(metric: &Cursor<'_>, errors: &mut Errors) {
+    let kind = metric.field("type");
+    if kind.str().is_empty() {
+        errors.push(kind.required("must specify a metric source type"));
+    }
+    if !TYPES.contains(&kind.str()) {
+        errors.push(kind.not_supported(&TYPES));
+    }
+    let present: Vec<_> = SOURCES.iter().filter(|(field, _)| metric.field(field).is_present()).collect();
+    let wanted = SOURCES.iter().find(|(_, name)| *name == kind.str());
+    if let Some((field, _)) = present.first() {
+        source(field, &metric.field(field), errors);
+    }
+    let Some((wanted, _)) = wanted else { return };
+    if !metric.field(wanted).is_present() {
+        let text = "must populate information for the given metric source";
+        errors.push(metric.field(wanted).required(text));
+    }
+    if present.len() > 1 {
+        for (other, _) in present.iter().filter(|(field, _)| field != wanted) {
+            errors.push(metric.field(other).forbidden("must populate the given metric source only"));
+        }
+    }
+}
+
+fn source(kind: &str, source: &Cursor<'_>, errors: &mut Errors) {
+    let target = source.field("target");
+    let has = |field: &str| target.field(field).is_present();
+    match kind {
+        "object" => {
+            reference(&source.field("describedObject"), errors);
+            identifier(&source.field("metric"), errors);
+            metric_target(&target, errors);
+            if !has("value") && !has("averageValue") {
+                let text = "must set either a target value or averageValue";
+                errors.push(target.field("averageValue").required(text));
+            }
+        }
+        "external" => {
+            identifier(&source.field("metric"), errors);
+            metric_target(&target, errors);
+            match (has("value"), has("averageValue")) {
+                (false, false) => errors.push(
+                    target
+                        .field("averageValue")
+                        .required("must set either a target value for metric or a per-pod target"),
+                ),
+                (true, true) => errors.push(
+                    target
+                        .field("value")
+                        .forbidden("may not set both a target value for metric and a per-pod target"),
+                ),
+                _ => {}
+            }
+        }
+        "pods" => {
+            identifier(&source.field("metric"), errors);
+            metric_target(&target, errors);
+            if !has("averageValue") {
+                let text = "must specify a positive target averageValue";
+                errors.push(target.field("averageValue").required(text));
+            }
+        }
+        "containerResource" => container_resource(source, errors),
+        _ => resource(source, errors),
+    }
+}
+
+fn container_resource(source: &Cursor<'_>, errors: &mut Errors) {
+    let (name, container) = (source.field("name"), source.field("container"));
+    if name.str().is_empty() {
+        errors.push(name.required("must specify a resource name"));
+    } else {
+        pod_spec::container_resource_name(name.str(), &name.path(), errors);
+    }
+    if container.str().is_empty() {
+        errors.push(container.required("must specify a container"));
+    } else {
+        follows(&container, values::label, errors);
+    }
+    resource_target(source, errors);
+}
+
+fn resource(source: &Cursor<'_>, errors: &mut Errors) {
+    if source.field("name").str().is_empty() {
+        errors.push(source.field("name").required("must specify a resource name"));
+    }
+    resource_target(source, errors);
+}
+
+fn resource_target(source: &Cursor<'_>, errors: &mut Errors) {
+    let target = source.field("target");
+    metric_target(&target, errors);
+    let (share, value) = (target.field("averageUtilization"), target.field("averageValue"));
+    match (share.is_present(), value.is_present()) {
+        (false, false) => {
+            errors.push(share.required("must set either a target raw value or a target utilization"));
+        }
+        (true, true) => {
+            errors.push(value.forbidden("may not set both a target raw value and a target utilization"));
+        }
+        _ => {}
+    }
+}
+
+fn identifier(metric: &Cursor<'_>, errors: &mut Errors) {
+    let name = metric.field("name");
+    if name.str().is_empty() {
+        errors.push(name.required("must specify a metric name"));
+    } else {
+        follows(&name, names::path_segment, errors);
+    }
+}
+
+fn metric_target(target: &Cursor<'_>, errors: &mut Errors) {
+    let kind = target.field("type");
+    if kind.str().is_empty() {
+        errors.push(kind.required("must specify a metric target type"));
+    }
+    if !matches!(kind.str(), "Utilization" | "Value" | "AverageValue") {
+        errors.push(kind.invalid("must be either Utilization, Value, or AverageValue"));
+    }
+    for field in ["value", "averageValue"] {
+        let amount = target.field(field);
+        if amount.is_present() && !is_positive(&amount) {
+            errors.push(amount.invalid("must be positive"));
+        }
+    }
+    let share = target.field("averageUtilization");
+    if share.i64().is_some_and(|n| n < 1) {
+        errors.push(share.invalid("must be greater than 0"));
+    }
+}
+
+/// Whether a canonical quantity is more than nothing.
+fn is_positive(amount: &Cursor<'_>) -> bool {
+    !matches!(amount.str(), "" | "0") && !amount.str().starts_with('-')
+}
+
+fn scaling_rules(rules: &Cursor<'_>, errors: &mut Errors) {
+    let window = rules.field("stabilizationWindowSeconds");
+    match window.i64() {
+        Some(..0) => errors.push(window.invalid("must be greater than or equal to zero")),
+        Some(seconds) if seconds > WINDOW_MAX => {
+            errors.push(window.invalid(&format!("must be less than or equal to {WINDOW_MAX}")));
+        }
+        _ => {}
+    }
+    one_of(&rules.field("selectPolicy"), &["Disabled", "Max", "Min"], errors);
+    let policies = rules.field("policies");
+    if policies.is_empty() {
+        errors.push(policies.required("must specify at least one Policy"));
+    }
+    for policy in policies.items() {
+        scaling_policy(&policy, errors);
+    }
+    let tolerance = rules.field("tolerance");
+    if tolerance.str().starts_with('-') {
+        errors.push(tolerance.invalid("must be greater than or equal to 0"));
+    }
+}
+
+fn scaling_policy(policy: &Cursor<'_>, errors: &mut Errors) {
+    let (kind, period) = (policy.field("type"), policy.field("periodSeconds"));
+    if !matches!(kind.str(), "Percent" | "Pods") {
+        errors.push(kind.not_supported(&["Percent", "Pods"]));
+    }
+    for number in [&policy.field("value"), &period] {
+        let value = number.i64().unwrap_or(0);
+        if value <= 0 {
+            errors.push(Error::invalid(&number.path(), value, "must be greater than zero"));
+        }
+    }
+    if period.i64().is_some_and(|seconds| seconds > PERIOD_MAX) {
+        errors.push(period.invalid(&format!("must be less than or equal to {PERIOD_MAX}")));
+    }
+}

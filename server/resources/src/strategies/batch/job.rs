@@ -1,0 +1,204 @@
+//! Job: pods that run to completion.
+
+mod indexes;
+mod policies;
+mod spec;
+mod status;
+mod update;
+
+pub(super) use spec::validate_spec;
+
+use std::borrow::Cow;
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object, time};
+
+use super::job_warnings;
+use portico_registry::options::DeleteOptions;
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::label_selector;
+use portico_validation::pod_spec;
+
+const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
+
+pub(crate) struct Job;
+
+impl Strategy for Job {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        object.edit(&["spec"], default_spec);
+        object.edit(&["spec", "template"], pod_spec::default_template);
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        let shared = !new.at(&TEMPLATE_LABELS).is_empty();
+        if !new.at(&["spec", "manualSelector"]).bool() {
+            generate_selector(new);
+        }
+        if shared {
+            default_labels(new);
+        }
+    }
+
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        default_labels(new)
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        spec::validate_generated(new, errors);
+        validate_own_spec(new, errors);
+        spec::validate_host_names(new, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        spec::validate_regenerated(new, old, errors);
+        validate_own_spec(new, errors);
+        spec::validate_host_names(new, errors);
+        validate_own_spec(new, errors);
+        update::validate(new, old, errors);
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        status::validate(new, old, errors);
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        let name = if old.is_none() { pod_spec::name_warning(new, pod_spec::IN_NAMES) } else { None };
+        name.into_iter().chain(job_warnings(new, old, &["spec"])).collect()
+    }
+
+    fn delete_warnings(&self, options: &DeleteOptions) -> Vec<String> {
+        match options.wanted_propagation() {
+            None => vec![PODS_STAY.to_owned()],
+            Some(_) => Vec::new(),
+        }
+    }
+
+    fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
+        match field {
+            "status.successful" => {
+                Cow::Owned(object.at(&["status", "succeeded"]).i64().unwrap_or(0).to_string())
+            }
+            other => Cow::Borrowed(object.str_at(other)),
+        }
+    }
+
+    fn unknown_field(&self, field: &str) -> String {
+        format!("field label {field:?} not supported for Job")
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        match function {
+            "job-status" => Cell::text(status_cell(object)),
+            "job-completions" => Cell::text(completions_cell(object)),
+            _ => duration_cell(&object.at(&["status"])),
+        }
+    }
+}
+
+/// The rules of the spec, and those of the selector that only jobs of their own have.
+fn validate_own_spec(new: &Object, errors: &mut Errors) {
+    use crate::strategies::workload::{Selects, must_match, selects};
+    let spec = new.at(&["spec"]);
+    let selector = spec.field("selector");
+    validate_spec(&spec, errors);
+    if !selector.is_present() {
+        errors.push(selector.required(""));
+    }
+    label_selector(&selector, errors);
+    if let Selects::Labels(selected) = selects(&selector) {
+        must_match(selected.as_ref(), &spec.field("template"), errors);
+    }
+}
+
+fn default_spec(spec: &mut Object) {
+    let is_there = |spec: &Object, field: &str| spec.at(&[field]).is_present();
+    if !is_there(spec, "parallelism") {
+        if !is_there(spec, "completions") {
+            spec.set(&["completions"], 1);
+        }
+        spec.set(&["parallelism"], 1);
+    }
+    if !is_there(spec, "backoffLimit") {
+        let limit = if is_there(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
+        spec.set(&["backoffLimit"], limit);
+    }
+    let replacement = if is_there(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    for (field, word) in [("completionMode", "NonIndexed"), ("podReplacementPolicy", replacement)] {
+        if !is_there(spec, field) {
+            spec.set(&[field], word);
+        }
+    }
+    for field in ["suspend", "manualSelector"] {
+        if !is_there(spec, field) {
+            spec.set(&[field], false);
+        }
+    }
+}
+
+/// Pods of this job are told from all others by its uid.
+fn generate_selector(new: &mut Object) {
+    let (name, uid) = (new.name().to_owned(), new.uid().to_owned());
+    for (key, value) in spec::generated_labels(&name, &uid) {
+        let path = [TEMPLATE_LABELS.as_slice(), &[key]].concat();
+        if !new.at(&path).is_present() {
+            new.set(&path, value);
+        }
+    }
+    let path = ["spec", "selector", "matchLabels", spec::CONTROLLER_UID];
+    if !new.at(&path).is_present() {
+        new.set(&path, uid);
+    }
+}
+
+/// A job without labels has those of its pods; whether it got any.
+fn default_labels(new: &mut Object) -> bool {
+    if !new.at(&["metadata", "labels"]).is_empty() {
+        return false;
+    }
+    let labels = new.get(&TEMPLATE_LABELS);
+    let found = labels.is_some();
+    labels.into_iter().for_each(|labels| new.put(&["metadata", "labels"], labels));
+    found
+}
+
+/// Whether the first condition of this type holds.
+fn holds(object: &Object, kind: &str) -> bool {
+    let conditions = object.at(&["status", "conditions"]);
+    let first = conditions.items().find(|c| c.field("type").str() == kind);
+    first.is_some_and(|c| c.field("status").str() == "True")
+}
+
+fn status_cell(object: &Object) -> &'static str {
+    let shown = ["Suspended", "FailureTarget", "SuccessCriteriaMet"];
+    if holds(object, "Complete") {
+        "Complete"
+    } else if holds(object, "Failed") {
+        "Failed"
+    } else if object.deletion_timestamp().is_some() {
+        "Terminating"
+    } else {
+        shown.into_iter().find(|kind| holds(object, kind)).unwrap_or("Running")
+    }
+}
+
+fn completions_cell(object: &Object) -> String {
+    let done = object.at(&["status", "succeeded"]).i64().unwrap_or(0);
+    let (completions, parallelism) =
+        (object.at(&["spec", "completions"]).i64(), object.at(&["spec", "parallelism"]).i64().unwrap_or(0));
+    match completions {
+        Some(all) => format!("{done}/{all}"),
+        None if parallelism > 1 => format!("{done}/1 of {parallelism}"),
+        None => format!("{done}/1"),
+    }
+}
+
+fn duration_cell(status: &Cursor<'_>) -> Cell {
+    let Some(start) = status.field("startTime").opt_str() else { return Cell::text("") };
+    let end = status.field("completionTime").opt_str().and_then(time::parse);
+    match end.zip(time::parse(start)) {
+        Some((end, start)) => Cell::text(time::human_duration(end.as_second() - start.as_second())),
+        None => Cell::Age(Some(start.to_owned())),
+    }
+}

@@ -1,0 +1,150 @@
+//! When a job has failed and when it has succeeded, other than by counting: `podFailurePolicy` and `successPolicy`.
+
+use std::collections::HashSet;
+
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use super::indexes;
+use portico_validation::Errors;
+use portico_validation::checks::{at_most, no_longer, not_negative};
+
+const RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
+const SUCCEEDED_INDEXES_MAX: usize = 64 * 1024;
+
+/// Rules about failed pods.
+pub(super) fn failure(spec: &Cursor<'_>, errors: &mut Errors) {
+    let rules = spec.field("podFailurePolicy").field("rules");
+    at_most(&rules, RULES_MAX, errors);
+    let pod = spec.field("template").field("spec");
+    let containers: HashSet<&str> = ["containers", "initContainers"]
+        .into_iter()
+        .flat_map(|list| pod.field(list).items().map(|c| c.field("name").str()).collect::<Vec<_>>())
+        .collect();
+    let per_index = spec.field("backoffLimitPerIndex").is_present();
+    for rule in rules.items() {
+        action(&rule.field("action"), per_index, errors);
+        let (codes, conditions) = (rule.field("onExitCodes"), rule.field("onPodConditions"));
+        if codes.is_present() {
+            exit_codes(&codes, &containers, errors);
+        }
+        pod_conditions(&conditions, errors);
+        let text = match (codes.is_present(), conditions.is_empty()) {
+            (true, false) => "specifying both OnExitCodes and OnPodConditions is not supported",
+            (false, true) => "specifying one of OnExitCodes and OnPodConditions is required",
+            _ => continue,
+        };
+        errors.push(rule.invalid_unprinted(text));
+    }
+}
+
+fn action(action: &Cursor<'_>, per_index: bool, errors: &mut Errors) {
+    const KNOWN: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
+    match action.str() {
+        "" => errors.push(action.required(&format!("valid values: {}", go_list(&KNOWN)))),
+        "FailIndex" if !per_index => {
+            errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
+        }
+        known if KNOWN.contains(&known) => {}
+        _ => errors.push(action.not_supported(&KNOWN)),
+    }
+}
+
+fn exit_codes(codes: &Cursor<'_>, containers: &HashSet<&str>, errors: &mut Errors) {
+    const KNOWN: [&str; 2] = ["In", "NotIn"];
+    let (operator, name, values) =
+        (codes.field("operator"), codes.field("containerName"), codes.field("values"));
+    match operator.str() {
+        "" => errors.push(operator.required(&format!("valid values: {}", go_list(&KNOWN)))),
+        known if KNOWN.contains(&known) => {}
+        _ => errors.push(operator.not_supported(&KNOWN)),
+    }
+    if name.is_present() && !containers.contains(name.str()) {
+        let text = "must be one of the container or initContainer names in the pod template";
+        errors.push(name.invalid(text));
+    }
+    if values.is_empty() {
+        let text = "at least one value is required";
+        errors.push(Error::invalid_printed(&values.path(), "[]", text));
+    }
+    at_most(&values, EXIT_CODES_MAX, errors);
+    let (mut seen, mut last, mut ordered) = (HashSet::new(), i64::MIN, true);
+    for value in values.items() {
+        let code = value.i64().unwrap_or(0);
+        if code == 0 && operator.str() == "In" {
+            errors.push(value.invalid("must not be 0 for the In operator"));
+        }
+        if !seen.insert(code) {
+            errors.push(Error::duplicate(&value.path(), code));
+        }
+        ordered &= last <= code;
+        last = code;
+    }
+    if !ordered {
+        errors.push(values.invalid("must be ordered"));
+    }
+}
+
+fn pod_conditions(conditions: &Cursor<'_>, errors: &mut Errors) {
+    at_most(conditions, RULES_MAX, errors);
+    for condition in conditions.items() {
+        let (kind, status) = (condition.field("type"), condition.field("status"));
+        let complaints = portico_machinery::names::qualified_name(kind.str());
+        errors.extend(portico_machinery::names::errors(&kind.path(), kind.str(), complaints));
+        if !matches!(status.str(), "True" | "False" | "Unknown") {
+            errors.push(status.not_supported(&["False", "True", "Unknown"]));
+        }
+    }
+}
+
+/// A list as Go prints quoted words.
+fn go_list(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// Rules about succeeded indexes.
+pub(super) fn success(spec: &Cursor<'_>, errors: &mut Errors) {
+    let policy = spec.field("successPolicy");
+    if !policy.is_present() || spec.field("completionMode").str() != "Indexed" {
+        return;
+    }
+    let rules = policy.field("rules");
+    if rules.is_empty() {
+        let text = "at least one rules must be specified when the successPolicy is specified";
+        errors.push(rules.required(text));
+    }
+    at_most(&rules, RULES_MAX, errors);
+    let completions = spec.field("completions").i64().unwrap_or(0);
+    for rule in rules.items() {
+        success_rule(&rule, completions, errors);
+    }
+}
+
+fn success_rule(rule: &Cursor<'_>, completions: i64, errors: &mut Errors) {
+    let (count, list) = (rule.field("succeededCount"), rule.field("succeededIndexes"));
+    if !count.is_present() && !list.is_present() {
+        errors.push(rule.required("at least one of succeededCount or succeededIndexes must be specified"));
+    }
+    let mut listed = 0;
+    if list.is_present() {
+        no_longer(&list, SUCCEEDED_INDEXES_MAX, errors);
+        match indexes::parse(list.str(), completions) {
+            Ok(intervals) => listed = intervals.iter().map(|(from, to)| to - from + 1).sum(),
+            Err(error) => errors.push(list.invalid(&format!("error parsing succeededIndexes: {error}"))),
+        }
+    }
+    let Some(wanted) = count.i64() else { return };
+    not_negative(&count, errors);
+    if wanted > completions {
+        errors.push(count.invalid(&format!(
+            "must be less than or equal to {completions} (the number of specified completions)"
+        )));
+    }
+    if list.is_present() && wanted > listed {
+        errors.push(count.invalid(&format!(
+            "must be less than or equal to {listed} (the number of indexes in the specified succeededIndexes field)"
+        )));
+    }
+}

@@ -1,0 +1,137 @@
+//! Signers: their names, and the admission plugins that ask who may approve and sign for them.
+//!
+//! CertificateApproval, CertificateSigning and CertificateSubjectRestriction of upstream.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portico_auth::Authorizer;
+use portico_machinery::user::MASTERS;
+use portico_machinery::{Attributes, Cursor, GroupResource, Object, UserInfo, field, names};
+
+use portico_registry::Part;
+use portico_registry::Write;
+use portico_validation::Errors;
+use portico_validation::pem;
+
+/// The signer of client certificates of the API server, which never signs for administrators.
+const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+const LEGACY: &str = "kubernetes.io/legacy-unknown";
+const DOMAIN_MAX: usize = 253;
+const NAME_MAX: usize = 571;
+
+/// What the plugins say of a valid write.
+pub(super) fn admit(write: &Write<'_>) -> Result<(), String> {
+    match (write.part, write.old) {
+        (Part::Subresource("approval"), _) => permitted(write, "approve", write.new),
+        (Part::Subresource("status"), Some(old)) if signs(write.new, old) => permitted(write, "sign", old),
+        (Part::Main, None) if claims_masters(write.new) => {
+            Err(format!("use of {API_CLIENT} signer with {MASTERS} group is not allowed"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn signs(new: &Object, old: &Object) -> bool {
+    ["certificate", "conditions"].iter().any(|f| !new.at(&["status", f]).same_as(&old.at(&["status", f])))
+}
+
+fn claims_masters(request: &Object) -> bool {
+    request.str_at("spec.signerName") == API_CLIENT
+        && pem::request(&STANDARD.decode(request.str_at("spec.request")).unwrap_or_default())
+            .is_ok_and(|asked| asked.organizations.iter().any(|o| o == MASTERS))
+}
+
+/// Asked by the signer's name, then by all signers of its domain.
+fn permitted(write: &Write<'_>, verb: &str, request: &Object) -> Result<(), String> {
+    let signer = request.str_at("spec.signerName");
+    let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    if [signer, &domain].iter().any(|name| may(write.authorizer, write.user, verb, name)) {
+        return Ok(());
+    }
+    Err(format!("user not permitted to {verb} requests with signerName \"{signer}\""))
+}
+
+fn may(authorizer: &dyn Authorizer, user: &UserInfo, verb: &str, name: &str) -> bool {
+    let signers = GroupResource::new("certificates.k8s.io", "signers");
+    let mut question = Attributes::resource(user.clone(), verb, &signers, "", name);
+    "*".clone_into(&mut question.request.api_version);
+    authorizer.authorize(&question).allowed()
+}
+
+/// `domain.with.dots/path`; the legacy signer belongs to another version.
+pub(super) fn validate_name(signer: &Cursor<'_>, legacy_allowed: bool, errors: &mut Errors) {
+    let name = signer.str();
+    if name == LEGACY && !legacy_allowed {
+        errors.push(signer.invalid("the legacy signerName is not allowed via this API version"));
+        return;
+    }
+    if name.is_empty() {
+        errors.push(signer.required(""));
+        return;
+    }
+    let path = signer.path();
+    let Some((domain, rest)) = name.split_once('/').filter(|(_, rest)| !rest.contains('/')) else {
+        let form = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
+        errors.push(signer.invalid(form));
+        return;
+    };
+    if domain.len() > DOMAIN_MAX {
+        errors.push(field::Error::too_long(&path, DOMAIN_MAX));
+    }
+    segments(&path, domain, names::dns1123_label, errors);
+    if !domain.contains('.') {
+        let dots = "should be a domain with at least two segments separated by dots";
+        errors.push(field::Error::invalid(&path, domain, dots));
+    }
+    segments(&path, rest, names::dns1123_subdomain, errors);
+    if name.len() > NAME_MAX {
+        errors.push(field::Error::too_long(&path, NAME_MAX));
+    }
+}
+
+/// Each part between dots; the first bad one is told and no other.
+fn segments(path: &field::Path, text: &str, rule: fn(&str) -> Vec<String>, errors: &mut Errors) {
+    let bad =
+        text.split('.').map(|label| (label, rule(label))).find(|(_, complaints)| !complaints.is_empty());
+    let (label, complaints) = bad.unwrap_or_default();
+    errors.extend(
+        complaints
+            .iter()
+            .map(|c| field::Error::invalid(path, text, &format!("validating label {label:?}: {c}"))),
+    );
+}
+
+pub(super) fn is_legacy(request: &Object) -> bool {
+    request.str_at("spec.signerName") == LEGACY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signer_names_are_a_domain_with_dots_and_a_path() {
+        let told = |name: &str| {
+            let mut object = Object::default();
+            object.set(&["spec", "signerName"], name);
+            let mut errors = Vec::new();
+            validate_name(&object.at(&["spec", "signerName"]), false, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        for (name, words) in [
+            ("example.com/x", ""),
+            ("example.com/my.signer-1", ""),
+            ("", "Required value"),
+            ("example", "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+            ("a.b/c/d", "must be a fully qualified domain and path of the form 'example.com/signer-name'"),
+            ("kubernetes.io/legacy-unknown", "the legacy signerName is not allowed via this API version"),
+            ("example/x", "\"example\": should be a domain with at least two segments separated by dots"),
+            ("Foo.Bar/x", "\"Foo.Bar\": validating label \"Foo\": "),
+            ("a.b/A_b", "\"A_b\": validating label \"A_b\": "),
+        ] {
+            assert!(told(name).contains(words), "{name}: {}", told(name));
+            assert_eq!(told(name).is_empty(), words.is_empty(), "{name}: {}", told(name));
+        }
+        assert!(!told("Foo.Bar/x").contains("label \"Bar\""));
+    }
+}

@@ -1,0 +1,77 @@
+//! ComponentStatus: how the parts of a control plane are doing. Nothing is stored; what is read is computed on the spot.
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, GroupVersionKind, Object};
+
+use portico_registry::Strategy;
+
+/// Parts of a control plane that never run beside this server, and the ports where upstream asks for them. Nobody is
+/// asked: the answer is upstream's for a machine without them.
+const ABSENT: [(&str, u16); 2] = [("controller-manager", 10_257), ("scheduler", 10_259)];
+/// What upstream calls the store, which is a part of this server.
+const STORE: &str = "etcd-0";
+
+pub(crate) struct ComponentStatus;
+
+impl Strategy for ComponentStatus {
+    fn computed(&self, kind: &GroupVersionKind) -> Option<Vec<Object>> {
+        let absent = ABSENT.iter().map(|(name, port)| {
+            let address = format!("127.0.0.1:{port}");
+            let message =
+                format!("Get \"https://{address}/healthz\": dial tcp {address}: connect: connection refused");
+            component(kind, name, "False", &message)
+        });
+        Some(absent.chain([component(kind, STORE, "True", "ok")]).collect())
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        let conditions = object.at(&["conditions"]);
+        let healthy = conditions.items().find(|condition| condition.field("type").str() == "Healthy");
+        let text =
+            |field: &'static str| healthy.as_ref().map_or("", |condition| condition.field(field).str());
+        match function {
+            "componentstatus-status" => Cell::text(health(healthy.as_ref())),
+            "componentstatus-message" => Cell::text(text("message")),
+            "componentstatus-error" => Cell::text(text("error")),
+            _ => Cell::Null,
+        }
+    }
+}
+
+fn component(kind: &GroupVersionKind, name: &str, healthy: &str, message: &str) -> Object {
+    let mut component = Object::new(kind);
+    component.set(&["metadata", "name"], name);
+    let mut condition = Object::default();
+    for (field, text) in [("type", "Healthy"), ("status", healthy), ("message", message)] {
+        condition.set(&[field], text);
+    }
+    component.push_node(&["conditions"], condition.into_node());
+    component
+}
+
+fn health(condition: Option<&Cursor<'_>>) -> &'static str {
+    match condition.map(|condition| condition.field("status").str()) {
+        Some("True") => "Healthy",
+        Some(_) => "Unhealthy",
+        None => "Unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::GroupVersion;
+
+    use super::*;
+
+    #[test]
+    fn the_store_is_well_and_what_is_not_there_is_not() {
+        let kind = GroupVersion::new("", "v1").kind("ComponentStatus");
+        let components = ComponentStatus.computed(&kind).unwrap();
+        let shown: Vec<(&str, Cell)> = components
+            .iter()
+            .map(|component| (component.name(), ComponentStatus.cell("componentstatus-status", component)))
+            .collect();
+        let [well, unwell] = ["Healthy", "Unhealthy"].map(Cell::text);
+        assert_eq!(shown, [("controller-manager", unwell.clone()), ("scheduler", unwell), ("etcd-0", well)]);
+    }
+}

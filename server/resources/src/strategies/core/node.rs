@@ -1,0 +1,121 @@
+//! Node: its taints, what it can hold, the ranges of its pods' addresses, and how it is doing.
+
+mod table;
+mod validate;
+
+use std::borrow::Cow;
+
+use portico_machinery::Object;
+use portico_machinery::table::Cell;
+
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::pod_spec::round_to_milli;
+use portico_validation::ranges;
+
+pub(crate) struct Node;
+
+impl Strategy for Node {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        for list in ["capacity", "allocatable"] {
+            round_to_milli(object, &["status", list]);
+        }
+        if !object.at(&["status", "allocatable"]).is_present()
+            && let Some(capacity) = object.get(&["status", "capacity"])
+        {
+            object.put(&["status", "allocatable"], capacity);
+        }
+        one_list_of_ranges(object);
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        new.remove(&["spec", "configSource"]);
+        new.remove(&["status", "config"]);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::node(new, errors);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        if !old.at(&["spec", "configSource"]).is_present() {
+            new.remove(&["spec", "configSource"]);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::node(new, errors);
+        validate::change(new, old, errors);
+    }
+
+    fn prepare_status(&self, new: &mut Object, old: &Object) {
+        let in_use = ["spec", "status"].iter().zip(["configSource", "config"]);
+        if !in_use.into_iter().any(|(part, field)| old.at(&[part, field]).is_present()) {
+            new.remove(&["status", "config"]);
+        }
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        validate::change(new, old, errors);
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        let spec = new.at(&["spec"]);
+        let mut warnings = Vec::new();
+        if spec.field("configSource").is_present() {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !spec.field("externalID").str().is_empty() {
+            let text = "spec.externalID: this field is deprecated, and is unused by Kubernetes";
+            warnings.push(text.to_owned());
+        }
+        warnings.extend(spec.field("podCIDRs").items().filter_map(|range| ranges::warning(&range)));
+        warnings
+    }
+
+    fn field<'o>(&self, object: &'o Object, field: &str) -> Cow<'o, str> {
+        match field {
+            "spec.unschedulable" => Cow::Owned(object.at(&["spec", "unschedulable"]).bool().to_string()),
+            _ => Cow::Borrowed(object.str_at(field)),
+        }
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        table::cell(function, object)
+    }
+}
+
+/// Two fields for one list: the single range is the list's first, and wins where they differ.
+fn one_list_of_ranges(node: &mut Object) {
+    let single = node.str_at("spec.podCIDR").to_owned();
+    let first = node.at(&["spec", "podCIDRs"]).items().next().map(|range| range.str().to_owned());
+    match first {
+        Some(first) if single.is_empty() => node.set(&["spec", "podCIDR"], first),
+        Some(first) if first == single => {}
+        _ if single.is_empty() => {}
+        _ => node.set(&["spec", "podCIDRs"], [single]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_single_range_and_the_list_agree() {
+        for (sent, single, list) in [
+            (r#"{"podCIDR":"10.0.0.0/24"}"#, "10.0.0.0/24", r#"["10.0.0.0/24"]"#),
+            (r#"{"podCIDRs":["10.0.0.0/24","fd00::/64"]}"#, "10.0.0.0/24", r#"["10.0.0.0/24","fd00::/64"]"#),
+            (r#"{"podCIDR":"10.1.0.0/24","podCIDRs":["10.0.0.0/24"]}"#, "10.1.0.0/24", r#"["10.1.0.0/24"]"#),
+        ] {
+            let mut node = Object::from_json(format!(r#"{{"spec":{sent}}}"#).as_bytes()).unwrap();
+            one_list_of_ranges(&mut node);
+            assert_eq!(node.str_at("spec.podCIDR"), single);
+            assert_eq!(node.at(&["spec", "podCIDRs"]).printed(), list);
+        }
+    }
+}

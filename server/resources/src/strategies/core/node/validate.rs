@@ -1,0 +1,178 @@
+//! What is judged of a node. Upstream names some of the fields by paths where they do not stand.
+
+use std::collections::HashSet;
+
+use portico_machinery::field::{Error, ErrorType, Path};
+use portico_machinery::{Cursor, Object, names};
+
+use portico_validation::Errors;
+use portico_validation::pod_spec::is_counted;
+use portico_validation::{checks, ranges, values};
+
+/// The fields of a taint that are texts.
+const TAINT: [(&str, &str); 3] = [("Key", "key"), ("Value", "value"), ("Effect", "effect")];
+/// Most bytes of the name of a feature.
+const FEATURE_MAX: usize = 253;
+
+/// Judges the whole.
+pub(super) fn node(node: &Object, errors: &mut Errors) {
+    taints(node, errors);
+    swap(node, errors);
+    resources(node, errors);
+    declared_features(&node.at(&["status", "declaredFeatures"]), errors);
+    pod_ranges(&node.at(&["spec", "podCIDRs"]), errors);
+}
+
+/// Judges what may change, of the whole and of the status alike.
+pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
+    resources(new, errors);
+    let mut seen = HashSet::new();
+    for address in new.at(&["status", "addresses"]).items() {
+        if !seen.insert((address.field("type").str(), address.field("address").str())) {
+            errors.push(address.duplicate());
+        }
+    }
+    let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
+    for (list, field, said) in [(true, "podCIDRs", "podCIDR"), (false, "providerID", "providerID")] {
+        let (now, was) = (spec.field(field), before.field(field));
+        let is_set = if list { !was.is_empty() } else { !was.str().is_empty() };
+        if is_set && !now.same_as(&was) {
+            errors.push(
+                now.forbidden(&format!("node updates may not change {said} except from \"\" to valid")),
+            );
+        }
+    }
+    taints(new, errors);
+    swap(new, errors);
+    if spec.field("externalID").str() != before.field("externalID").str() {
+        errors.push(spec.field("externalID").forbidden("may not be updated"));
+    }
+}
+
+fn taints(node: &Object, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for (index, taint) in node.at(&["spec", "taints"]).items().enumerate() {
+        let path = Path::new(format!("metadata.taints[{index}]"));
+        let (key, effect) = (taint.field("key").str(), taint.field("effect"));
+        errors.extend(names::errors(&path.child("key"), key, names::qualified_name(key)));
+        let value = taint.field("value").str();
+        let complaints = names::label_value(value);
+        if !complaints.is_empty() {
+            errors.push(Error::invalid(&path.child("value"), value, &complaints.join(";")));
+        }
+        match effect.str() {
+            "" => errors.push(Error::required(&path.child("effect"), "")),
+            "NoSchedule" | "PreferNoSchedule" | "NoExecute" => {}
+            other => errors.push(unsupported_effect(&path.child("effect"), other)),
+        }
+        if !seen.insert((key, effect.str())) {
+            errors.push(Error {
+                kind: ErrorType::Duplicate,
+                path,
+                body: format!(
+                    "Duplicate value: {}: taints must be unique by key and effect pair",
+                    values::go_struct(&taint, &TAINT, &[("TimeAdded", "timeAdded")])
+                ),
+            });
+        }
+    }
+}
+
+/// The effects in upstream's order, which is not the alphabet's.
+fn unsupported_effect(path: &Path, effect: &str) -> Error {
+    let body = format!(
+        "Unsupported value: {effect:?}: supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""
+    );
+    Error { kind: ErrorType::NotSupported, path: path.clone(), body }
+}
+
+fn swap(node: &Object, errors: &mut Errors) {
+    let capacity = node.at(&["status", "nodeInfo", "swap", "capacity"]).i64();
+    if let Some(bytes) = capacity.filter(|bytes| *bytes <= 0) {
+        let path = Path::new("metadata.nodeSwapStatus.capacity".to_owned());
+        errors.push(Error::invalid(&path, bytes, "must be greater than zero"));
+    }
+}
+
+fn resources(node: &Object, errors: &mut Errors) {
+    for list in ["capacity", "allocatable"] {
+        for (name, value) in node.at(&["status", list]).entries() {
+            let path = Path::new(format!("status.{list}.{name}"));
+            let quantity = value.quantity().unwrap_or_default();
+            if quantity.is_negative() {
+                errors.push(Error::invalid(&path, quantity.to_string(), checks::NOT_NEGATIVE));
+            }
+            if is_counted(name) && !quantity.is_whole() {
+                errors.push(Error::invalid(&path, quantity.to_string(), "must be an integer"));
+            }
+        }
+    }
+}
+
+fn declared_features(list: &Cursor<'_>, errors: &mut Errors) {
+    let mut seen = HashSet::new();
+    for feature in list.items() {
+        checks::no_longer(&feature, FEATURE_MAX, errors);
+        if !is_feature_name(feature.str()) {
+            let text = format!(
+                "invalid feature name {:?}: must start with an uppercase letter and contain only alphanumeric characters and '/'",
+                feature.str()
+            );
+            errors.push(feature.invalid(&text));
+        }
+        checks::unique(&mut seen, &feature, errors);
+    }
+    let names: Vec<&str> = list.items().map(|feature| feature.str()).collect();
+    if !names.is_sorted() {
+        errors.push(list.invalid("list must be sorted alphabetically"));
+    }
+}
+
+/// `[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*`
+fn is_feature_name(name: &str) -> bool {
+    let mut parts = name.split('/');
+    name.starts_with(|first: char| first.is_ascii_uppercase())
+        && parts.all(|part| {
+            part.starts_with(|first: char| first.is_ascii_alphabetic())
+                && part.bytes().all(|b| b.is_ascii_alphanumeric())
+        })
+}
+
+fn pod_ranges(list: &Cursor<'_>, errors: &mut Errors) {
+    let families: Vec<Option<bool>> =
+        list.items().map(|range| ranges::cidr(&range, errors).map(|range| range.addr().is_ipv4())).collect();
+    match families.as_slice() {
+        [] | [_] => {}
+        [Some(first), Some(second)] if first != second => {}
+        _ => errors.push(list.invalid("may specify no more than one CIDR for each IP family")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taints_are_told_of_where_upstream_puts_them() {
+        let json =
+            br#"{"spec":{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoSchedule"},
+            {"key":"b","effect":"X"}]},"status":{"capacity":{"cpu":"-1","pods":"1500m"}}}"#;
+        let mut errors = Errors::new();
+        node(&Object::from_json(json).unwrap(), &mut errors);
+        let paths: Vec<String> = errors.iter().map(|error| error.path.as_str().to_owned()).collect();
+        let expected = [
+            "metadata.taints[1]",
+            "metadata.taints[2].effect",
+            "status.capacity.cpu",
+            "status.capacity.pods",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn features_have_names_like_those_of_go() {
+        for (name, good) in [("Abc", true), ("A/b1", true), ("b", false), ("A/", false), ("A-b", false)] {
+            assert_eq!(is_feature_name(name), good, "{name}");
+        }
+    }
+}

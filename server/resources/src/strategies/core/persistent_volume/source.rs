@@ -1,0 +1,99 @@
+//! Where a volume's bytes are: exactly one source, and what each must say.
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, names};
+
+use crate::strategies::storage;
+use portico_validation::Errors;
+use portico_validation::pod_spec::{host_path, volume_source};
+use portico_validation::{checks, paths, values};
+
+/// Sources in the order in which upstream looks at them.
+pub(super) const SOURCES: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+/// Judges the source.
+pub(super) fn validate(spec: &Cursor<'_>, errors: &mut Errors) {
+    let mut found = 0;
+    for field in SOURCES {
+        let here = spec.field(field);
+        if !here.is_present() {
+            continue;
+        }
+        found += 1;
+        if found > 1 && field != "flexVolume" {
+            let said = if field == "cephfs" { "cephFS" } else { field };
+            let path = spec.path().child(said);
+            errors.push(Error::forbidden(&path, "may not specify more than 1 volume type"));
+        } else {
+            one(field, &here, spec, errors);
+        }
+    }
+    if found == 0 {
+        errors.push(spec.required("must specify a volume type"));
+    }
+}
+
+fn one(field: &str, here: &Cursor<'_>, spec: &Cursor<'_>, errors: &mut Errors) {
+    match field {
+        "hostPath" => host_path(here, errors),
+        "csi" => csi(here, errors),
+        "local" => {
+            let path = here.field("path");
+            if checks::not_empty(&path, errors) {
+                paths::no_climbing(&path, &path.path(), errors);
+            }
+            let affinity = spec.field("nodeAffinity");
+            if !affinity.is_present() {
+                errors.push(affinity.required("Local volume requires node affinity"));
+            }
+        }
+        "cinder" => {
+            volume_source(field, here, errors);
+            let secret = here.field("secretRef");
+            if secret.is_present() {
+                for part in ["name", "namespace"] {
+                    checks::not_empty(&secret.field(part), errors);
+                }
+            }
+        }
+        _ => volume_source(field, here, errors),
+    }
+}
+
+fn csi(here: &Cursor<'_>, errors: &mut Errors) {
+    const SECRETS: [&str; 4] = [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ];
+    storage::driver_name(&here.field("driver"), errors);
+    checks::not_empty(&here.field("volumeHandle"), errors);
+    for secret in SECRETS.map(|field| here.field(field)).iter().filter(|secret| secret.is_present()) {
+        checks::required(&secret.field("name"), names::dns1123_subdomain, errors);
+        checks::required(&secret.field("namespace"), values::label, errors);
+    }
+}

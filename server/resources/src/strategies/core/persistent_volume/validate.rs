@@ -1,0 +1,219 @@
+//! What is judged of a volume, and what of it may change.
+
+use portico_machinery::field::{Error, ErrorType, Path};
+use portico_machinery::{Cursor, Object, names};
+
+use super::source::{self, SOURCES};
+use super::warnings::OLD_OPTIONS;
+use portico_validation::Errors;
+use portico_validation::pod_spec::access_modes;
+use portico_validation::{checks, node_selector};
+
+/// Sources that can be mounted with options.
+const TAKES_OPTIONS: [&str; 13] = [
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "iscsi",
+    "cinder",
+    "cephfs",
+    "azureFile",
+    "vsphereVolume",
+    "azureDisk",
+    "photonPersistentDisk",
+];
+/// Labels of nodes that may become others: the old one and the one that took its place.
+const RENAMED: [(&str, &str); 5] = [
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+/// Judges the whole.
+pub(super) fn volume(volume: &Object, errors: &mut Errors) {
+    let spec = volume.at(&["spec"]);
+    let modes = spec.field("accessModes");
+    checks::not_empty(&modes, errors);
+    access_modes(&modes, errors);
+    capacity(&spec.field("capacity"), errors);
+    let policy = spec.field("persistentVolumeReclaimPolicy");
+    if !policy.str().is_empty() {
+        checks::one_of(&policy, &["Delete", "Recycle", "Retain"], errors);
+    }
+    node_affinity(&spec.field("nodeAffinity"), errors);
+    source::validate(&spec, errors);
+    let root = spec.field("hostPath").field("path").str();
+    if is_root(root) && policy.str() == "Recycle" {
+        errors.push(policy.forbidden("may not be 'recycle' for a hostPath mount of '/'"));
+    }
+    checks::optional(&spec.field("storageClassName"), names::dns1123_subdomain, errors);
+    checks::one_of(&spec.field("volumeMode"), &["Block", "Filesystem"], errors);
+    attributes_class(&spec, errors);
+    let takes_options = TAKES_OPTIONS.iter().any(|field| spec.field(field).is_present());
+    if volume.annotation(OLD_OPTIONS).is_some() && !takes_options {
+        let path = Path::new(format!("metadata.annotations.{OLD_OPTIONS}"));
+        errors.push(Error::forbidden(&path, "may not specify mount options for this volume type"));
+    }
+}
+
+fn capacity(list: &Cursor<'_>, errors: &mut Errors) {
+    if list.is_empty() {
+        errors.push(list.required(""));
+    }
+    if list.len() != 1 || !list.key("storage").is_present() {
+        let printed = if list.is_present() { list.printed() } else { "null".to_owned() };
+        errors.push(Error {
+            kind: ErrorType::NotSupported,
+            path: list.path(),
+            body: format!("Unsupported value: {printed}: supported values: \"storage\""),
+        });
+    }
+    for (_, value) in list.entries() {
+        let Some(amount) = value.quantity() else { continue };
+        if amount.is_negative() {
+            errors.push(Error::invalid(
+                &value.path(),
+                amount.to_string(),
+                "must be a valid resource quantity",
+            ));
+        }
+        if !amount.is_positive() {
+            errors.push(Error::invalid(&value.path(), amount.to_string(), "must be greater than zero"));
+        }
+    }
+}
+
+fn node_affinity(affinity: &Cursor<'_>, errors: &mut Errors) {
+    if !affinity.is_present() {
+        return;
+    }
+    let required = affinity.field("required");
+    if required.is_present() {
+        node_selector::validate(&required, errors);
+    } else {
+        errors.push(required.required("must specify required node constraints"));
+    }
+}
+
+fn attributes_class(spec: &Cursor<'_>, errors: &mut Errors) {
+    let class = spec.field("volumeAttributesClassName");
+    if !class.is_present() {
+        return;
+    }
+    if class.str().is_empty() {
+        errors.push(class.required("an empty string is disallowed"));
+    }
+    checks::optional(&class, names::dns1123_subdomain, errors);
+    if !spec.field("csi").is_present() {
+        errors.push(spec.field("csi").required("has to be specified when using volumeAttributesClassName"));
+    }
+}
+
+/// Whether a path comes to `/`.
+fn is_root(path: &str) -> bool {
+    path.starts_with('/') && path.split('/').all(|part| matches!(part, "" | "." | ".."))
+}
+
+/// Judges a change.
+pub(super) fn change(new: &Object, old: &Object, errors: &mut Errors) {
+    let (spec, before) = (new.at(&["spec"]), old.at(&["spec"]));
+    if !same_source(new, old) {
+        let path = Path::new("spec.persistentvolumesource".to_owned());
+        errors.push(Error::forbidden(&path, "spec.persistentvolumesource is immutable after creation"));
+    }
+    let mode = spec.field("volumeMode");
+    if !checks::same(&mode, &before.field("volumeMode")) {
+        let path = Path::new("volumeMode".to_owned());
+        errors.push(Error::invalid_printed(&path, &mode.printed(), checks::IMMUTABLE));
+    }
+    let (affinity, was) = (new.at(&["spec", "nodeAffinity"]), old.at(&["spec", "nodeAffinity"]));
+    if was.is_present() && !affinity.same_as(&was) && !same_but_for_names(new, old) {
+        let path = Path::new("nodeAffinity".to_owned());
+        let text = "field is immutable, except for updating from beta label to GA";
+        errors.push(Error::invalid_printed(&path, &affinity.printed(), text));
+    }
+    let class = spec.field("volumeAttributesClassName");
+    if before.field("volumeAttributesClassName").is_present() && !class.is_present() {
+        errors.push(class.forbidden("update from non-nil value to nil is forbidden"));
+    }
+}
+
+/// The source is the old one, or only learned which secret expands it.
+fn same_source(new: &Object, old: &Object) -> bool {
+    const EXPAND: [&str; 3] = ["spec", "csi", "controllerExpandSecretRef"];
+    let mut new = new.clone();
+    if !old.at(&EXPAND).is_present() {
+        new.remove(&EXPAND);
+    }
+    SOURCES.iter().all(|field| checks::same(&new.at(&["spec", field]), &old.at(&["spec", field])))
+}
+
+/// Whether the constraints are the same once old labels of nodes are called by their new names.
+fn same_but_for_names(new: &Object, old: &Object) -> bool {
+    let renamed = with_new_names(old, new);
+    renamed.at(&["spec", "nodeAffinity"]).same_as(&new.at(&["spec", "nodeAffinity"]))
+}
+
+/// The old volume, where each key that the new one calls by its new name has that name.
+fn with_new_names(old: &Object, new: &Object) -> Object {
+    const TERMS: [&str; 4] = ["spec", "nodeAffinity", "required", "nodeSelectorTerms"];
+    let wanted: Vec<Vec<String>> = new
+        .at(&TERMS)
+        .items()
+        .map(|term| term.field("matchExpressions").items().map(|e| e.field("key").str().to_owned()).collect())
+        .collect();
+    let mut renamed = old.clone();
+    let mut terms = wanted.into_iter();
+    renamed.edit_each(&TERMS, |term| {
+        let mut keys = terms.next().unwrap_or_default().into_iter();
+        term.edit_each(&["matchExpressions"], |expression| {
+            let (key, now) = (expression.str_at("key").to_owned(), keys.next().unwrap_or_default());
+            if RENAMED.contains(&(key.as_str(), now.as_str())) {
+                expression.set(&["key"], now);
+            }
+        });
+    });
+    renamed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: &str) -> Object {
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_volume_needs_modes_a_size_and_one_source() {
+        let mut errors = Errors::new();
+        volume(&object(r#"{"spec":{}}"#), &mut errors);
+        let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+        assert_eq!(paths, ["spec.accessModes", "spec.capacity", "spec.capacity", "spec"]);
+    }
+
+    #[test]
+    fn old_labels_of_nodes_may_get_their_new_names_and_nothing_else() {
+        let with = |key: &str| {
+            object(&format!(
+                r#"{{"spec":{{"nodeAffinity":{{"required":{{"nodeSelectorTerms":[{{"matchExpressions":[
+                {{"key":"{key}","operator":"Exists"}}]}}]}}}}}}}}"#
+            ))
+        };
+        let old = with("beta.kubernetes.io/os");
+        assert!(same_but_for_names(&with("kubernetes.io/os"), &old));
+        assert!(!same_but_for_names(&with("kubernetes.io/arch"), &old));
+    }
+
+    #[test]
+    fn paths_that_come_to_the_root_are_the_root() {
+        for (path, root) in [("/", true), ("//./", true), ("/a", false), ("", false)] {
+            assert_eq!(is_root(path), root, "{path}");
+        }
+    }
+}

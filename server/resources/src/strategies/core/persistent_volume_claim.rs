@@ -1,0 +1,129 @@
+//! PersistentVolumeClaim: what is wanted of a volume, which hardly changes once it is said.
+
+mod status;
+mod update;
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object};
+
+use super::storage_cells;
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::pod_spec::{claim_spec_warnings, round_to_milli, validate_claim_spec};
+
+pub(crate) struct PersistentVolumeClaim;
+
+impl Strategy for PersistentVolumeClaim {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        if !object.at(&["spec", "volumeMode"]).is_present() {
+            object.set(&["spec", "volumeMode"], "Filesystem");
+        }
+        object.set_empty(&["status", "phase"], "Pending");
+        for list in ["requests", "limits"] {
+            round_to_milli(object, &["spec", "resources", list]);
+        }
+        for list in ["capacity", "allocatedResources"] {
+            round_to_milli(object, &["status", list]);
+        }
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        new.remove(&["status"]);
+        new.set(&["status", "phase"], "Pending");
+        sources(new, None);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate_claim_spec(&new.at(&["spec"]), errors);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        sources(new, Some(old));
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        update::validate(new, old, errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        status::validate(new, errors);
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        let mut warnings: Vec<String> = storage_cells::old_class_warning(new).into_iter().collect();
+        warnings.extend(claim_spec_warnings(&new.at(&["spec"])));
+        warnings
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        let bound = !object.str_at("spec.volumeName").is_empty();
+        match function {
+            "persistentvolumeclaim-status" => storage_cells::phase(object),
+            "persistentvolumeclaim-capacity" if bound => {
+                storage_cells::capacity(&object.at(&["status", "capacity"]))
+            }
+            "persistentvolumeclaim-access-modes" if bound => {
+                storage_cells::access_modes(&object.at(&["status", "accessModes"]))
+            }
+            "persistentvolumeclaim-capacity" | "persistentvolumeclaim-access-modes" => Cell::text(""),
+            "persistentvolumeclaim-storageclass" => storage_cells::class(object),
+            _ => Cell::Null,
+        }
+    }
+}
+
+/// Two fields for one source. What the older one cannot name is dropped from it; then each fills in for the other. Both
+/// are stored, so that nothing is left to fill in when a claim is read.
+fn sources(claim: &mut Object, old: Option<&Object>) {
+    const SOURCE: [&str; 2] = ["spec", "dataSource"];
+    const REFERENCE: [&str; 2] = ["spec", "dataSourceRef"];
+    let across = |object: &Object| !object.at(&["spec", "dataSourceRef", "namespace"]).str().is_empty();
+    if across(claim) && !old.is_some_and(across) {
+        claim.remove(&REFERENCE);
+    }
+    if !claim.at(&REFERENCE).is_present() && !is_known_source(&claim.at(&SOURCE)) {
+        claim.remove(&SOURCE);
+    }
+    // A reference across namespaces has no counterpart.
+    match (claim.get(&SOURCE), claim.get(&REFERENCE)) {
+        (Some(source), None) => claim.put(&REFERENCE, source),
+        (None, Some(reference)) if !across(claim) => claim.put(&SOURCE, reference),
+        _ => {}
+    }
+}
+
+/// Whether the older field can name such a source: a claim or a snapshot.
+fn is_known_source(source: &Cursor<'_>) -> bool {
+    let named = (source.field("apiGroup").str(), source.field("kind").str());
+    matches!(named, ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_and_a_reference_fill_in_for_each_other() {
+        const CLAIM: &str = r#"{"kind":"PersistentVolumeClaim","name":"a"}"#;
+        const OTHER: &str = r#"{"kind":"Other","name":"a","apiGroup":"e.x"}"#;
+        for (sent, source, reference) in [
+            (format!(r#"{{"dataSource":{CLAIM}}}"#), CLAIM, CLAIM),
+            (format!(r#"{{"dataSourceRef":{OTHER}}}"#), OTHER, OTHER),
+            (format!(r#"{{"dataSource":{OTHER}}}"#), "null", "null"),
+            (
+                r#"{"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"a","namespace":"b"}}"#.to_owned(),
+                "null",
+                "null",
+            ),
+        ] {
+            let mut claim = Object::from_json(format!(r#"{{"spec":{sent}}}"#).as_bytes()).unwrap();
+            sources(&mut claim, None);
+            for (field, wanted) in [("dataSource", source), ("dataSourceRef", reference)] {
+                let at = claim.at(&["spec", field]);
+                let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
+                assert_eq!(printed, wanted, "{sent}: {field}");
+            }
+        }
+    }
+}

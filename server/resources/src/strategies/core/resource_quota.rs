@@ -1,0 +1,215 @@
+//! ResourceQuota: what may be counted, in which scopes, and how far it is used up.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::table::Cell;
+use portico_machinery::{Bounded, Cursor, Object};
+
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::checks;
+use portico_validation::pod_spec::{COUNTED, is_counted, resource_name, round_to_milli};
+
+const SCOPES: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
+const COMPUTE: [&str; 7] =
+    ["pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+/// Names without a domain that quotas know (`standardQuotaResources`).
+const STANDARD: [&str; 19] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "persistentvolumeclaims",
+    "configmaps",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+pub(crate) struct ResourceQuota;
+
+impl Strategy for ResourceQuota {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        round_to_milli(object, &["spec", "hard"]);
+        for list in ["hard", "used"] {
+            round_to_milli(object, &["status", list]);
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        amounts(&spec.field("hard"), errors);
+        scopes(&spec, errors);
+        scope_selector(&spec, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        let scopes = |object: &Object| -> BTreeSet<String> {
+            object.at(&["spec", "scopes"]).items().map(|scope| scope.str().to_owned()).collect()
+        };
+        if scopes(new) != scopes(old) {
+            let at = new.at(&["spec", "scopes"]);
+            let printed = if at.is_present() { at.printed() } else { "null".to_owned() };
+            errors.push(Error::invalid_printed(&at.path(), &printed, checks::IMMUTABLE));
+        }
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        for list in ["hard", "used"] {
+            amounts(&new.at(&["status", list]), errors);
+        }
+    }
+
+    fn warnings(&self, new: &Object, old: Option<&Object>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let hard = new.at(&["spec", "hard"]);
+        let mut warnings = Vec::new();
+        for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
+            let (request, limit) = (format!("requests.{name}"), format!("limits.{name}"));
+            let Some(most) = hard.field(&limit).quantity() else { continue };
+            for key in [name, &request] {
+                if let Some(wanted) = hard.field(key).quantity().filter(|wanted| *wanted > most) {
+                    warnings.push(format!(
+                        "ResourceQuota {request} ({wanted}) should be less than {limit} ({most})"
+                    ));
+                }
+            }
+        }
+        warnings
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        let (hard, used) = (object.at(&["status", "hard"]), object.at(&["status", "used"]));
+        let mut words: Vec<String> = hard
+            .entries()
+            .filter(|(name, _)| {
+                (name.split('.').next() == Some("limits")) == (function == "resourcequota-limit")
+            })
+            .map(|(name, most)| format!("{name}: {}/{}", used.entry_str(name).unwrap_or("0"), most.str()))
+            .collect();
+        words.sort_unstable();
+        Cell::text(words.join(", "))
+    }
+}
+
+/// What may be limited, and by how much.
+fn amounts(list: &Cursor<'_>, errors: &mut Errors) {
+    for (name, value) in list.entries() {
+        let path = value.path();
+        let by_count = name.starts_with("count/");
+        resource_name(name, &path, errors);
+        if !name.contains('/') && !STANDARD.contains(&name) {
+            errors.push(Error::invalid(&path, name, "must be a standard resource for quota"));
+        }
+        let amount = value.quantity().unwrap_or_default();
+        if amount.is_negative() {
+            errors.push(Error::invalid(&path, amount.to_string(), checks::NOT_NEGATIVE));
+        }
+        if (by_count || is_counted(name)) && !amount.is_whole() {
+            errors.push(Error::invalid(&path, amount.to_string(), "must be an integer"));
+        }
+    }
+}
+
+fn scopes(spec: &Cursor<'_>, errors: &mut Errors) {
+    let list = spec.field("scopes");
+    let known: Vec<&str> = list.items().map(|scope| scope.str()).collect();
+    judge_scopes(&known, spec, &list, errors);
+}
+
+fn judge_scopes(scopes: &[&str], spec: &Cursor<'_>, at: &Cursor<'_>, errors: &mut Errors) {
+    // Each error prints the whole list, and each scope may be wrong with each resource.
+    let (path, printed) = (at.path(), OnceCell::new());
+    let invalid = |text| Error::invalid_printed(&path, printed.get_or_init(|| at.printed()), text);
+    let hard = spec.field("hard");
+    let limited: Vec<&str> = hard.entries().map(|(resource, _)| resource).filter(|r| has_scopes(r)).collect();
+    let mut found = Bounded::field_errors();
+    for scope in scopes {
+        if !SCOPES.contains(scope) {
+            found.push_with(|| invalid("unsupported scope"));
+        }
+        for _ in limited.iter().filter(|resource| !covers(scope, resource)) {
+            found.push_with(|| invalid("unsupported scope applied to resource"));
+        }
+    }
+    for pair in [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]] {
+        if pair.iter().all(|scope| scopes.contains(scope)) {
+            found.push_with(|| invalid("conflicting scopes"));
+        }
+    }
+    errors.extend(found.into_items());
+}
+
+/// Whether it matters to a resource in which scopes it is counted.
+fn has_scopes(resource: &str) -> bool {
+    COUNTED.contains(&resource) || COMPUTE.contains(&resource) || resource == "requests.storage"
+}
+
+fn covers(scope: &str, resource: &str) -> bool {
+    match scope {
+        "BestEffort" => resource == "pods",
+        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        known if SCOPES.contains(&known) => COMPUTE.contains(&resource),
+        _ => true,
+    }
+}
+
+/// Errors stand at the list, without an index.
+fn scope_selector(spec: &Cursor<'_>, errors: &mut Errors) {
+    let list = spec.field("scopeSelector").field("matchExpressions");
+    let path = list.path();
+    let (mut scopes, mut found) = (Vec::new(), Bounded::field_errors());
+    for expression in list.items() {
+        let [scope, operator] = ["scopeName", "operator"].map(|field| expression.field(field));
+        let values = expression.field("values");
+        if !SCOPES.contains(&scope.str()) {
+            found.push_with(|| Error::invalid(&path.child("scopeName"), scope.str(), "unsupported scope"));
+        }
+        let by_value = matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass");
+        if !by_value && SCOPES.contains(&scope.str()) && operator.str() != "Exists" {
+            found.push_with(|| Error::invalid(&path.child("operator"), operator.str(), EXISTS_ONLY));
+        }
+        match operator.str() {
+            "In" | "NotIn" if values.is_empty() => {
+                let text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+                found.push_with(|| Error::required(&path.child("values"), text));
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+                found.push_with(|| Error::invalid_printed(&path.child("values"), &values.printed(), text));
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => found.push_with(|| {
+                Error::invalid(&path.child("operator"), other, "not a valid selector operator")
+            }),
+        }
+        scopes.push(scope.str());
+    }
+    errors.extend(found.into_items());
+    judge_scopes(&scopes, spec, &list, errors);
+}
+
+const EXISTS_ONLY: &str = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";

@@ -1,0 +1,154 @@
+//! PriorityLevelConfiguration: how many seats a level has and what happens when they are taken.
+
+use portico_machinery::field::{Error, Path};
+use portico_machinery::{Cursor, Object};
+
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+
+const SHARES: i64 = 30;
+const QUEUES_MAX: i64 = 10_000_000;
+/// Upstream deals hands out of hashes of 64 bits and wants some of them to spare.
+const ENTROPY_MAX: u32 = 60;
+/// How upstream once told a zero from nothing; nobody may say it in this version.
+const PRESERVE: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
+
+/// See the module.
+pub(crate) struct PriorityLevel;
+
+impl Strategy for PriorityLevel {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        object.edit(&["spec", "limited"], |limited| {
+            if !limited.at(&["nominalConcurrencyShares"]).is_present() {
+                limited.set(&["nominalConcurrencyShares"], SHARES);
+            }
+        });
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        if new.annotation(PRESERVE).is_some() {
+            let path = Path::new("metadata.annotations");
+            errors.push(Error::forbidden(&path, &format!("annotation '{PRESERVE}' is forbidden")));
+        }
+        spec(new, errors);
+        let name = new.name();
+        let (text, part): (String, &[&str]) = if name == "exempt" {
+            let text = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value";
+            (text.to_owned(), &["spec", "exempt"])
+        } else {
+            (format!("spec of '{name}' must equal the fixed value"), &[])
+        };
+        super::fixed(new, "PriorityLevelConfiguration", &text, part, errors);
+        super::status(new, errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        super::status(new, errors);
+    }
+}
+
+fn spec(new: &Object, errors: &mut Errors) {
+    let spec = new.at(&["spec"]);
+    let (kind, limited, exempt) = (spec.field("type"), spec.field("limited"), spec.field("exempt"));
+    if (new.name() == "exempt") != (kind.str() == "Exempt") {
+        errors.push(kind.invalid("must be 'Exempt' if and only if `name` is 'exempt'"));
+    }
+    match kind.str() {
+        "Exempt" => {
+            if limited.is_present() {
+                errors.push(limited.forbidden("must be nil if the type is not Limited"));
+            }
+            if exempt.is_present() {
+                shares(&exempt, errors);
+            }
+        }
+        "Limited" => {
+            if exempt.is_present() {
+                errors.push(exempt.forbidden("must be nil if the type is Limited"));
+            }
+            if limited.is_present() {
+                limits(&limited, errors);
+            } else {
+                errors.push(limited.required("must not be empty when type is Limited"));
+            }
+        }
+        "" => errors.push(kind.required("")),
+        _ => errors.push(kind.not_supported(&["Exempt", "Limited"])),
+    }
+}
+
+fn shares(of: &Cursor<'_>, errors: &mut Errors) {
+    let (shares, percent) = (of.field("nominalConcurrencyShares"), of.field("lendablePercent"));
+    if shares.i64().is_some_and(|n| n < 0) {
+        errors.push(shares.invalid("must be a non-negative integer"));
+    }
+    if percent.i64().is_some_and(|n| !(0..=100).contains(&n)) {
+        errors.push(percent.invalid("must be between 0 and 100, inclusive"));
+    }
+}
+
+fn limits(limited: &Cursor<'_>, errors: &mut Errors) {
+    shares(limited, errors);
+    let borrowing = limited.field("borrowingLimitPercent");
+    if borrowing.i64().is_some_and(|n| n < 0) {
+        errors.push(borrowing.invalid("if specified, must be a non-negative integer"));
+    }
+    let response = limited.field("limitResponse");
+    let (kind, queuing) = (response.field("type"), response.field("queuing"));
+    match kind.str() {
+        "Reject" if queuing.is_present() => {
+            errors.push(queuing.forbidden("must be nil if limited.limitResponse.type is not Limited"));
+        }
+        "Reject" => {}
+        "Queue" if queuing.is_present() => queues(&queuing, errors),
+        "Queue" => {
+            errors.push(queuing.required("must not be empty if limited.limitResponse.type is Limited"));
+        }
+        "" => errors.push(kind.required("")),
+        _ => errors.push(kind.not_supported(&["Queue", "Reject"])),
+    }
+}
+
+fn queues(queuing: &Cursor<'_>, errors: &mut Errors) {
+    let [limit, queues, hand] = ["queueLengthLimit", "queues", "handSize"].map(|field| queuing.field(field));
+    let number = |at: &Cursor<'_>| at.i64().unwrap_or(0);
+    for at in [&limit, &queues] {
+        if number(at) <= 0 {
+            errors.push(at.invalid("must be positive"));
+        }
+    }
+    let (deck, size) = (number(&queues), number(&hand));
+    if deck > QUEUES_MAX {
+        errors.push(queues.invalid(&format!("must not be greater than {QUEUES_MAX}")));
+    }
+    if size <= 0 {
+        errors.push(hand.invalid("must be positive"));
+    } else if size > deck {
+        errors.push(hand.invalid(&format!("should not be greater than queues ({deck})")));
+    } else if entropy(deck, size) > ENTROPY_MAX {
+        errors.push(hand.invalid(&format!(
+            "required entropy bits of deckSize {deck} and handSize {size} should not be greater than {ENTROPY_MAX}"
+        )));
+    }
+}
+
+/// How many bits it takes to deal a hand: the logarithm of the falling factorial, rounded up.
+fn entropy(deck: i64, hand: i64) -> u32 {
+    let bits: f64 = (0..hand.min(i64::from(ENTROPY_MAX) + 1)).map(|card| ((deck - card) as f64).log2()).sum();
+    // A handful of logarithms: far below the limits of either type, and never negative.
+    bits.ceil() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hands_need_as_many_bits_as_upstream_says() {
+        for (deck, hand, fits) in
+            [(64, 8, true), (128, 6, true), (512, 6, true), (512, 8, false), (1, 1, true)]
+        {
+            assert_eq!(entropy(deck, hand) <= ENTROPY_MAX, fits, "{deck} {hand}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Namespace: its phase, its finalizers in the spec, its name as a label, and its own way of being deleted.
+
+use portico_machinery::field::Error;
+use portico_machinery::{GroupResource, Object, Status, names, time};
+
+use portico_registry::{Moment, OwnDelete, Strategy};
+use portico_validation as validation;
+use portico_validation::Errors;
+
+const FINALIZER: &str = "kubernetes";
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+pub(crate) struct Namespace;
+
+impl Strategy for Namespace {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        new.set(&["status", "phase"], "Active");
+        let finalizers = spec_finalizers(new);
+        if !finalizers.iter().any(|f| f == FINALIZER) {
+            let with: Vec<_> = finalizers.into_iter().chain([FINALIZER.to_owned()]).collect();
+            new.set(&["spec", "finalizers"], with);
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let finalizers = new.at(&["spec", "finalizers"]);
+        for finalizer in finalizers.items() {
+            let text = finalizer.str();
+            errors.extend(names::errors(&finalizers.path(), text, names::qualified_name(text)));
+        }
+        validation::validate_standard_finalizers(&finalizers, false, errors);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        new.copy_from(old, &["spec", "finalizers"]);
+    }
+
+    fn validate_update(&self, _new: &Object, _old: &Object, _errors: &mut Errors) {}
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        let phase = new.at(&["status", "phase"]).str();
+        let (deleting, path) = (new.deletion_timestamp().is_some(), "status.Phase".into());
+        if deleting && phase != "Terminating" {
+            let text = "may only be 'Terminating' if `deletionTimestamp` is not empty";
+            errors.push(Error::invalid(&path, phase, text));
+        } else if !deleting && phase != "Active" {
+            let text = "may only be 'Active' if `deletionTimestamp` is empty";
+            errors.push(Error::invalid(&path, phase, text));
+        }
+    }
+
+    fn prepare_subresource(&self, _finalize: &str, new: &mut Object, old: &Object) {
+        new.copy_from(old, &["status"]);
+    }
+
+    fn validate_subresource(&self, _finalize: &str, new: &Object, _old: &Object, errors: &mut Errors) {
+        let finalizers = new.at(&["spec", "finalizers"]);
+        for finalizer in finalizers.items() {
+            let text = finalizer.str();
+            errors.extend(names::errors(&finalizer.path(), text, names::qualified_name(text)));
+        }
+        validation::validate_standard_finalizers(&finalizers, true, errors);
+    }
+
+    /// The writer owns the label: it is there before ownership is looked at. A generated name comes later.
+    fn default(&self, new: &mut Object, _moment: Moment) {
+        if !new.name().is_empty() {
+            self.canonicalize(new);
+        }
+    }
+
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        if new.label(NAME_LABEL) == Some(new.name()) {
+            return false;
+        }
+        let name = new.name().to_owned();
+        new.set(&["metadata", "labels", NAME_LABEL], name);
+        true
+    }
+
+    fn may_be_removed(&self, object: &Object) -> bool {
+        spec_finalizers(object).is_empty()
+    }
+
+    fn check_delete(&self, resource: &GroupResource, name: &str) -> Option<Status> {
+        PROTECTED
+            .contains(&name)
+            .then(|| Status::forbidden(resource, name, "this namespace may not be deleted"))
+    }
+
+    fn deletes_by_itself(&self) -> bool {
+        true
+    }
+
+    fn own_delete(&self, current: &Object, _old: &Object, moment: Moment) -> OwnDelete {
+        if current.deletion_timestamp().is_none() {
+            let mut marked = current.clone();
+            marked.set(&["metadata", "deletionTimestamp"], time::rfc3339(moment.now));
+            marked.set(&["status", "phase"], "Terminating");
+            return OwnDelete::Mark(marked);
+        }
+        if spec_finalizers(current).is_empty() { OwnDelete::Generic } else { OwnDelete::Keep }
+    }
+}
+
+fn spec_finalizers(object: &Object) -> Vec<String> {
+    object.at(&["spec", "finalizers"]).items().map(|f| f.str().to_owned()).collect()
+}

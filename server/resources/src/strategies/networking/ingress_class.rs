@@ -1,0 +1,107 @@
+//! IngressClass: whose ingresses these are; the controller never changes.
+
+use portico_machinery::field::Error;
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, Object, names};
+
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::{checks, values};
+
+const CONTROLLER_MAX: usize = 250;
+const NO_DOMAIN: &str = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+const PATH: &str =
+    "must consist of valid path characters (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+const DEFAULT_MARK: &str = "ingressclass.kubernetes.io/is-default-class";
+
+/// See the module.
+pub(crate) struct IngressClass;
+
+impl Strategy for IngressClass {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        object.edit(&["spec", "parameters"], |parameters| {
+            if !parameters.at(&["scope"]).is_present() {
+                parameters.set(&["scope"], "Cluster");
+            }
+        });
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        controller(&spec.field("controller"), errors);
+        let reference = spec.field("parameters");
+        if reference.is_present() {
+            parameters(&reference, errors);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        let controller = ["spec", "controller"];
+        checks::unchanged(&new.at(&controller), &old.at(&controller), errors);
+        self.validate(new, errors);
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        if function == "ingressclass-name" {
+            let marked = is_default(object);
+            return Cell::text(format!("{}{}", object.name(), if marked { " (default)" } else { "" }));
+        }
+        let reference = object.at(&["spec", "parameters"]);
+        if !reference.is_present() {
+            return Cell::text("<none>");
+        }
+        let [group, kind, name] = ["apiGroup", "kind", "name"].map(|field| reference.field(field).str());
+        Cell::text(match group {
+            "" => format!("{kind}/{name}"),
+            group => format!("{kind}.{group}/{name}"),
+        })
+    }
+}
+
+/// Whether a class is marked as the default one.
+pub(super) fn is_default(class: &Object) -> bool {
+    class.annotation(DEFAULT_MARK) == Some("true")
+}
+
+fn controller(at: &Cursor<'_>, errors: &mut Errors) {
+    let text = at.str();
+    if text.is_empty() {
+        errors.push(at.required(""));
+        return;
+    }
+    if text.len() > CONTROLLER_MAX {
+        errors.push(Error::too_long(&at.path(), CONTROLLER_MAX));
+        return;
+    }
+    match text.split_once('/') {
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            errors.extend(names::errors(&at.path(), domain, names::dns1123_subdomain(domain)));
+            let legal = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(c);
+            if !path.chars().all(legal) {
+                errors.push(Error::invalid(&at.path(), path, PATH));
+            }
+        }
+        _ => errors.push(at.invalid(NO_DOMAIN)),
+    }
+}
+
+fn parameters(reference: &Cursor<'_>, errors: &mut Errors) {
+    let (group, scope, namespace) =
+        (reference.field("apiGroup"), reference.field("scope"), reference.field("namespace"));
+    if group.is_present() {
+        checks::follows(&group, names::dns1123_subdomain, errors);
+    }
+    checks::required(&reference.field("kind"), names::path_segment, errors);
+    checks::required(&reference.field("name"), names::path_segment, errors);
+    checks::one_of(&scope, &["Cluster", "Namespace"], errors);
+    match scope.str() {
+        "Namespace" if namespace.str().is_empty() => {
+            errors.push(namespace.required("`parameters.scope` is set to 'Namespace'"));
+        }
+        "Namespace" => checks::follows(&namespace, values::label, errors),
+        "Cluster" if namespace.is_present() => {
+            errors.push(namespace.forbidden("`parameters.scope` is set to 'Cluster'"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,48 @@
+//! IPAddress: one address in use, named by itself, and who uses it.
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Object, names};
+
+use portico_registry::Strategy;
+use portico_validation::Errors;
+use portico_validation::checks;
+
+/// See the module.
+pub(crate) struct IpAddress;
+
+impl Strategy for IpAddress {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let parent = new.at(&["spec", "parentRef"]);
+        if !parent.is_present() {
+            errors.push(parent.required(""));
+            return;
+        }
+        checks::optional(&parent.field("group"), names::dns1123_subdomain, errors);
+        checks::required(&parent.field("resource"), names::path_segment, errors);
+        checks::required(&parent.field("name"), names::path_segment, errors);
+        checks::optional(&parent.field("namespace"), names::path_segment, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        let parent = ["spec", "parentRef"];
+        checks::unchanged(&new.at(&parent), &old.at(&parent), errors);
+    }
+
+    fn cell(&self, _function: &str, object: &Object) -> Cell {
+        let parent = object.at(&["spec", "parentRef"]);
+        if !parent.is_present() {
+            return Cell::text("<none>");
+        }
+        let [group, resource, namespace, name] =
+            ["group", "resource", "namespace", "name"].map(|field| parent.field(field).str());
+        let resource = match group {
+            "" => resource.to_lowercase(),
+            group => format!("{resource}.{group}").to_lowercase(),
+        };
+        Cell::text(match namespace {
+            "" => format!("{resource}/{name}"),
+            namespace => format!("{resource}/{namespace}/{name}"),
+        })
+    }
+}

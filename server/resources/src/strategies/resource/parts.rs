@@ -1,0 +1,120 @@
+//! Parts that classes, claims and slices share: selectors, configuration, tolerations, taints, conditions by name.
+
+use std::collections::HashSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, names};
+
+use super::{names_of, selector};
+use portico_validation::Errors;
+use portico_validation::checks;
+
+/// Most selectors, constraints, requests, configurations.
+pub(super) const LIST_MAX: usize = 32;
+const EXPRESSION_MAX: usize = 10_240;
+const PARAMETERS_MAX: usize = 10_240;
+const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
+
+/// Selectors of devices; an expression that is too long is not compiled.
+pub(super) fn selectors(list: &Cursor<'_>, errors: &mut Errors) {
+    if !checks::at_most(list, LIST_MAX, errors) {
+        return;
+    }
+    for selector in list.items() {
+        let cel = selector.field("cel");
+        if cel.is_present() {
+            let expression = cel.field("expression");
+            if expression.str().len() > EXPRESSION_MAX {
+                errors.push(Error::too_long(&expression.path(), EXPRESSION_MAX));
+            } else {
+                selector::compile(&expression, errors);
+            }
+        } else {
+            errors.push(cel.required(""));
+        }
+    }
+}
+
+/// Configuration that only its driver understands.
+pub(super) fn opaque(holder: &Cursor<'_>, errors: &mut Errors) {
+    let opaque = holder.field("opaque");
+    if !opaque.is_present() {
+        errors.push(opaque.required(""));
+        return;
+    }
+    names_of::driver(&opaque.field("driver"), errors);
+    raw(&opaque.field("parameters"), true, errors);
+}
+
+/// An object stored verbatim.
+pub(super) fn raw(at: &Cursor<'_>, required: bool, errors: &mut Errors) {
+    if !at.is_present() {
+        if required {
+            errors.push(at.required(""));
+        }
+        return;
+    }
+    let printed = at.printed();
+    if printed.len() > PARAMETERS_MAX {
+        errors.push(Error::too_long(&at.path(), PARAMETERS_MAX));
+    } else if !printed.starts_with('{') {
+        errors.push(Error::invalid_printed(&at.path(), "\"<value omitted>\"", "must be a valid JSON object"));
+    }
+}
+
+/// Tolerations of taints of devices.
+pub(super) fn tolerations(list: &Cursor<'_>, errors: &mut Errors) {
+    for toleration in list.items() {
+        let [key, operator, value, effect] =
+            ["key", "operator", "value", "effect"].map(|field| toleration.field(field));
+        checks::optional(&key, names::qualified_name, errors);
+        match operator.str() {
+            "Exists" if !value.str().is_empty() => {
+                errors.push(value.invalid("must be empty for operator `Exists`"));
+            }
+            "Exists" => {}
+            "Equal" => checks::follows(&value, names::label_value, errors),
+            "" => errors.push(operator.required("")),
+            _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
+        }
+        if !effect.str().is_empty() {
+            checks::one_of(&effect, &EFFECTS, errors);
+        }
+    }
+}
+
+/// One taint of a device.
+pub(super) fn taint(taint: &Cursor<'_>, errors: &mut Errors) {
+    let effect = taint.field("effect");
+    checks::follows(&taint.field("key"), names::qualified_name, errors);
+    checks::follows(&taint.field("value"), names::label_value, errors);
+    match effect.str() {
+        "" => errors.push(effect.required("")),
+        _ => checks::one_of(&effect, &EFFECTS, errors),
+    }
+}
+
+/// Conditions that must hold before a pod is bound, and those that end the wait.
+pub(super) fn binding_conditions(holder: &Cursor<'_>, errors: &mut Errors) {
+    const CONDITIONS_MAX: usize = 4;
+    let lists = ["bindingConditions", "bindingFailureConditions"].map(|field| holder.field(field));
+    let mut seen = HashSet::new();
+    for list in &lists {
+        if checks::at_most(list, CONDITIONS_MAX, errors) {
+            for condition in list.items() {
+                checks::follows(&condition, names::qualified_name, errors);
+                checks::unique(&mut seen, &condition, errors);
+            }
+        }
+    }
+    let [conditions, failures] = lists;
+    let text = |missing: &str, used: &str| format!("{missing} are required to use {used}");
+    if !conditions.is_empty() && failures.is_empty() {
+        let text = text("bindingFailureConditions", "bindingConditions");
+        errors.push(Error::invalid_printed(&failures.path(), "null", &text));
+    }
+    if conditions.is_empty() && !failures.is_empty() {
+        let text = text("bindingConditions", "bindingFailureConditions");
+        errors.push(Error::invalid_printed(&conditions.path(), "null", &text));
+    }
+}

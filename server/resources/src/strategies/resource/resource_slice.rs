@@ -1,0 +1,153 @@
+//! ResourceSlice: some devices of a pool, and which nodes have them.
+
+use std::collections::HashSet;
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, Object, names};
+
+use super::{device, names_of};
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+use portico_validation::{checks, node_selector, values};
+
+const DEVICES_MAX: usize = 128;
+const DEVICES_MAX_WITH_MORE: usize = 64;
+const COUNTER_SETS_MAX: usize = 8;
+const COUNTERS_MAX: usize = 32;
+
+/// See the module.
+pub(crate) struct ResourceSlice;
+
+impl Strategy for ResourceSlice {
+    fn default(&self, object: &mut Object, moment: Moment) {
+        device::default(object, moment);
+    }
+
+    fn prepare_create(&self, new: &mut Object, _moment: Moment) {
+        device::drop_gated(new);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        if !device::uses_gated(old) {
+            device::drop_gated(new);
+        }
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        names_of::driver(&spec.field("driver"), errors);
+        pool(&spec.field("pool"), errors);
+        nodes(&spec, errors);
+        contents(&spec, errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        for path in [&["spec", "driver"][..], &["spec", "pool", "name"], &["spec", "nodeName"]] {
+            checks::unchanged(&new.at(path), &old.at(path), errors);
+        }
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        let driver = new.at(&["spec", "driver"]).str();
+        if !driver.bytes().any(|b| b.is_ascii_uppercase()) {
+            return Vec::new();
+        }
+        vec![format!(
+            "spec.driver: driver names should be lowercase; {driver:?} contains uppercase characters"
+        )]
+    }
+}
+
+fn pool(pool: &Cursor<'_>, errors: &mut Errors) {
+    names_of::pool(&pool.field("name"), errors);
+    let (count, generation) = (pool.field("resourceSliceCount"), pool.field("generation"));
+    if count.i64().unwrap_or(0) <= 0 {
+        let number = count.i64().unwrap_or(0);
+        errors.push(Error::invalid(&count.path(), number, "must be greater than zero"));
+    }
+    if generation.i64().is_some_and(|n| n < 0) {
+        errors.push(generation.invalid("must be greater than or equal to zero"));
+    }
+}
+
+/// Exactly one way to say where the devices are.
+pub(super) fn choice(holder: &Cursor<'_>, ways: &[&str], required: &str, errors: &mut Errors) {
+    let mut chosen = Vec::new();
+    for way in ways {
+        let at = holder.field(way);
+        if !at.is_present() {
+            continue;
+        }
+        chosen.push(format!("`{way}`"));
+        match (at.opt_str(), at.opt_bool()) {
+            (Some(""), _) => errors.push(at.invalid("must be either unset or set to a non-empty string")),
+            (_, Some(false)) => errors.push(at.invalid("must be either unset or set to true")),
+            (Some(_), _) => checks::follows(&at, names::dns1123_subdomain, errors),
+            _ if *way == "nodeSelector" => selector(&at, errors),
+            _ => {}
+        }
+    }
+    match chosen.len() {
+        0 => errors.push(holder.required(required)),
+        1 => {}
+        _ => {
+            let printed = format!("{{{}}}", chosen.join(", "));
+            let text = format!("{required}, but multiple fields are set");
+            errors.push(Error::invalid(&holder.path(), printed, &text));
+        }
+    }
+}
+
+fn selector(at: &Cursor<'_>, errors: &mut Errors) {
+    node_selector::validate(at, errors);
+    let terms = at.field("nodeSelectorTerms");
+    if terms.len() > 1 {
+        errors.push(terms.invalid("must have exactly one node selector term"));
+    }
+}
+
+fn nodes(spec: &Cursor<'_>, errors: &mut Errors) {
+    let ways = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
+    let text = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
+    choice(spec, &ways, text, errors);
+}
+
+fn contents(spec: &Cursor<'_>, errors: &mut Errors) {
+    let (sets, devices) = (spec.field("sharedCounters"), spec.field("devices"));
+    if !sets.is_empty() && !devices.is_empty() {
+        let text = "only one of `sharedCounters` or `devices` is allowed";
+        errors.push(Error::invalid(&spec.path(), "{`sharedCounters`, `devices`}", text));
+    }
+    let more =
+        devices.items().any(|at| !at.field("taints").is_empty() || !at.field("consumesCounters").is_empty());
+    if checks::at_most(&devices, if more { DEVICES_MAX_WITH_MORE } else { DEVICES_MAX }, errors) {
+        let per_device = spec.field("perDeviceNodeSelection").bool();
+        let mut seen = HashSet::new();
+        for at in devices.items() {
+            device::validate(&at, per_device, errors);
+            if !seen.insert(at.field("name").str()) {
+                errors.push(Error::duplicate(&at.path(), at.field("name").str()));
+            }
+        }
+    }
+    if checks::at_most(&sets, COUNTER_SETS_MAX, errors) {
+        let mut seen = HashSet::new();
+        for set in sets.items() {
+            checks::required(&set.field("name"), values::label, errors);
+            counters(&set.field("counters"), errors);
+            if !seen.insert(set.field("name").str()) {
+                errors.push(Error::duplicate(&set.path(), set.field("name").str()));
+            }
+        }
+    }
+}
+
+/// Counters by name.
+pub(super) fn counters(counters: &Cursor<'_>, errors: &mut Errors) {
+    if counters.is_empty() {
+        errors.push(counters.required(""));
+    } else if checks::at_most(counters, COUNTERS_MAX, errors) {
+        names_of::label_keys(counters, errors);
+    }
+}

@@ -1,0 +1,133 @@
+//! Expressions that select devices, compiled when they are written, as schedulers will evaluate them.
+
+use std::sync::{Arc, LazyLock};
+
+use portico_cel::decl::{DeclKind, Field, escape};
+use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::library::quantity;
+use portico_cel::{
+    AstNode, CompileError, DeclType, Environment, Language, SizeEstimate, SizeEstimator, Type,
+};
+use portico_machinery::Cursor;
+use portico_machinery::field::Error;
+
+use portico_validation::Errors;
+
+/// What expressions see.
+const DEVICE: &str = "device";
+/// What one may cost at most, as estimated.
+const COST_MAX: u64 = 1_000_000;
+/// Longest names of drivers and domains.
+const DOMAIN_MAX: u64 = 63;
+/// Longest names of attributes inside of their domain.
+const ID_MAX: u64 = 32;
+/// Most attributes, and most capacities, of a device.
+const MEMBERS_MAX: u64 = 32;
+/// Longest value of an attribute.
+const VALUE_MAX: u64 = 64;
+
+static TYPE: LazyLock<DeclType> = LazyLock::new(device);
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+    Environment::new(Language::with_bindings(NEW_EXPRESSIONS)).with(DEVICE, TYPE.ty.clone())
+});
+
+/// What is wrong with an expression.
+pub(super) fn compile(at: &Cursor<'_>, errors: &mut Errors) {
+    match ENVIRONMENT.compile(at.str()) {
+        Err(error @ CompileError::Compilation(_)) => errors.push(at.invalid(&error.to_string())),
+        Err(error @ CompileError::Instantiation(_)) => {
+            errors.push(Error::internal(&at.path(), &error.to_string()));
+        }
+        Ok(program) if !matches!(program.result_type(), Type::Bool | Type::Any) => {
+            let found = program.result_type();
+            let text = format!("must evaluate to bool or the unknown type, not {found}");
+            errors.push(at.invalid(&text));
+        }
+        Ok(program) if program.estimate(&Sizes).max > COST_MAX => {
+            errors.push(Error::forbidden(&at.path(), "too complex, exceeds cost limit"));
+        }
+        Ok(_) => {}
+    }
+}
+
+/// The type of a device.
+fn device() -> DeclType {
+    let text = |longest| DeclType::scalar(DeclKind::String, longest, 2);
+    let attribute = DeclType { ty: Type::Any, ..DeclType::scalar(DeclKind::Dyn, VALUE_MAX, 1) };
+    let quantity = DeclType { ty: Type::object(quantity::TYPE), ..DeclType::scalar(DeclKind::Dyn, 0, 8) };
+    let members = |of: DeclType| {
+        let domain = DeclType::map(Arc::new(of), MEMBERS_MAX);
+        DeclType::map(Arc::new(domain), MEMBERS_MAX)
+    };
+    let fields = [
+        ("driver", text(DOMAIN_MAX)),
+        ("attributes", members(attribute)),
+        ("capacity", members(quantity)),
+        ("allowMultipleAllocations", DeclType::scalar(DeclKind::Bool, 1, 4)),
+    ];
+    let field = |(name, of): (&str, DeclType)| Field {
+        name: Arc::from(name),
+        escaped: Arc::from(escape(name).unwrap_or_default()),
+        of: Arc::new(of),
+    };
+    DeclType::object("kubernetes.DRADevice", fields.into_iter().map(field).collect(), 0)
+}
+
+/// How large what an expression reads of a device may be.
+struct Sizes;
+
+impl SizeEstimator for Sizes {
+    fn size(&self, of: AstNode<'_>) -> Option<SizeEstimate> {
+        let (root, steps) = of.path.split_first()?;
+        let mut at = (**root == *DEVICE).then_some(&*TYPE)?;
+        for (depth, step) in steps.iter().enumerate() {
+            at = match (&**step, &at.kind) {
+                ("@keys", DeclKind::Map { .. }) => {
+                    // Names of domains, and below them those of attributes.
+                    let longest = if depth == 1 { DOMAIN_MAX } else { ID_MAX };
+                    return Some(SizeEstimate::new(0, longest));
+                }
+                ("@items" | "@values", DeclKind::Map { values }) => values,
+                (name, DeclKind::Object(object)) => &object.field(name)?.of,
+                // An attribute is as long as any other, whatever its name.
+                (_, DeclKind::Map { values }) if matches!(values.kind, DeclKind::Dyn) => values,
+                _ => return None,
+            };
+        }
+        Some(SizeEstimate::new(0, at.max_elements))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portico_machinery::Object;
+
+    use super::*;
+
+    #[test]
+    fn selectors_are_compiled_over_a_device() {
+        let rows = [
+            ("device.driver == 'x' && device.allowMultipleAllocations", ""),
+            ("device.attributes['a'].b", ""),
+            ("cel.bind(d, device.attributes['a'], d.a && d.b)", ""),
+            ("device.capacity['a'].b.compareTo(quantity('1Gi')) >= 0", ""),
+            ("device.", "compilation failed: ERROR: <input>:1:8: "),
+            ("device.nope", "compilation failed: ERROR: <input>:1:7: undefined field 'nope'"),
+            (
+                "device.attributes['a'].b.exists(x, x == 1)",
+                "expression of type 'any' cannot be range of a comprehension (must be list, map, or dynamic)",
+            ),
+            ("dyn(true)", "must evaluate to bool or the unknown type, not dyn"),
+            ("1 + 1", "must evaluate to bool or the unknown type, not int"),
+        ];
+        for (text, wanted) in rows {
+            let mut object = Object::default();
+            object.set(&["expression"], text);
+            let mut errors = Errors::new();
+            compile(&object.at(&["expression"]), &mut errors);
+            let told = errors.iter().map(ToString::to_string).collect::<String>();
+            assert_eq!(wanted.is_empty(), told.is_empty(), "{text}: {told}");
+            assert!(told.contains(wanted), "{text}: {told}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! scheduling.k8s.io: how important pods are.
+
+mod priority_class;
+
+pub(crate) use priority_class::PriorityClass;

@@ -1,0 +1,111 @@
+//! Secret: text folded into data, keys that its type wants, immutability.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portico_machinery::Object;
+use portico_machinery::field::{Error, Path};
+
+use super::configmap::{validate_bytes, validate_immutable};
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+
+pub(crate) struct Secret;
+
+impl Strategy for Secret {
+    fn judges_metadata_again(&self) -> bool {
+        true
+    }
+
+    /// As upstream's conversion does it: before ownership is tracked, so that the fields of `data` are owned.
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        fold_text(object);
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate_bytes(&new.at(&["data"]), errors);
+        match new.at(&["type"]).str() {
+            "kubernetes.io/service-account-token" => {
+                const KEY: &str = "kubernetes.io/service-account.name";
+                if new.annotation(KEY).unwrap_or_default().is_empty() {
+                    errors.push(Error::required(&Path::from("metadata.annotations").key(KEY), ""));
+                }
+            }
+            "kubernetes.io/tls" => require(new, &["tls.crt", "tls.key"], errors),
+            "kubernetes.io/dockercfg" => docker(new, ".dockercfg", errors),
+            "kubernetes.io/dockerconfigjson" => docker(new, ".dockerconfigjson", errors),
+            "kubernetes.io/basic-auth" => {
+                let data = new.at(&["data"]);
+                if !data.field("username").is_present() && !data.field("password").is_present() {
+                    require(new, &["username", "password"], errors);
+                }
+            }
+            "kubernetes.io/ssh-auth" if new.at(&["data", "ssh-privatekey"]).str().is_empty() => {
+                errors.push(Error::required(&Path::from("data").key("ssh-privatekey"), ""));
+            }
+            _ => {}
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        if !new.at(&["type"]).same_as(&old.at(&["type"])) {
+            errors.push(new.at(&["type"]).invalid("field is immutable"));
+        }
+        validate_immutable(new, old, &["data"], errors);
+        self.validate(new, errors);
+    }
+}
+
+/// `stringData` wins over `data` and is never stored.
+fn fold_text(object: &mut Object) {
+    let text: Vec<(String, String)> =
+        object.at(&["stringData"]).entries().map(|(k, v)| (k.to_owned(), STANDARD.encode(v.str()))).collect();
+    for (key, value) in text {
+        object.set(&["data", &key], value);
+    }
+    object.remove(&["stringData"]);
+}
+
+fn require(object: &Object, keys: &[&str], errors: &mut Errors) {
+    for key in keys {
+        if !object.at(&["data", key]).is_present() {
+            errors.push(Error::required(&Path::from("data").key(key), ""));
+        }
+    }
+}
+
+/// A registry's credentials must be a JSON object; the message shows nothing of them.
+fn docker(object: &Object, key: &str, errors: &mut Errors) {
+    let value = object.at(&["data", key]);
+    if !value.is_present() {
+        return require(object, &[key], errors);
+    }
+    let bytes = STANDARD.decode(value.str()).unwrap_or_default();
+    if let Err(error) = Object::from_json(&bytes) {
+        let path = Path::from("data").key(key);
+        errors.push(Error::invalid(&path, "<secret contents redacted>", &parser_words(&error)));
+    }
+}
+
+fn parser_words(error: &portico_machinery::object::NotAnObject) -> String {
+    use portico_machinery::object::NotAnObject;
+    match error {
+        // The parser tells a place, never the content.
+        NotAnObject::Json(error) => format!("not JSON at line {} column {}", error.line(), error.column()),
+        NotAnObject::Type(_) => "not a JSON object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_folded_into_data_and_wins() {
+        let mut secret = Object::default();
+        secret.set(&["data", "a"], "b2xk");
+        secret.set(&["stringData", "a"], "new");
+        fold_text(&mut secret);
+        assert_eq!(secret.at(&["data", "a"]).str(), "bmV3");
+        assert!(!secret.at(&["stringData"]).is_present());
+    }
+}

@@ -1,0 +1,68 @@
+//! Service: addresses and node ports out of bounded pools, families, and rules about their changes.
+
+mod addresses;
+mod carry;
+mod cells;
+mod defaults;
+mod families;
+mod involved;
+mod node_ports;
+mod transitions;
+mod validate;
+mod view;
+mod warnings;
+
+use portico_machinery::Object;
+use portico_machinery::table::Cell;
+
+use portico_registry::TransactionHooks;
+use portico_registry::{Moment, Strategy};
+use portico_validation::Errors;
+
+pub(crate) struct Service;
+
+impl Strategy for Service {
+    fn default(&self, object: &mut Object, _moment: Moment) {
+        defaults::set(object);
+    }
+
+    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
+        Some(&involved::Allocation)
+    }
+
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        validate::service(new, &[], errors);
+    }
+
+    fn prepare_update(&self, new: &mut Object, old: &Object, _moment: Moment) {
+        carry::wipe(new, old);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        transitions::update(new, old, errors);
+        let known: Vec<&str> = view::View::of(old).addresses();
+        validate::service(new, &known, errors);
+    }
+
+    /// Upstream stores the policy of a name without addresses and never shows it.
+    fn canonicalize(&self, new: &mut Object) -> bool {
+        let is_name = new.str_at("spec.type") == "ExternalName";
+        is_name && new.remove(&["spec", "internalTrafficPolicy"]).is_some()
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        validate::status(new, errors);
+    }
+
+    fn warnings(&self, new: &Object, _old: Option<&Object>) -> Vec<String> {
+        warnings::of(new)
+    }
+
+    fn status_warnings(&self, new: &Object, _old: &Object) -> Vec<String> {
+        warnings::of_status(new)
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        Cell::text(cells::cell(function, object))
+    }
+}

@@ -1,0 +1,72 @@
+//! storage.k8s.io: classes of volumes, the drivers behind them, what nodes have of them and which volumes are attached.
+
+mod csi_driver;
+mod csi_node;
+mod csi_storage_capacity;
+mod storage_class;
+mod volume_attachment;
+mod volume_attributes_class;
+
+pub(crate) use csi_driver::CsiDriver;
+pub(crate) use csi_node::CsiNode;
+pub(crate) use csi_storage_capacity::CsiStorageCapacity;
+pub(crate) use storage_class::StorageClass;
+pub(crate) use volume_attachment::VolumeAttachment;
+pub(crate) use volume_attributes_class::VolumeAttributesClass;
+
+use portico_machinery::field::{Error, ErrorType};
+use portico_machinery::{Cursor, names};
+
+use portico_validation::Errors;
+use portico_validation::checks;
+
+/// Most parameters that a class may have, and their bytes together.
+const PARAMETERS_MAX: usize = 512;
+const PARAMETER_BYTES_MAX: usize = 262_144;
+
+/// The driver that a class is of: a qualified name, whatever its case.
+fn provisioner(at: &Cursor<'_>, errors: &mut Errors) {
+    if at.str().is_empty() {
+        errors.push(at.required(""));
+    } else {
+        errors.extend(names::errors(&at.path(), at.str(), names::qualified_name(&at.str().to_lowercase())));
+    }
+}
+
+/// The parameters of a class.
+fn parameters(at: &Cursor<'_>, may_be_empty: bool, errors: &mut Errors) {
+    if at.len() > PARAMETERS_MAX {
+        errors.push(Error {
+            kind: ErrorType::TooLong,
+            path: at.path(),
+            body: format!("Too long: may not be more than {PARAMETERS_MAX} bytes"),
+        });
+        return;
+    }
+    if at.is_empty() && !may_be_empty {
+        errors.push(at.required("must contain at least one key/value pair"));
+        return;
+    }
+    let mut bytes = 0;
+    for (key, value) in at.entries() {
+        if key.is_empty() {
+            errors.push(Error::invalid(&at.path(), key, "field can not be empty."));
+        }
+        bytes += key.len() + value.str().len();
+    }
+    if bytes > PARAMETER_BYTES_MAX {
+        errors.push(Error::too_long(&at.path(), PARAMETER_BYTES_MAX));
+    }
+}
+
+/// The name of a CSI driver: a subdomain of at most 63 bytes, capitals allowed.
+pub(super) fn driver_name(at: &Cursor<'_>, errors: &mut Errors) {
+    const NAME_MAX: usize = 63;
+    let name = at.str();
+    if name.is_empty() {
+        errors.push(at.required(""));
+        return;
+    }
+    checks::no_longer(at, NAME_MAX, errors);
+    errors.extend(names::errors(&at.path(), name, names::dns1123_subdomain(&name.to_lowercase())));
+}

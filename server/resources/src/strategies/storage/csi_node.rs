@@ -1,0 +1,66 @@
+//! CSINode: the drivers on a node; what a driver said of itself stays as long as it is there.
+
+use std::collections::{HashMap, HashSet};
+
+use portico_machinery::{Cursor, Object, names};
+
+use portico_registry::Strategy;
+use portico_validation::Errors;
+use portico_validation::checks;
+
+const NODE_ID_MAX: usize = 256;
+
+/// See the module.
+pub(crate) struct CsiNode;
+
+impl Strategy for CsiNode {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let drivers = new.at(&["spec", "drivers"]);
+        let mut seen = HashSet::new();
+        for driver in drivers.items() {
+            validate_driver(&driver, errors);
+            checks::unique(&mut seen, &driver.field("name"), errors);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        let (drivers, before) = (new.at(&["spec", "drivers"]), old.at(&["spec", "drivers"]));
+        let mut by_name = HashMap::new();
+        for driver in drivers.items() {
+            by_name.entry(driver.field("name").str()).or_insert(driver);
+        }
+        for was in before.items() {
+            let now = by_name.get(was.field("name").str());
+            let kept = |now: &Cursor<'_>| {
+                ["nodeID", "topologyKeys"].iter().all(|f| checks::same(&now.field(f), &was.field(f)))
+            };
+            if now.is_some_and(|now| !kept(now)) {
+                errors.push(drivers.invalid(checks::IMMUTABLE));
+            }
+        }
+        self.validate(new, errors);
+    }
+}
+
+fn validate_driver(driver: &Cursor<'_>, errors: &mut Errors) {
+    super::driver_name(&driver.field("name"), errors);
+    let node = driver.field("nodeID");
+    match node.str().len() {
+        0 => errors.push(node.required("")),
+        length if length > NODE_ID_MAX => errors.push(node.invalid("must be 256 characters or less")),
+        _ => {}
+    }
+    checks::not_negative(&driver.field("allocatable").field("count"), errors);
+    let mut seen = HashSet::new();
+    for key in driver.field("topologyKeys").items() {
+        // Upstream complains at the driver.
+        let path = driver.path();
+        if key.str().is_empty() {
+            errors.push(portico_machinery::field::Error::required(&path, ""));
+        }
+        if !seen.insert(key.str()) {
+            errors.push(portico_machinery::field::Error::duplicate(&path, key.str()));
+        }
+        errors.extend(names::errors(&path, key.str(), names::qualified_name(key.str())));
+    }
+}

@@ -1,0 +1,108 @@
+//! VolumeAttachment: which volume should be at which node; only its status ever changes.
+
+use portico_machinery::field::Error;
+use portico_machinery::{Cursor, Object, names};
+
+use portico_registry::Strategy;
+use portico_validation::Errors;
+use portico_validation::checks;
+
+const METADATA_MAX: usize = 262_144;
+const MESSAGE_MAX: usize = 1_024;
+const ONE_SOURCE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+const NOT_INLINE: &str = "may not be specified in the context of inline volumes";
+
+/// See the module.
+pub(crate) struct VolumeAttachment;
+
+impl Strategy for VolumeAttachment {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let spec = new.at(&["spec"]);
+        super::driver_name(&spec.field("attacher"), errors);
+        source(&spec.field("source"), errors);
+        checks::follows(&spec.field("nodeName"), names::dns1123_subdomain, errors);
+        status(&new.at(&["status"]), errors);
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        checks::unchanged(&new.at(&["spec"]), &old.at(&["spec"]), errors);
+    }
+
+    fn validate_status(&self, new: &Object, _old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+    }
+}
+
+fn source(source: &Cursor<'_>, errors: &mut Errors) {
+    let (name, inline) = (source.field("persistentVolumeName"), source.field("inlineVolumeSpec"));
+    match (name.is_present(), inline.is_present()) {
+        (false, false) => errors.push(source.required(ONE_SOURCE)),
+        (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
+        (true, false) => {
+            if name.str().is_empty() {
+                errors.push(name.required("must specify non empty persistentVolumeName"));
+            }
+            checks::follows(&name, names::dns1123_subdomain, errors);
+        }
+        (false, true) => inline_volume(&inline, errors),
+    }
+}
+
+/// A volume inside the attachment: a CSI source and nothing that only a PersistentVolume has.
+fn inline_volume(spec: &Cursor<'_>, errors: &mut Errors) {
+    for field in ["claimRef", "capacity"] {
+        let at = spec.field(field);
+        if at.is_present() {
+            errors.push(at.forbidden(NOT_INLINE));
+        }
+    }
+    let csi = spec.field("csi");
+    if csi.is_present() {
+        super::driver_name(&csi.field("driver"), errors);
+        if csi.field("volumeHandle").str().is_empty() {
+            errors.push(csi.field("volumeHandle").required(""));
+        }
+    } else {
+        errors.push(csi.required("has to be specified in the context of inline volumes"));
+    }
+    if !matches!(spec.field("persistentVolumeReclaimPolicy").str(), "" | "Retain") {
+        let at = spec.field("persistentVolumeReclaimPolicy");
+        errors.push(at.forbidden("may only be Retain in the context of inline volumes"));
+    }
+    for field in ["nodeAffinity", "storageClassName"] {
+        let at = spec.field(field);
+        if at.is_present() && at.opt_str() != Some("") {
+            errors.push(at.forbidden(NOT_INLINE));
+        }
+    }
+    let mode = spec.field("volumeMode");
+    if !matches!(mode.str(), "" | "Filesystem") {
+        errors.push(
+            mode.forbidden(
+                "may not specify volumeMode other than Filesystem in the context of inline volumes",
+            ),
+        );
+    }
+    if spec.field("accessModes").is_empty() {
+        errors.push(spec.field("accessModes").required(""));
+    }
+}
+
+fn status(status: &Cursor<'_>, errors: &mut Errors) {
+    let metadata = status.field("attachmentMetadata");
+    let bytes: usize = metadata.entries().map(|(key, value)| key.len() + value.str().len()).sum();
+    if bytes > METADATA_MAX {
+        errors.push(Error::too_long(&metadata.path(), METADATA_MAX));
+    }
+    for field in ["attachError", "detachError"] {
+        let (message, code) = (status.field(field).field("message"), status.field(field).field("errorCode"));
+        if message.str().len() > MESSAGE_MAX {
+            // The limit that upstream tells is not the one that it checks.
+            errors.push(Error::too_long(&message.path(), METADATA_MAX));
+        }
+        if code.i64().is_some_and(|n| n < 0) {
+            errors.push(code.invalid("must be between 0 and 2147483647, inclusive"));
+        }
+    }
+}

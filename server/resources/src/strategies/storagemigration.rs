@@ -1,0 +1,153 @@
+//! storagemigration.k8s.io: StorageVersionMigration, the wish that all objects of a resource be stored anew.
+
+use portico_machinery::table::Cell;
+use portico_machinery::{Cursor, GroupResource, Object, names};
+
+use portico_registry::Strategy;
+use portico_registry::condition;
+use portico_validation::Errors;
+use portico_validation::{checks, validate_conditions};
+
+const SUCCEEDED: &str = "Succeeded";
+const FAILED: &str = "Failed";
+
+/// See the module.
+pub(crate) struct StorageVersionMigration;
+
+impl Strategy for StorageVersionMigration {
+    fn validate(&self, new: &Object, errors: &mut Errors) {
+        let resource = new.at(&["spec", "resource"]);
+        let name = resource.field("resource");
+        if name.str().is_empty() {
+            errors.push(name.required("resource is required to be set"));
+        } else {
+            judge(&name, names::dns1035_label, errors);
+        }
+        let group = resource.field("group");
+        if !group.str().is_empty() {
+            judge(&group, names::dns1123_subdomain, errors);
+        }
+    }
+
+    fn validate_update(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        self.validate(new, errors);
+        checks::unchanged(&new.at(&["spec"]), &old.at(&["spec"]), errors);
+    }
+
+    fn validate_status(&self, new: &Object, old: &Object, errors: &mut Errors) {
+        let status = new.at(&["status"]);
+        let [revision, conditions] = ["resourceVersion", "conditions"].map(|field| status.field(field));
+        if !revision.str().is_empty() && !is_revision(revision.str()) {
+            errors
+                .push(revision.invalid(&format!("resource version is not well formed: {}", revision.str())));
+        }
+        validate_conditions(&conditions, errors);
+        let before = old.at(&["status", "resourceVersion"]).str();
+        if !before.is_empty() && before != revision.str() {
+            errors.push(revision.invalid_text(checks::IMMUTABLE));
+        }
+        let is = |object: &Object, kind| condition::is_true(object, kind);
+        if is(new, SUCCEEDED) && is(new, FAILED) {
+            errors.push(
+                conditions.invalid("Both success and failed conditions cannot be true at the same time"),
+            );
+        }
+        for (kind, word) in [(SUCCEEDED, "Success"), (FAILED, "Failed")] {
+            if is(old, kind) && !is(new, kind) {
+                let text = format!("{word} condition cannot be set to false once it is true");
+                errors.push(conditions.invalid(&text));
+            }
+        }
+    }
+
+    fn cell(&self, function: &str, object: &Object) -> Cell {
+        match function {
+            "storageversionmigration-resource" => {
+                let resource = object.at(&["spec", "resource"]);
+                let [group, name] = ["group", "resource"].map(|field| resource.field(field).str());
+                Cell::text(GroupResource::new(group, name).to_string())
+            }
+            "storageversionmigration-status" => Cell::text(standing(object)),
+            _ => Cell::Null,
+        }
+    }
+}
+
+/// Upstream joins complaints by a comma alone.
+fn judge(at: &Cursor<'_>, rule: checks::Rule, errors: &mut Errors) {
+    let complaints = rule(at.str());
+    if !complaints.is_empty() {
+        errors.push(at.invalid(&complaints.join(",")));
+    }
+}
+
+/// Digits that do not begin with a zero.
+fn is_revision(text: &str) -> bool {
+    !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The last of the conditions that is true.
+fn standing(object: &Object) -> &str {
+    let conditions = object.at(&["status", "conditions"]);
+    let kinds =
+        conditions.items().filter(|c| c.field("status").str() == "True").map(|c| c.field("type").str());
+    kinds.filter(|kind| ["Running", FAILED, SUCCEEDED].contains(kind)).last().unwrap_or("Unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(json: &str) -> Object {
+        Object::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn fields(judge: impl FnOnce(&mut Errors)) -> Vec<String> {
+        let mut errors = Errors::new();
+        judge(&mut errors);
+        errors.iter().map(|e| e.to_string().split(": ").take(2).collect::<Vec<_>>().join(": ")).collect()
+    }
+
+    #[test]
+    fn a_resource_is_named_once_and_for_all() {
+        let migration = StorageVersionMigration;
+        let spec = |json: &str| object(&format!(r#"{{"spec":{{"resource":{json}}}}}"#));
+        let good = spec(r#"{"group":"a.io","resource":"bolts"}"#);
+        assert_eq!(fields(|e| migration.validate(&good, e)), [""; 0]);
+        let none = spec("{}");
+        assert_eq!(fields(|e| migration.validate(&none, e)), ["spec.resource.resource: Required value"]);
+        let odd = spec(r#"{"group":"A","resource":"B"}"#);
+        assert_eq!(
+            fields(|e| migration.validate(&odd, e)),
+            ["spec.resource.resource: Invalid value", "spec.resource.group: Invalid value"]
+        );
+        let other = spec(r#"{"group":"a.io","resource":"nuts"}"#);
+        assert_eq!(fields(|e| migration.validate_update(&other, &good, e)), ["spec: Invalid value"]);
+    }
+
+    #[test]
+    fn an_end_is_an_end_and_a_revision_stays() {
+        let migration = StorageVersionMigration;
+        let told = |kind: &str, status: &str| {
+            format!(
+                r#"{{"type":"{kind}","status":"{status}","reason":"R","message":"",
+                    "lastTransitionTime":"2026-01-01T00:00:00Z"}}"#
+            )
+        };
+        let of = |revision: &str, conditions: &[String]| {
+            let conditions = conditions.join(",");
+            object(&format!(r#"{{"status":{{"resourceVersion":"{revision}","conditions":[{conditions}]}}}}"#))
+        };
+        let judged = |new: &Object, old: &Object| fields(|e| migration.validate_status(new, old, e));
+        let done = of("7", &[told("Succeeded", "True")]);
+        assert_eq!(judged(&done, &of("", &[])), [""; 0]);
+        let both = of("7", &[told("Succeeded", "True"), told("Failed", "True")]);
+        assert_eq!(judged(&both, &done), ["status.conditions: Invalid value"]);
+        assert_eq!(judged(&of("7", &[]), &done), ["status.conditions: Invalid value"]);
+        let moved = of("8", &[told("Succeeded", "True")]);
+        assert_eq!(judged(&moved, &done), ["status.resourceVersion: Invalid value"]);
+        assert_eq!(judged(&of("07", &[]), &of("", &[])), ["status.resourceVersion: Invalid value"]);
+        assert_eq!(standing(&of("", &[told("Running", "True"), told("Succeeded", "False")])), "Running");
+        assert_eq!((standing(&both), standing(&of("", &[]))), ("Failed", "Unknown"));
+    }
+}
