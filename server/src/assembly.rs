@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portico_admission::AdmissionChain;
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
 use portico_gostd::os::error_text;
@@ -187,6 +188,7 @@ impl Server {
             Arc::clone(&store),
             &kinds,
             &table,
+            Arc::new(AdmissionChain::without(settings.disabled_admission_plugins.clone())),
             Arc::clone(&believed.authorizer),
             RegistrySettings { identity: Some(Arc::clone(&identity)), ..settings.registry.clone() },
             Arc::new(jiff::Timestamp::now),

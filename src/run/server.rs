@@ -71,9 +71,9 @@ fn server_settings(s: &Settings) -> Result<ServerSettings, Failure> {
             allow_privileged: s.core_api.allow_privileged,
             connections: connections(s)?,
             unsafe_deletion: s.core_api.features()?.enabled(UNSAFE_DELETION),
-            disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
             ..RegistrySettings::default()
         },
+        disabled_admission_plugins: s.admission.disable_admission_plugins.clone(),
         openapi_cache_bytes: s.store.openapi_cache_bytes,
         max_connections: s.control.control_max_connections,
         max_streams_per_connection: s.control.control_max_streams_per_connection,

@@ -23,6 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-controllers",
             "portico-routes",
             "portico-server-catalog",
+            "portico-admission",
             "portico-resources",
             "portico-registry",
             "portico-store",
@@ -64,6 +65,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-kit",
         ],
     ),
+    ("portico-admission", &["portico-registry", "portico-store", "portico-validation", "portico-machinery"]),
     (
         "portico-resources",
         &[

@@ -82,7 +82,9 @@ pub async fn reconcile(registry: &Registry) -> Result<(), Box<Status>> {
     let done = join_all(steps.into_iter().map(|step| carry_out(registry, step))).await;
     done.into_iter().find_map(Result::err).map_or(Ok(()), Err)?;
     for (resource, stored) in present.iter().filter(|(_, stored)| is_left_over(stored.object())) {
-        let deleted = registry.delete(resource, "", stored.name(), &DeleteOptions::default()).await;
+        let deleted = registry
+            .delete(&Context::system(MANAGER), resource, "", stored.name(), &DeleteOptions::default())
+            .await;
         unless(deleted, &[Reason::NotFound])?;
     }
     Ok(())

@@ -129,8 +129,15 @@ impl IdentityLease {
 
     /// A Lease that cannot be removed is taken over, or expires.
     async fn remove(&self, registry: &Registry) {
-        let removed =
-            registry.delete(&leases(), NAMESPACE, &self.identity.id, &DeleteOptions::default()).await;
+        let removed = registry
+            .delete(
+                &Context::system("system:apiserver"),
+                &leases(),
+                NAMESPACE,
+                &self.identity.id,
+                &DeleteOptions::default(),
+            )
+            .await;
         if let Err(status) = unless(removed, &[Reason::NotFound]) {
             tracing::warn!(lease = self.identity.id, %status, "the identity lease could not be removed");
         }

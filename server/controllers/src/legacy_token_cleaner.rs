@@ -109,7 +109,7 @@ async fn carry_out(
         let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), resource_version };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
         tracing::info!(namespace, secret = name, "an unused legacy token is deleted");
-        let deleted = registry.delete(&secrets(), namespace, name, &options).await;
+        let deleted = registry.delete(&Context::system(USER), &secrets(), namespace, name, &options).await;
         return unless(deleted, &[Reason::NotFound, Reason::Conflict]);
     }
     let today = now.to_zoned(TimeZone::UTC).date();

@@ -178,7 +178,7 @@ async fn served_in(registry: &Registry, namespace: &str) -> Result<Vec<GroupReso
 async fn delete(registry: &Registry, namespace: &str, resource: &GroupResource, remaining: &mut Remaining) {
     let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
     let all = ListOptions::default();
-    if let Err(status) = registry.delete_collection(resource, namespace, &all, &options).await {
+    if let Err(status) = registry.delete_collection(&context(), resource, namespace, &all, &options).await {
         remaining.failures.push(format!("{resource}: {}", status.message));
     }
 }

@@ -177,7 +177,9 @@ pub(crate) async fn tokens(registry: &Registry, namespace: &str) -> Result<Vec<S
 async fn delete(registry: &Registry, secret: &Stored) -> Result<(), Box<Status>> {
     let preconditions = Preconditions { uid: Some(secret.uid().to_owned()), ..Preconditions::default() };
     let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-    let deleted = registry.delete(&secrets(), secret.namespace(), secret.name(), &options).await;
+    let deleted = registry
+        .delete(&Context::system(USER), &secrets(), secret.namespace(), secret.name(), &options)
+        .await;
     unless(deleted, &[Reason::NotFound, Reason::Conflict])
 }
 

@@ -1,107 +1,260 @@
-//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is.
+//! Admission: who else is asked about a write (upstream's `admission.Interface`).
 //!
-//! And the kinds' own plugins, asked once a write is valid.
-
-mod plugins;
+//! The registry knows the questions, not who answers: one [`Admission`] is given to it. Every write that passes the verbs
+//! carries the same [`Attributes`].
 
 use std::sync::Arc;
 
-use portico_machinery::status::Cause;
-use portico_machinery::{GroupResource, Object, Status};
-use portico_schema::structural::CustomResource;
-use portico_store::Record;
+use portico_auth::Authorizer;
+use portico_machinery::{Object, UserInfo};
+use portico_store::{Operation as StoreOperation, Record, Txn, TxnError};
 
-use crate::Result;
-use crate::registry::{Context, Part, Verbs};
+use crate::hooks::Pending;
+use crate::options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions};
+use crate::registry::{Context, Part, Place, Verbs};
 use crate::served::ServedResource;
-use crate::stored;
-use crate::strategy::Write;
-pub(crate) use plugins::SharedTransactions;
+
+/// What is done (upstream's `admission.Operation`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// An object is made, or an action is asked for.
+    Create,
+    /// An object or a subresource is replaced, patched or applied.
+    Update,
+    /// An object or a collection goes.
+    Delete,
+    /// A connection to what runs elsewhere is asked for.
+    Connect,
+}
+
+/// The options of a request.
+#[derive(Clone, Copy, Debug)]
+pub enum Options<'a> {
+    /// Of a create.
+    Create(&'a CreateOptions),
+    /// Of an update.
+    Update(&'a UpdateOptions),
+    /// Of a patch or an apply.
+    Patch(&'a PatchOptions),
+    /// Of a delete or a delete of a collection.
+    Delete(&'a DeleteOptions),
+    /// Of a connection, whose options are its own.
+    Connect,
+}
+
+/// What a write is (upstream's `admission.Attributes`).
+#[derive(Clone, Copy)]
+pub struct Attributes<'a> {
+    /// Who writes.
+    pub context: &'a Context,
+    /// What is done.
+    pub operation: Operation,
+    /// The options that came with it.
+    pub options: Options<'a>,
+    /// The resource, in the version of the request.
+    pub served: &'a ServedResource,
+    /// The object or a subresource.
+    pub part: Part<'a>,
+    /// The namespace of the request; empty for what is in none.
+    pub namespace: &'a str,
+    /// The name of the request; empty for a create and for a collection.
+    pub name: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// A write of what is in this place.
+    pub(crate) fn new(
+        context: &'a Context,
+        served: &'a ServedResource,
+        place: Place<'a>,
+        options: Options<'a>,
+    ) -> Self {
+        let operation = match options {
+            Options::Create(_) => Operation::Create,
+            Options::Update(_) | Options::Patch(_) => Operation::Update,
+            Options::Delete(_) => Operation::Delete,
+            Options::Connect => Operation::Connect,
+        };
+        let Place { part, namespace, name } = place;
+        Self { context, operation, options, served, part, namespace, name }
+    }
+
+    /// Whether nothing is written in the end.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        match self.options {
+            Options::Create(options) => options.dry_run,
+            Options::Update(options) => options.dry_run,
+            Options::Patch(options) => options.write.dry_run,
+            Options::Delete(options) => options.dry_run,
+            Options::Connect => false,
+        }
+    }
+
+    /// The verb that authorizers know: `create`, `update`, `patch`, `delete` or `connect`.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        match self.options {
+            Options::Create(_) => "create",
+            Options::Update(_) => "update",
+            Options::Patch(_) => "patch",
+            Options::Delete(_) => "delete",
+            Options::Connect => "connect",
+        }
+    }
+
+    /// The name of the subresource; empty for the object itself.
+    #[must_use]
+    pub fn subresource(&self) -> &'a str {
+        match self.part {
+            Part::Main => "",
+            Part::Subresource(name) => name,
+        }
+    }
+}
+
+/// A valid write of an object.
+#[derive(Clone, Copy)]
+pub struct Write<'a> {
+    /// What the write is.
+    pub attributes: Attributes<'a>,
+    /// Who knows what its writer may do.
+    pub authorizer: &'a dyn Authorizer,
+    /// What is written.
+    pub new: &'a Object,
+    /// What was there; nothing for a create.
+    pub old: Option<&'a Object>,
+}
+
+impl<'a> Write<'a> {
+    /// Who writes.
+    #[must_use]
+    pub fn user(&self) -> &'a UserInfo {
+        &self.attributes.context.user
+    }
+
+    /// The verb that authorizers know.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        self.attributes.verb()
+    }
+
+    /// The object or a subresource.
+    #[must_use]
+    pub fn part(&self) -> Part<'a> {
+        self.attributes.part
+    }
+}
+
+/// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
+pub type Charged = Option<Result<Arc<Record>, TxnError>>;
+
+/// Who else is asked about a write. What is not concerned returns nothing at once.
+pub trait Admission: Send + Sync {
+    /// Changes what is written before it is prepared and validated, or refuses it. A delete and a connection have no new
+    /// object.
+    fn mutate<'a>(
+        &'a self,
+        verbs: &'a Verbs,
+        attributes: Attributes<'a>,
+        new: Option<&'a mut Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, ()>>;
+
+    /// Accepts or refuses what is valid; gives warnings for the caller. A delete has only an old object, a connection
+    /// none.
+    fn validate<'a>(
+        &'a self,
+        verbs: &'a Verbs,
+        attributes: Attributes<'a>,
+        new: Option<&'a Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, Vec<String>>>;
+
+    /// Refuses a write that does not fit into the quotas, for a dry run.
+    fn check_quota<'a>(&'a self, verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Pending<'a, ()>>;
+
+    /// Commits a valid write, and the checks of what it relies on, together with what counts it in quotas.
+    fn commit<'a>(
+        &'a self,
+        verbs: &'a Verbs,
+        write: &'a Write<'a>,
+        txn: &'a Txn,
+        checks: &'a [StoreOperation],
+    ) -> Option<Pending<'a, Charged>>;
+}
+
+/// Admission that accepts everything and counts nothing.
+pub struct AdmitAll;
+
+impl Admission for AdmitAll {
+    fn mutate<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        _attributes: Attributes<'a>,
+        _new: Option<&'a mut Object>,
+        _old: Option<&'a Object>,
+    ) -> Option<Pending<'a, ()>> {
+        None
+    }
+
+    fn validate<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        _attributes: Attributes<'a>,
+        _new: Option<&'a Object>,
+        _old: Option<&'a Object>,
+    ) -> Option<Pending<'a, Vec<String>>> {
+        None
+    }
+
+    fn check_quota<'a>(&'a self, _verbs: &'a Verbs, _write: &'a Write<'a>) -> Option<Pending<'a, ()>> {
+        None
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        _write: &'a Write<'a>,
+        _txn: &'a Txn,
+        _checks: &'a [StoreOperation],
+    ) -> Option<Pending<'a, Charged>> {
+        None
+    }
+}
 
 impl Verbs {
-    /// A write of a new object by whoever asks.
-    pub(crate) fn written_by<'a>(&'a self, context: &'a Context, new: &'a Object) -> Write<'a> {
-        Write {
-            user: &context.user,
-            verb: "create",
-            authorizer: &*self.authorizer,
-            part: Part::Main,
-            new,
-            old: None,
-        }
-    }
-
-    /// Admission once a write is valid: the kind's own, then the plugins', whose warnings come back.
-    pub(crate) async fn admit(&self, served: &ServedResource, write: &Write<'_>) -> Result<Vec<String>> {
-        let errors = served.strategy.permit(write);
-        if !errors.is_empty() {
-            let kind = served.stored_info().group_kind();
-            return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
-        }
-        served
-            .strategy
-            .admit(write)
-            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
-        self.judge(served, write).await
-    }
-
-    /// 403 for a custom resource whose definition is on its way out.
-    pub(crate) fn admit_of_definition(&self, served: &ServedResource, object: &Object) -> Result<()> {
-        let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));
-        if !definition.is_some_and(|definition| definition.facts.is_terminating()) {
-            return Ok(());
-        }
-        let why = "create not allowed while custom resource definition is terminating";
-        Err(Box::new(Status::forbidden(&served.resource, object.name(), why)))
-    }
-
-    /// 500 for a custom resource whose schema cannot be used: nobody can say what its objects may hold.
-    pub(crate) fn admit_of_schema(&self, served: &ServedResource) -> Result<()> {
-        let Some(Err(error)) = served.info.schema.custom().map(CustomResource::check) else { return Ok(()) };
-        let version = &served.info.gvk.version;
-        let why =
-            format!("error resolving resource: the schema of version {version} cannot be used: {error}");
-        Err(Box::new(Status::internal(why)))
-    }
-
-    /// 404 for a namespace that does not exist, which no action works in (NamespaceLifecycle).
-    pub(crate) async fn require_namespace(&self, namespace: &str) -> Result<()> {
-        let namespaces = GroupResource::new("", "namespaces");
-        let Ok(kind) = self.served(&namespaces) else { return Ok(()) };
-        match self.read(&kind, "", namespace).await? {
-            Some(_) => Ok(()),
-            None => Err(Box::new(Status::not_found(&namespaces, namespace))),
-        }
-    }
-
-    /// 404 when the object's namespace does not exist, 403 when it is terminating; else the namespace's record.
-    pub(crate) async fn admit_into_namespace(
+    /// The first half of admission: before a write is prepared and validated.
+    pub(crate) async fn admit_mutate(
         &self,
-        served: &ServedResource,
-        object: &Object,
-    ) -> Result<Option<Arc<Record>>> {
-        if !served.info.namespaced {
-            return Ok(None);
+        attributes: Attributes<'_>,
+        new: Option<&mut Object>,
+        old: Option<&Object>,
+    ) -> crate::Result<()> {
+        match self.admission.mutate(self, attributes, new, old) {
+            Some(asked) => asked.await,
+            None => Ok(()),
         }
-        let namespaces = GroupResource::new("", "namespaces");
-        let Ok(kind) = self.served(&namespaces) else { return Ok(None) };
-        let namespace = object.namespace();
-        let Some(record) = self.read(&kind, "", namespace).await? else {
-            return Err(Box::new(Status::not_found(&namespaces, namespace)));
-        };
-        if record.value.field("status.phase") != Some("Terminating") {
-            return Ok(Some(record));
+    }
+
+    /// The second half: once a write is valid. Gives warnings for the caller.
+    pub(crate) async fn admit_validate(
+        &self,
+        attributes: Attributes<'_>,
+        new: Option<&Object>,
+        old: Option<&Object>,
+    ) -> crate::Result<Vec<String>> {
+        match self.admission.validate(self, attributes, new, old) {
+            Some(asked) => asked.await,
+            None => Ok(Vec::new()),
         }
-        if stored::decode(&record).deletion_timestamp().is_none() {
-            return Ok(Some(record));
+    }
+
+    /// Refuses a write that does not fit into the quotas, for a dry run.
+    pub(crate) async fn check_quota(&self, write: &Write<'_>) -> crate::Result<()> {
+        match self.admission.check_quota(self, write) {
+            Some(asked) => asked.await,
+            None => Ok(()),
         }
-        let why =
-            format!("unable to create new content in namespace {namespace} because it is being terminated");
-        let name = [object.name(), object.generate_name(), "Unknown"].into_iter().find(|n| !n.is_empty());
-        Err(Box::new(Status::forbidden(&served.resource, name.unwrap_or_default(), &why).with_cause(Cause {
-            reason: "NamespaceTerminating".to_owned(),
-            message: format!("namespace {namespace} is being terminated"),
-            field: "metadata.namespace".to_owned(),
-        })))
     }
 }

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use portico_machinery::status::Reason;
-use portico_machinery::{Attributes, Object, Status};
+use portico_machinery::{Object, Status};
 use portico_schema::decode::warnings;
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
@@ -54,7 +55,8 @@ impl Verbs {
             let attempt = match current {
                 Some(current) => {
                     let terms = Terms {
-                        dry_run: options.write.dry_run,
+                        attributes: Attributes::new(context, served, place, Options::Patch(options)),
+                        admitted: false,
                         insists: false,
                         uid: UidRule::Immutable,
                         tracked: Tracked::Already,
@@ -118,7 +120,13 @@ impl Verbs {
         options: &PatchOptions,
     ) -> Result<Attempt> {
         let user = context.user.clone();
-        let question = Attributes::resource(user, "create", &served.resource, place.namespace, place.name);
+        let question = portico_machinery::Attributes::resource(
+            user,
+            "create",
+            &served.resource,
+            place.namespace,
+            place.name,
+        );
         self.authorizer.check(&question)?;
         new.remove(&["metadata", "resourceVersion"]);
         served.to_version(&mut new);

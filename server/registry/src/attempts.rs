@@ -8,7 +8,7 @@ use portico_store::Record;
 
 /// How often one write is tried: each lost race means that somebody else's write succeeded, so only an object that never
 /// rests comes here.
-pub(crate) const MAX_WRITE_ATTEMPTS: usize = 256;
+pub const MAX_WRITE_ATTEMPTS: usize = 256;
 /// How often a request is begun anew because the definition of its kind has changed meanwhile.
 pub(crate) const MAX_DEFINITION_ATTEMPTS: usize = 8;
 
@@ -26,7 +26,7 @@ pub(crate) fn too_many_changes(resource: &GroupResource, name: &str) -> Box<Stat
 }
 
 /// 503 at the bound, for a write that always lost against changes of what it depends on.
-pub(crate) fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
+pub fn too_busy(resource: &GroupResource, name: &str) -> Box<Status> {
     let why = format!(
         "{resource} {name:?} could not be written: what it depends on was modified {MAX_WRITE_ATTEMPTS} times while \
          this request was processed"

@@ -5,12 +5,13 @@ use portico_machinery::{GroupVersion, Object, Status};
 use portico_store::{Key, Operation, Record, Txn, TxnError, Value};
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use crate::custom::Judging;
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
-use crate::registry::{Context, Part, Verbs, Written};
+use crate::registry::{Context, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 use crate::strategy::Moment;
@@ -60,13 +61,16 @@ impl Verbs {
             })
             .await;
         }
-        self.shape(served, Part::Main, &mut object, None).await?;
+        let name = object.name().to_owned();
+        let place = Place { part: Part::Main, namespace, name: &name };
+        let attributes = Attributes::new(context, served, place, Options::Create(options));
+        self.admit_mutate(attributes, Some(&mut object), None).await?;
         served.strategy.claim(&mut object, &context.user);
         let prefixed = !object.generate_name().is_empty();
         let created = if prefixed && object.name().is_empty() {
-            self.create_generated(context, served, object, options, moment).await
+            self.create_generated(attributes, object, options, moment).await
         } else {
-            self.create_named(context, served, object, options, moment).await
+            self.create_named(attributes, object, options, moment).await
         };
         let first = Vec::from_iter(duplicate_owners);
         match created {
@@ -78,17 +82,17 @@ impl Verbs {
 
     async fn create_generated(
         &self,
-        context: &Context,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         object: Object,
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Written> {
+        let served = attributes.served;
         let mut last = None;
         for _ in 0..NAME_ATTEMPTS {
             let mut candidate = object.clone();
             system::generate_name(&mut candidate);
-            match self.create_named(context, served, candidate, options, moment).await {
+            match self.create_named(attributes, candidate, options, moment).await {
                 Err(status) if status.reason() == Reason::AlreadyExists => last = Some(status),
                 other => return other,
             }
@@ -98,18 +102,18 @@ impl Verbs {
 
     async fn create_named(
         &self,
-        context: &Context,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         mut object: Object,
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Written> {
+        let served = attributes.served;
         let name = object.name().to_owned();
         for _ in 0..MAX_WRITE_ATTEMPTS {
             // Who takes along what others may take first, too, may have to begin again.
             let once = served.strategy.transaction_hooks().is_none();
             let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
-            if let Some(written) = self.try_create(context, served, attempt, options, moment).await? {
+            if let Some(written) = self.try_create(attributes, attempt, options, moment).await? {
                 return Ok(written);
             }
         }
@@ -119,12 +123,12 @@ impl Verbs {
     /// Nothing when something that had to be taken along was lost to somebody else.
     async fn try_create(
         &self,
-        context: &Context,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         mut object: Object,
         options: &CreateOptions,
         moment: Moment,
     ) -> Result<Option<Written>> {
+        let served = attributes.served;
         let beginning =
             Beginning { verbs: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
         let further = served.begin(beginning, &mut object).await?;
@@ -134,7 +138,7 @@ impl Verbs {
         self.accept(served, &object, judged(served, &object))?;
         let mut warnings = served.warnings(Part::Main, &object, None);
         let new = Judged { object, further, dropped };
-        match self.keep_new(context, served, new, options, &mut warnings).await {
+        match self.keep_new(attributes, new, options, &mut warnings).await {
             Ok(stored) => Ok(stored.map(|stored| Written { stored, created: true, warnings })),
             Err(status) => Err(status.with_warnings(warnings)),
         }
@@ -143,14 +147,14 @@ impl Verbs {
     /// Admits what is valid and stores it. Nothing when something was lost to somebody else.
     async fn keep_new(
         &self,
-        context: &Context,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         new: Judged,
         options: &CreateOptions,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Stored>> {
+        let served = attributes.served;
         let Judged { mut object, further, dropped } = new;
-        warnings.extend(self.admit(served, &self.written_by(context, &object)).await?);
+        warnings.extend(self.admit(&self.write(attributes, &object, None), false).await?);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
@@ -161,24 +165,24 @@ impl Verbs {
         let revision = system::take_revision(&mut object);
         let value = self.outgoing(served, &mut object).await?;
         if options.dry_run {
-            self.check_quotas(served, &self.written_by(context, &object)).await?;
+            self.check_quota(&self.write(attributes, &object, None)).await?;
             return self.pretend_create(served, key, value, revision).await.map(Some);
         }
         system::refuse_revision(revision)?;
         let mut txn = Txn::create(key.clone(), value);
         txn.operations.extend(further);
-        self.commit_create(context, served, &key, txn, object).await
+        self.commit_create(attributes, &key, txn, object).await
     }
 
     async fn commit_create(
         &self,
-        context: &Context,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         key: &Key,
         txn: Txn,
         object: Object,
     ) -> Result<Option<Stored>> {
-        match self.commit_write(served, &self.written_by(context, &object), txn).await? {
+        let served = attributes.served;
+        match self.commit_write(served, &self.write(attributes, &object, None), txn).await? {
             Ok(record) => self.committed(served, record, object).await.map(Some),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),

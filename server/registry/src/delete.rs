@@ -9,10 +9,11 @@ use portico_machinery::{GroupResource, Object, Status, time};
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::hooks::lost_another;
 use crate::options::{DeleteOptions, Preconditions, Propagation};
-use crate::registry::{Deleted, Verbs};
+use crate::registry::{Context, Deleted, Part, Place, Verbs};
 use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 use crate::strategy::{Moment, OwnDelete};
@@ -43,12 +44,32 @@ impl Verbs {
     ///
     /// # Errors
     /// 404, 409, 422.
-    pub async fn delete(
+    pub(crate) async fn delete(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Deleted> {
+        let place = Place { part: Part::Main, namespace, name };
+        let attributes = Attributes::new(context, served, place, Options::Delete(options));
+        self.admit_mutate(attributes, None, None).await?;
+        self.delete_admitted(served, namespace, name, options, Some(attributes)).await
+    }
+
+    /// The same once admission has had its first half; the second half is asked where there are attributes. An eviction,
+    /// which was admitted as such, has none.
+    ///
+    /// # Errors
+    /// 404, 409, 422.
+    pub async fn delete_admitted(
         &self,
         served: &ServedResource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
+        attributes: Option<Attributes<'_>>,
     ) -> Result<Deleted> {
         served.require("delete")?;
         if let Some(status) = served.strategy.check_delete(&served.resource, name) {
@@ -62,9 +83,14 @@ impl Verbs {
             };
             let found = (current.value.uid(), &*current.revision.to_string());
             check_preconditions(served, name, found, &options.preconditions)?;
-            let outcome = decide(served, &current, options, self.moment());
+            let old = stored::decode(&current);
+            let warnings = match attributes {
+                Some(attributes) => self.admit_validate(attributes, None, Some(&old)).await?,
+                None => Vec::new(),
+            };
+            let outcome = decide(served, old, options, self.moment());
             newer = match self.carry_out(served, &current, outcome, options.dry_run).await? {
-                Carried::Out(deleted) => return Ok(deleted),
+                Carried::Out(deleted) => return Ok(Deleted { warnings, ..deleted }),
                 Carried::Lost(newer) => newer,
             };
         }
@@ -81,7 +107,7 @@ impl Verbs {
         let key = current.key.clone();
         let (txn, removed, pretended) = match outcome {
             Outcome::Keep => {
-                return Ok(Carried::Out(Deleted { stored: Stored::new(current.clone()), removed: false }));
+                return Ok(Carried::Out(Deleted::new(Stored::new(current.clone()), false)));
             }
             Outcome::Remove(None) => {
                 (self.removal(served, current, current.value.clone()).await?, true, current.clone())
@@ -101,7 +127,7 @@ impl Verbs {
         };
         if dry_run {
             let stored = Stored::new(self.incoming(served, pretended).await?);
-            return Ok(Carried::Out(Deleted { stored, removed }));
+            return Ok(Carried::Out(Deleted::new(stored, removed)));
         }
         // What goes is written along no schema any more.
         let committed =
@@ -109,7 +135,7 @@ impl Verbs {
         match committed {
             Ok(record) => {
                 let stored = Stored::new(self.incoming(served, record).await?);
-                Ok(Carried::Out(Deleted { stored, removed }))
+                Ok(Carried::Out(Deleted::new(stored, removed)))
             }
             Err(error) if lost_another(&error, &current.key) => Ok(Carried::Lost(None)),
             Err(TxnError::Conflict { current, .. }) => Ok(Carried::Lost(Some(current))),
@@ -148,8 +174,7 @@ pub fn check_preconditions(
     Ok(())
 }
 
-fn decide(served: &ServedResource, current: &Record, options: &DeleteOptions, moment: Moment) -> Outcome {
-    let old = stored::decode(current);
+fn decide(served: &ServedResource, old: Object, options: &DeleteOptions, moment: Moment) -> Outcome {
     let mut new = old.clone();
     let finalizers = wanted_finalizers(served, &old, options);
     if finalizers != old.finalizers() {

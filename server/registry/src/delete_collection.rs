@@ -5,9 +5,10 @@ use portico_machinery::status::Reason;
 use portico_store::Record;
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::list::Page;
 use crate::options::{DeleteOptions, ListOptions};
-use crate::registry::Verbs;
+use crate::registry::{Context, Part, Place, Verbs};
 use crate::served::ServedResource;
 
 /// How many deletions of one request are under way together: enough to share a commit.
@@ -17,16 +18,21 @@ impl Verbs {
     /// What was there, as it was before, and the revision of the last deletion (0 when there was none).
     pub(crate) async fn delete_collection(
         &self,
+        context: &Context,
         served: &ServedResource,
         namespace: &str,
         select: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<(Page, i64)> {
         served.require("deletecollection")?;
+        // Upstream names no object to those who are asked about a collection, nor about any of its objects.
+        let place = Place { part: Part::Main, namespace, name: "" };
+        let attributes = Attributes::new(context, served, place, Options::Delete(options));
+        self.admit_mutate(attributes, None, None).await?;
         let page = self.list(served, namespace, select).await?;
         let mut last = 0;
         for together in page.records.chunks(TOGETHER) {
-            let deletions = together.iter().map(|record| self.delete_one(served, record, options));
+            let deletions = together.iter().map(|record| self.delete_one(attributes, record, options));
             last = try_join_all(deletions).await?.into_iter().fold(last, i64::max);
         }
         Ok((page, last))
@@ -34,12 +40,14 @@ impl Verbs {
 
     async fn delete_one(
         &self,
-        served: &ServedResource,
+        attributes: Attributes<'_>,
         record: &Record,
         options: &DeleteOptions,
     ) -> Result<i64> {
         let key = &record.key;
-        match self.delete(served, key.namespace(), key.name(), options).await {
+        let deleted =
+            self.delete_admitted(attributes.served, key.namespace(), key.name(), options, Some(attributes));
+        match deleted.await {
             Ok(deleted) => Ok(deleted.stored.revision()),
             Err(status) if status.reason() == Reason::NotFound => Ok(0),
             Err(status) => Err(status),

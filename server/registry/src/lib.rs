@@ -6,7 +6,7 @@
 use portico_machinery::Status;
 
 pub mod action;
-mod admission;
+pub mod admission;
 pub mod answer;
 mod apply;
 pub mod attempts;
@@ -27,6 +27,7 @@ mod frame;
 mod get;
 pub mod hooks;
 pub mod identity;
+mod lifecycle;
 mod list;
 mod log;
 mod long_work;
@@ -34,7 +35,7 @@ pub mod managed_fields;
 mod modify;
 pub mod options;
 mod patch;
-mod preconditions;
+pub mod preconditions;
 mod recent;
 mod registry;
 mod scheme;
@@ -54,6 +55,7 @@ mod watch;
 mod webhooks;
 
 pub use action::{Acting, Action, ActionRequest, Outcome};
+pub use admission::{Admission, AdmitAll, Attributes, Charged, Operation, Options, Write};
 pub use answer::{Answer, Body, ListStream};
 pub use call::{BODY_LIMIT, Call, Target};
 pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
@@ -76,7 +78,7 @@ pub use registry::{Context, Deleted, Listed, Part, Patch, Place, Registry, Verbs
 pub use served::{KindIndexer, ResourceIndex, ServedResource};
 pub use settings::{Clock, ConnectionSettings, Settings};
 pub use stored::Stored;
-pub use strategy::{Moment, OwnDelete, Strategy, Write};
+pub use strategy::{Moment, OwnDelete, Strategy};
 pub use table::{Handler, ResourceTable, Row};
 pub use views::ScaleSelector;
 pub use watch::WatchStream;

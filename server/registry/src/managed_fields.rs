@@ -13,7 +13,7 @@ mod writer_name;
 
 pub(crate) use apply::{Applying, apply, type_of, unfit};
 pub use update::{Tracked, track};
-pub(crate) use versions::KindVersions;
+pub use versions::KindVersions;
 pub(crate) use view::Shared;
 pub use writer_name::manager_name;
 

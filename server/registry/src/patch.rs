@@ -4,6 +4,7 @@ use portico_machinery::{Object, Status};
 use portico_schema::{merge, patch_status};
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
@@ -41,7 +42,8 @@ impl Verbs {
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.
             let terms = Terms {
-                dry_run: options.write.dry_run,
+                attributes: Attributes::new(context, served, place, Options::Patch(options)),
+                admitted: false,
                 insists: false,
                 uid: UidRule::Immutable,
                 tracked: Tracked::By(&manager),

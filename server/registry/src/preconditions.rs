@@ -10,10 +10,10 @@ use portico_machinery::Object;
 use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
+use crate::admission::Write;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
 use crate::registry::Verbs;
 use crate::served::ServedResource;
-use crate::strategy::Write;
 
 impl Verbs {
     /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
@@ -30,12 +30,28 @@ impl Verbs {
         let created = write.old.is_none().then_some(write.new);
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, created).await?;
-            match self.commit_charged(served, write, txn.clone(), checks).await? {
+            match self.commit_charged(write, &txn, checks).await? {
                 Err(error) if is_about_another(&error, &txn) => {}
                 committed => return Ok(committed),
             }
         }
         Err(too_busy(&served.resource, write.new.name()))
+    }
+
+    async fn commit_charged(
+        &self,
+        write: &Write<'_>,
+        txn: &Txn,
+        checks: Vec<Operation>,
+    ) -> Result<Result<Arc<Record>, TxnError>> {
+        if let Some(asked) = self.admission.commit(self, write, txn, &checks)
+            && let Some(ended) = asked.await?
+        {
+            return Ok(ended);
+        }
+        let mut all = txn.clone();
+        all.operations.extend(checks);
+        Ok(self.commit(all).await)
     }
 
     /// Commits a write that no quota counts, such as a mark of deletion, together with the check of its definition.
@@ -94,7 +110,7 @@ impl Verbs {
 }
 
 /// Whether a transaction failed over one of these.
-pub(crate) fn is_about(error: &TxnError, keys: &[Key]) -> bool {
+pub fn is_about(error: &TxnError, keys: &[Key]) -> bool {
     object_of(error).is_some_and(|key| keys.contains(key))
 }
 

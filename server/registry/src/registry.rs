@@ -20,7 +20,7 @@ use portico_schema::Schema;
 use portico_store::Store;
 
 use crate::Result;
-use crate::admission::SharedTransactions;
+use crate::admission::Admission;
 use crate::answer::Answer;
 use crate::call::Call;
 use crate::connection::{Connected, Registered};
@@ -48,19 +48,21 @@ pub struct Registry {
 pub struct Verbs {
     /// Where objects are.
     pub store: Arc<dyn Store>,
-    pub(crate) catalogue: Arc<ResourceIndex>,
+    /// The built-in kinds.
+    pub catalogue: Arc<ResourceIndex>,
     pub(crate) definitions: Definitions,
     /// Answers what only the registry can ask.
     pub authorizer: Arc<dyn Authorizer>,
     /// Sizes, times and switches.
     pub settings: Settings,
-    pub(crate) clock: Clock,
+    /// Where the time comes from.
+    pub clock: Clock,
     pub(crate) forms: FormCache,
     /// Objects that were decoded a moment ago.
     pub recent: Recent,
     pub(crate) converted: Converted,
-    /// What counts writes in quotas.
-    pub(crate) shared_transactions: SharedTransactions,
+    /// Who else is asked about writes.
+    pub(crate) admission: Arc<dyn Admission>,
     /// Given once there is a way to webhooks.
     pub(crate) conversions: OnceLock<Conversions>,
     /// Given once there are threads for long work; without, everything is done where it is asked for.
@@ -112,6 +114,7 @@ impl Registry {
         store: Arc<dyn Store>,
         kinds: &Kinds,
         table: &ResourceTable,
+        admission: Arc<dyn Admission>,
         authorizer: Arc<dyn Authorizer>,
         settings: Settings,
         clock: Clock,
@@ -124,7 +127,7 @@ impl Registry {
             forms: FormCache::new(settings.form_cache_bytes),
             recent: Recent::new(),
             converted: Converted::new(),
-            shared_transactions: SharedTransactions::default(),
+            admission,
             conversions: OnceLock::new(),
             offload: OnceLock::new(),
             scheme: Scheme::new(kinds),
@@ -305,13 +308,14 @@ impl Registry {
     /// 404, 409.
     pub async fn delete(
         &self,
+        context: &Context,
         resource: &GroupResource,
         namespace: &str,
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted> {
         let served = self.inner.served(resource)?;
-        self.inner.delete(&served, namespace, name, options).await
+        self.inner.delete(context, &served, namespace, name, options).await
     }
 
     /// Deletes what the options select; returns what was there, as it was.
@@ -320,13 +324,14 @@ impl Registry {
     /// The first failure but 404.
     pub async fn delete_collection(
         &self,
+        context: &Context,
         resource: &GroupResource,
         namespace: &str,
         select: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Listed> {
         let served = self.inner.served(resource)?;
-        let (page, _) = self.inner.delete_collection(&served, namespace, select, options).await?;
+        let (page, _) = self.inner.delete_collection(context, &served, namespace, select, options).await?;
         Ok(page.into())
     }
 

@@ -16,6 +16,7 @@ use portico_schema::{Format, Schema};
 
 use crate::Result;
 use crate::action::{Action, ActionRequest, Outcome};
+use crate::admission::{Attributes, Options};
 use crate::answer::{Answer, Body};
 use crate::attempts::{MAX_DEFINITION_ATTEMPTS, is_definition_changed};
 use crate::call::{BODY_LIMIT, Call};
@@ -24,7 +25,7 @@ use crate::custom;
 use crate::forms::{self, Include, Renderer};
 use crate::long_work;
 use crate::options::{CreateOptions, DeleteOptions, Query};
-use crate::registry::{Context, Deleted, Place, Verbs, Written};
+use crate::registry::{Context, Deleted, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::unreadable;
@@ -161,6 +162,12 @@ async fn try_connect(
     let query = Query::parse(&call.query);
     let request =
         ConnectRequest { verbs: inner, call, query: &query, served: &served, namespace, registered };
+    let context = Context { user: call.user.clone(), user_agent: call.user_agent.clone() };
+    let place = Place { part: Part::Subresource(&target.subresource), namespace, name: &target.name };
+    let attributes = Attributes::new(&context, &served, place, Options::Connect);
+    inner.admit_mutate(attributes, None, None).await?;
+    // The caller of a connection reads no warnings.
+    drop(inner.admit_validate(attributes, None, None).await?);
     Ok(Some(match connection.decide(&request).await? {
         Some(dial) => Connected::Dial(dial),
         None => Connected::Answered(Answer::json(204, Bytes::new(), 0)),
@@ -300,17 +307,23 @@ impl Request<'_> {
         if self.served.info.namespaced && self.served.info.stored {
             self.inner.require_namespace(self.namespace).await?;
         }
+        let context = self.context();
+        let mut body = decoded.object;
+        let attributes = Attributes::new(&context, &self.served, self.place, Options::Create(options));
+        self.inner.admit_mutate(attributes, Some(&mut body), None).await?;
+        let advice = self.inner.admit_validate(attributes, Some(&body), None).await?;
         let request = ActionRequest {
             verbs: self.inner,
-            context: &self.context(),
+            context: &context,
             served: &self.served,
             place: self.place,
             options,
-            body: decoded.object,
+            body,
         };
         let (mut object, warnings, audit) = match action.create(request).await? {
             Outcome::Status(status) => {
-                let answer = Answer { warnings: decoded.strict, ..Answer::status(status) };
+                let warnings = decoded.strict.into_iter().chain(advice).collect();
+                let answer = Answer { warnings, ..Answer::status(status) };
                 return Ok(answer.dressed(wanted));
             }
             Outcome::Created(object) => (object, Vec::new(), Vec::new()),
@@ -318,7 +331,7 @@ impl Request<'_> {
         };
         schema.normalise(&mut object);
         let document = document(schema, &object, wanted.encoding);
-        let warnings = decoded.strict.into_iter().chain(warnings).collect();
+        let warnings = decoded.strict.into_iter().chain(advice).chain(warnings).collect();
         Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
     }
 
@@ -372,24 +385,27 @@ impl Request<'_> {
         self.check_size()?;
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
         let options = self.inner.checked_delete(options, false)?;
-        let mut answer = self.deleted(wanted, &options).await?;
-        answer.warnings = self.served.strategy.delete_warnings(&options);
+        let (namespace, name, options) = (self.namespace, self.place.name, &options);
+        let deleted = if options.ignore_read_error {
+            self.inner.delete_unreadable(&self.context(), &self.served, namespace, name).await?
+        } else {
+            self.inner.delete(&self.context(), &self.served, namespace, name, options).await?
+        };
+        let mut answer = self.deleted(wanted, options, &deleted)?;
+        answer.warnings.extend(deleted.warnings);
+        answer.warnings.extend(self.served.strategy.delete_warnings(options));
         Ok(answer)
     }
 
-    async fn deleted(&self, wanted: Wanted, options: &DeleteOptions) -> Result<Answer> {
-        let (namespace, name) = (self.namespace, self.place.name);
-        let Deleted { stored, removed } = if options.ignore_read_error {
-            self.inner.delete_unreadable(&self.context(), &self.served, namespace, name).await?
-        } else {
-            self.inner.delete(&self.served, namespace, name, options).await?
-        };
+    /// What is answered to a delete.
+    fn deleted(&self, wanted: Wanted, options: &DeleteOptions, deleted: &Deleted) -> Result<Answer> {
+        let Deleted { stored, removed, .. } = deleted;
         if !removed {
             let accepted = options.orphan_dependents == Some(false);
-            return self.object(if accepted { 202 } else { 200 }, &stored, wanted, false);
+            return self.object(if accepted { 202 } else { 200 }, stored, wanted, false);
         }
         if self.served.info.deletion.answers_object && !options.ignore_read_error {
-            return self.object(200, &stored, wanted, false);
+            return self.object(200, stored, wanted, false);
         }
         let status = Status::success(Some(Details {
             name: self.place.name.to_owned(),
@@ -408,8 +424,10 @@ impl Request<'_> {
         let options = body::delete_options(self.inner, self.call, &self.query, &self.served)?;
         let options = self.inner.checked_delete(options, true)?;
         let include = self.include(wanted.form)?;
-        let (page, last) =
-            self.inner.delete_collection(&self.served, self.namespace, &select, &options).await?;
+        let (page, last) = self
+            .inner
+            .delete_collection(&self.context(), &self.served, self.namespace, &select, &options)
+            .await?;
         let revision = page.revision.max(last);
         let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
         let body = forms::stream(self.inner, &self.served, wanted, include, page);

@@ -25,7 +25,7 @@ pub struct ServedResource {
     /// Code behind its subresources, and behind its collection if that keeps nothing.
     pub(crate) row: Row,
     /// Where objects are stored.
-    pub(crate) storage: Resource,
+    pub storage: Resource,
     /// The kind in its storage version, when that is another one.
     pub(crate) stored_as: Option<Arc<KindInfo>>,
     /// Group and resource, for messages.

@@ -43,8 +43,6 @@ pub struct Settings {
     pub bookmark_period: Duration,
     /// How long a read waits for a revision that the store has not reached.
     pub future_revision_wait: Duration,
-    /// Admission plugins that are off, by upstream's names (`--disable-admission-plugins`).
-    pub disabled_admission_plugins: Vec<String>,
     /// Whether containers may be privileged (`--allow-privileged`).
     pub allow_privileged: bool,
     /// Where Services get their addresses from (`--service-cluster-ip-range`): one range, or two of different families,
@@ -79,7 +77,6 @@ impl Default for Settings {
             unsafe_deletion: false,
             identity: None,
             allow_privileged: false,
-            disabled_admission_plugins: Vec::new(),
         }
     }
 }

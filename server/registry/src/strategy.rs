@@ -5,13 +5,13 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use portico_auth::Authorizer;
 use portico_kinds::KindInfo;
 use portico_machinery::table::Cell;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInfo};
 use portico_validation::Errors;
 
 use crate::Result;
+use crate::admission::Write;
 use crate::hooks::{TransactionHooks, WriteGuard};
 use crate::options::DeleteOptions;
 use crate::registry::Part;
@@ -21,23 +21,6 @@ use crate::registry::Part;
 pub struct Moment {
     /// The time of the request, whole seconds.
     pub now: Timestamp,
-}
-
-/// A valid write, as admission sees it.
-#[derive(Clone, Copy)]
-pub struct Write<'a> {
-    /// Who writes.
-    pub user: &'a UserInfo,
-    /// `create`, `update` or `patch`.
-    pub verb: &'static str,
-    /// Who knows what they may do.
-    pub authorizer: &'a dyn Authorizer,
-    /// The object or the subresource.
-    pub part: Part<'a>,
-    /// What is written.
-    pub new: &'a Object,
-    /// What was there; nothing for a create.
-    pub old: Option<&'a Object>,
 }
 
 /// What a DELETE that a kind handles itself comes to.

@@ -121,7 +121,7 @@ impl Verbs {
         let last = draft::encode(served, &mut last)?;
         tracing::warn!(object = %key, user = context.user.name, "an object that cannot be read is deleted");
         match self.commit(Txn::delete(key, unreadable.revision(), last)).await {
-            Ok(record) => Ok(Deleted { stored: Stored::new(record), removed: true }),
+            Ok(record) => Ok(Deleted::new(Stored::new(record), true)),
             Err(error) => Err(failure::of_txn(error, &served.resource, name)),
         }
     }

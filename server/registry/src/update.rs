@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use portico_machinery::gvk::GroupKind;
-use portico_machinery::{Attributes, Object, Status, field};
+use portico_machinery::{Object, Status, field};
 use portico_schema::same_content;
 use portico_schema::structural::rules::Judged;
 use portico_store::{Record, Txn, TxnError};
 
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::custom::Judging;
 use crate::failure::{self, MODIFIED};
@@ -18,7 +19,7 @@ use crate::options::UpdateOptions;
 use crate::registry::{Context, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
 use crate::stored::Stored;
-use crate::strategy::{Moment, Write};
+use crate::strategy::Moment;
 use crate::system;
 use portico_validation::{self as validation, MetaRules};
 
@@ -36,24 +37,16 @@ pub(crate) enum UidRule {
 /// How an attempt is judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// Everything but the write.
-    pub(crate) dry_run: bool,
+    /// What the write is, for whoever is asked about it.
+    pub(crate) attributes: Attributes<'a>,
+    /// Whether admission has been asked about it already, as about a view.
+    pub(crate) admitted: bool,
     /// Whether a lost race is the caller's conflict, as the caller named a revision.
     pub(crate) insists: bool,
     /// How another uid is refused.
     pub(crate) uid: UidRule,
     /// Who comes to own what changes.
     pub(crate) tracked: Tracked<'a>,
-}
-
-impl Terms<'_> {
-    /// The request's verb: only a PUT has its uid checked as a precondition.
-    fn verb(self) -> &'static str {
-        match self.uid {
-            UidRule::Precondition => "update",
-            UidRule::Immutable => "patch",
-        }
-    }
 }
 
 /// What to do after one attempt.
@@ -89,7 +82,8 @@ impl Verbs {
             let once = insists && served.strategy.transaction_hooks().is_none();
             let attempt = if once { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms {
-                dry_run: options.dry_run,
+                attributes: Attributes::new(context, served, place, Options::Update(options)),
+                admitted: false,
                 insists,
                 uid: UidRule::Precondition,
                 tracked: Tracked::By(&manager),
@@ -132,7 +126,7 @@ impl Verbs {
             let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
             return Err(Box::new(Status::conflict(&served.resource, place.name, &why)));
         }
-        let question = Attributes::resource(
+        let question = portico_machinery::Attributes::resource(
             context.user.clone(),
             "create",
             &served.resource,
@@ -163,7 +157,7 @@ impl Verbs {
         }
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
-        let duplicate_owners = system::dedup_owners(&mut new, terms.verb());
+        let duplicate_owners = system::dedup_owners(&mut new, terms.attributes.verb());
         let moment = self.moment();
         if let Tracked::By(manager) = terms.tracked {
             self.across_versions(served, place.part, |versions| {
@@ -171,10 +165,17 @@ impl Verbs {
             })
             .await;
         }
-        self.shape(served, place.part, &mut new, Some(old)).await?;
+        if !terms.admitted {
+            self.admit_mutate(terms.attributes, Some(&mut new), Some(old)).await?;
+        }
         let entries = new.remove(&MANAGED_FIELDS);
-        let beginning =
-            Beginning { verbs: self, served, part: place.part, old: Some(old), dry_run: terms.dry_run };
+        let beginning = Beginning {
+            verbs: self,
+            served,
+            part: place.part,
+            old: Some(old),
+            dry_run: terms.attributes.is_dry_run(),
+        };
         let further = served.begin(beginning, &mut new).await?;
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, moment);
@@ -195,9 +196,8 @@ impl Verbs {
             return Err(status.with_warnings(warnings));
         }
         warnings.extend(served.warnings(place.part, &new, Some(old)));
-        let write =
-            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
-        match self.admit(served, &write).await {
+        let write = self.write(terms.attributes, &new, Some(old));
+        match self.admit(&write, terms.admitted).await {
             Ok(advice) => warnings.extend(advice),
             Err(status) => return Err(status.with_warnings(warnings)),
         }
@@ -211,10 +211,9 @@ impl Verbs {
         let submitted = |value| {
             self.submitted(served, Record { key: current.key.clone(), revision: current.revision, value })
         };
-        let write =
-            Write { verb: terms.verb(), part: place.part, old: Some(old), ..self.written_by(context, &new) };
-        if terms.dry_run {
-            self.check_quotas(served, &write).await?;
+        let write = self.write(terms.attributes, &new, Some(old));
+        if terms.attributes.is_dry_run() {
+            self.check_quota(&write).await?;
             return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {

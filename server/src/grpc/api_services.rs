@@ -161,6 +161,7 @@ impl ApiServices for ApiServicesService {
 
     async fn delete(&self, request: Request<pb::DeleteRequest>) -> RpcResult<Response<pb::ApiService>> {
         self.allow(&request, "delete", &request.get_ref().name, "")?;
+        let caller = caller(&request)?;
         let request = request.into_inner();
         let some = |text: String| (!text.is_empty()).then_some(text);
         let options = DeleteOptions {
@@ -171,7 +172,8 @@ impl ApiServices for ApiServicesService {
             },
             ..DeleteOptions::default()
         };
-        let deleted = self.registry.delete(&self.resource, "", &request.name, &options).await;
+        let deleted =
+            self.registry.delete(&context(&caller), &self.resource, "", &request.name, &options).await;
         Ok(answer(&deleted.map_err(refused)?.stored))
     }
 

@@ -45,7 +45,7 @@ impl Writer {
             (Action::Delete, _) => {
                 let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
                 let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-                let deleted = self.registry.delete(&self.resource, "", name, &options).await;
+                let deleted = self.registry.delete(&self.context, &self.resource, "", name, &options).await;
                 unless(deleted.map(drop), &[Reason::NotFound, Reason::Conflict])
             }
             _ => Ok(()),

@@ -185,7 +185,10 @@ impl Actor {
             ..DeleteOptions::default()
         };
         let ObjectRef { resource, namespace, name } = object;
-        unless(self.registry.delete(resource, namespace, name, &options).await, &[Reason::NotFound])
+        unless(
+            self.registry.delete(&self.context, resource, namespace, name, &options).await,
+            &[Reason::NotFound],
+        )
     }
 }
 

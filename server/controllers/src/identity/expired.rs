@@ -8,7 +8,7 @@ use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Object, Reason, Status, time};
-use portico_registry::{DeleteOptions, ListOptions, Preconditions, Registry};
+use portico_registry::{Context, DeleteOptions, ListOptions, Preconditions, Registry};
 
 use super::{COMPONENT, IDENTITY_LABEL, NAMESPACE, leases};
 use crate::outcome::unless;
@@ -49,7 +49,9 @@ pub async fn sweep(registry: &Registry, now: Timestamp) -> Result<(), Box<Status
             resource_version: Some(lease.revision().to_string()),
         };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        let deleted = registry.delete(&leases(), NAMESPACE, lease.name(), &options).await;
+        let deleted = registry
+            .delete(&Context::system("system:apiserver"), &leases(), NAMESPACE, lease.name(), &options)
+            .await;
         unless(deleted, &[Reason::NotFound, Reason::Conflict])?;
     }
     Ok(())

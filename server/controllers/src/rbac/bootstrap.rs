@@ -87,7 +87,9 @@ async fn carry_out(registry: &Registry, context: &Context, step: Step) -> Result
         decide::Verb::Recreate { uid } => {
             let preconditions = Preconditions { uid: Some(uid), ..Preconditions::default() };
             let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-            registry.delete(&resource, step.object.namespace(), step.object.name(), &options).await?;
+            registry
+                .delete(context, &resource, step.object.namespace(), step.object.name(), &options)
+                .await?;
             create(step.object).await
         }
     };

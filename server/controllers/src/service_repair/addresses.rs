@@ -89,7 +89,10 @@ impl Addresses {
     async fn delete(&self, address: &Stored) -> Result<()> {
         let preconditions = Preconditions { uid: Some(address.uid().to_owned()), ..Preconditions::default() };
         let options = DeleteOptions { preconditions, ..DeleteOptions::default() };
-        let deleted = self.registry.delete(&addresses(), "", address.name(), &options).await;
+        let deleted = self
+            .registry
+            .delete(&Context::system("system:apiserver"), &addresses(), "", address.name(), &options)
+            .await;
         unless(deleted, &[Reason::NotFound, Reason::Conflict])
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
+use portico_admission::AdmissionChain;
 use portico_auth::authz::AlwaysAllow;
 use portico_controllers::auto_register::{AutoRegister, Desired, Mode};
 use portico_controllers::availability::{Availability, HttpProber, ProbeSettings, RegistrySink};
@@ -123,7 +124,10 @@ impl House {
     }
 
     pub async fn delete(&self, resource: &GroupResource, namespace: &str, name: &str) {
-        self.registry.delete(resource, namespace, name, &DeleteOptions::default()).await.unwrap();
+        self.registry
+            .delete(&Context::system("test"), resource, namespace, name, &DeleteOptions::default())
+            .await
+            .unwrap();
     }
 
     pub async fn get(&self, resource: &GroupResource, namespace: &str, name: &str) -> Object {
@@ -205,7 +209,15 @@ async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics
     let indexer = Arc::new(KindIndexer::new(&kinds, &table));
     let store = SqliteStore::open(settings, indexer, Metrics::new(metrics), tasks).await.unwrap();
     let clock = Arc::new(jiff::Timestamp::now);
-    Registry::new(Arc::new(store), &kinds, &table, Arc::new(AlwaysAllow), Settings::default(), clock)
+    Registry::new(
+        Arc::new(store),
+        &kinds,
+        &table,
+        Arc::new(AdmissionChain::default()),
+        Arc::new(AlwaysAllow),
+        Settings::default(),
+        clock,
+    )
 }
 
 pub fn object(api_version: &str, kind: &str, name: &str, namespace: &str) -> Object {

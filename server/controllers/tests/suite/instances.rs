@@ -153,7 +153,11 @@ async fn owners_and_dependents_that_are_stored_in_an_older_version_go_as_they_ar
         house.create(&bolts(), owned).await;
         store_in_v2(&house, v1_is_served).await;
         let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
-        house.registry.delete(&bolts(), "default", "owner", &options).await.unwrap();
+        house
+            .registry
+            .delete(&Context::system("test"), &bolts(), "default", "owner", &options)
+            .await
+            .unwrap();
         let left = async {
             loop {
                 let left = house.registry.list(&bolts(), "", &Default::default()).await.unwrap().items;

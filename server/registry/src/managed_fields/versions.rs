@@ -65,7 +65,7 @@ impl Verbs {
 
 impl<'a> KindVersions<'a> {
     /// A built-in kind in all its versions.
-    pub(crate) fn of_builtin(
+    pub fn of_builtin(
         served: &'a ServedResource,
         subresource: &'a str,
         catalogue: &'a ResourceIndex,

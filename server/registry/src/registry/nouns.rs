@@ -48,6 +48,15 @@ pub struct Deleted {
     pub stored: Stored,
     /// Whether it is gone.
     pub removed: bool,
+    /// Warnings for the caller.
+    pub warnings: Vec<String>,
+}
+
+impl Deleted {
+    /// A delete that nobody warned of.
+    pub(crate) fn new(stored: Stored, removed: bool) -> Self {
+        Self { stored, removed, warnings: Vec::new() }
+    }
 }
 
 /// A page of a typed list.

@@ -5,6 +5,7 @@ use portico_machinery::{GroupResource, Object, Status};
 
 use super::{Gap, Viewed};
 use crate::Result;
+use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::managed_fields::{self, Shared, Tracked, manager_name};
 use crate::options::{PatchOptions, UpdateOptions};
@@ -21,6 +22,13 @@ pub(crate) struct Of<'a> {
     pub(crate) parent: &'a ServedResource,
     pub(crate) viewed: &'a Viewed,
     pub(crate) place: Place<'a>,
+}
+
+impl<'a> Of<'a> {
+    /// What a write of the view is: admission sees the view, under the resource of its parent.
+    fn attributes(self, context: &'a Context, options: Options<'a>) -> Attributes<'a> {
+        Attributes::new(context, self.parent, self.place, options)
+    }
 }
 
 impl Verbs {
@@ -45,7 +53,8 @@ impl Verbs {
         forget_zero_version(&mut view);
         let insists = !view.resource_version().is_empty();
         let terms = Terms {
-            dry_run: options.dry_run,
+            attributes: of.attributes(context, Options::Update(options)),
+            admitted: true,
             insists,
             uid: UidRule::Precondition,
             tracked: Tracked::By(&manager),
@@ -69,7 +78,7 @@ impl Verbs {
         options: &PatchOptions,
     ) -> Result<Written> {
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
-        let terms = patch_terms(options, Tracked::By(&manager));
+        let terms = patch_terms(context, of, options, Tracked::By(&manager));
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.parent_from(of, newer).await?;
@@ -95,7 +104,7 @@ impl Verbs {
         let served = &of.viewed.served;
         let config = apply::read(served, body)?;
         let manager = manager_name(&options.write.field_manager, &context.user_agent);
-        let terms = patch_terms(options, Tracked::Already);
+        let terms = patch_terms(context, of, options, Tracked::Already);
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.parent_from(of, newer).await?;
@@ -135,8 +144,10 @@ impl Verbs {
         mut view: Object,
         terms: Terms<'_>,
     ) -> Result<Attempt> {
-        validate(of, &view)?;
         let mut shown = shown_to_writer(of, current.object())?;
+        self.admit_mutate(terms.attributes, Some(&mut view), Some(&shown)).await?;
+        validate(of, &view)?;
+        let advice = self.admit_validate(terms.attributes, Some(&view), Some(&shown)).await?;
         if let Some(text) = of.viewed.view.still_open(&view) {
             return Err(Box::new(Status::bad_request(text)));
         }
@@ -168,14 +179,20 @@ impl Verbs {
             Attempt::Again(newer) => Ok(Attempt::Again(newer)),
             Attempt::Done(written) => {
                 let stored = of.viewed.of_stored(&written.stored)?;
-                Ok(Attempt::Done(Box::new(Written { stored, ..*written })))
+                Ok(Attempt::Done(Box::new(Written { stored, ..written.with_first(advice) })))
             }
         }
     }
 }
 
-fn patch_terms<'a>(options: &PatchOptions, tracked: Tracked<'a>) -> Terms<'a> {
-    Terms { dry_run: options.write.dry_run, insists: false, uid: UidRule::Immutable, tracked }
+fn patch_terms<'a>(
+    context: &'a Context,
+    of: Of<'a>,
+    options: &'a PatchOptions,
+    tracked: Tracked<'a>,
+) -> Terms<'a> {
+    let attributes = of.attributes(context, Options::Patch(options));
+    Terms { attributes, admitted: true, insists: false, uid: UidRule::Immutable, tracked }
 }
 
 /// The view that a change begins with; 500 when the parent has something else in its place.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use portico_admission::AdmissionChain;
 use portico_auth::Authorizer;
 use portico_auth::authz::AlwaysAllow;
 use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
 use portico_registry::{
-    Answer, Body, Call, Context, CreateOptions, Frame, KindIndexer, Registry, Settings, Target, WatchStream,
+    Admission, Answer, Body, Call, Context, CreateOptions, Frame, KindIndexer, Registry, Settings, Target,
+    WatchStream,
 };
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
@@ -70,6 +72,11 @@ impl Door {
 
     /// The same where this one decides.
     pub async fn open_with(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self::open_asking(Arc::new(AdmissionChain::default()), authorizer).await
+    }
+
+    /// The same where this is asked about writes.
+    pub async fn open_asking(admission: Arc<dyn Admission>, authorizer: Arc<dyn Authorizer>) -> Self {
         let (dir, tasks) = (TempDir::new().unwrap(), TaskSet::new());
         let kinds = Kinds::builtin().unwrap();
         let settings = portico_store::Settings::new(dir.path().join("test.db"));
@@ -81,7 +88,7 @@ impl Door {
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };
         let clock = Arc::new(jiff::Timestamp::now);
         let store = Arc::new(Interposed::new(Arc::new(store)));
-        let registry = Registry::new(store.clone(), &kinds, &table, authorizer, settings, clock);
+        let registry = Registry::new(store.clone(), &kinds, &table, admission, authorizer, settings, clock);
         let door = Self { registry, store, tasks, _dir: dir };
         door.post("/api/v1/namespaces", &object("Namespace", "default", "")).await;
         door

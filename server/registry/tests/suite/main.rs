@@ -20,6 +20,7 @@ mod lists;
 mod long_work;
 mod namespaces;
 mod ownership;
+mod pipeline;
 mod protobuf;
 mod quotas;
 mod races;

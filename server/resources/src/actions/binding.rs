@@ -4,7 +4,6 @@ use portico_machinery::field::Error;
 use portico_machinery::status::Reason;
 use portico_machinery::{GroupResource, Object, Status, time};
 
-use portico_registry::Part;
 use portico_registry::Result;
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
 
@@ -17,13 +16,9 @@ impl Action for Binding {
     }
 }
 
-async fn bind(mut request: ActionRequest<'_>) -> Result<Outcome> {
+async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
     let place = request.place;
     let collection = place.name.is_empty();
-    if !collection {
-        let part = Part::Subresource("binding");
-        request.verbs.shape(request.served, part, &mut request.body, None).await?;
-    }
     let binding = &request.body;
     if !collection && binding.name() != place.name {
         return Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")));

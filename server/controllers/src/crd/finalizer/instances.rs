@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use portico_machinery::{GroupResource, Reason, Status, aggregate};
 use portico_registry::condition::Condition;
-use portico_registry::{DeleteOptions, ListOptions, Registry};
+use portico_registry::{Context, DeleteOptions, ListOptions, Registry};
 
 use super::decide::{CHECK, FAILED, terminating};
 
@@ -51,10 +51,11 @@ pub(super) async fn delete(registry: &Registry, resource: &GroupResource) -> Res
         Err(status) => return Err(Failure::of_list(&status)),
     };
     let namespaces: BTreeSet<&str> = all.iter().map(|instance| instance.namespace()).collect();
+    let context = Context::system("system:apiserver");
     let (everything, options) = (ListOptions::default(), DeleteOptions::default());
     let mut errors = BTreeSet::new();
     for namespace in namespaces {
-        let deleted = registry.delete_collection(resource, namespace, &everything, &options).await;
+        let deleted = registry.delete_collection(&context, resource, namespace, &everything, &options).await;
         errors.extend(deleted.err().map(|status| status.message));
     }
     if !errors.is_empty() {

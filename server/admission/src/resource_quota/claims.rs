@@ -6,8 +6,8 @@ use portico_machinery::{Object, Quantity};
 use super::counts::one_of;
 use super::evaluator::Evaluator;
 use super::scopes::Requirement;
-use crate::registry::Part;
-use crate::strategy::Write;
+use portico_registry::Part;
+use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
 
 const COUNT: &str = "count/persistentvolumeclaims";
@@ -22,7 +22,7 @@ pub(super) struct Claims;
 
 impl Evaluator for Claims {
     fn handles(&self, write: &Write<'_>) -> bool {
-        match write.part {
+        match write.part() {
             Part::Main => true,
             // Volumes that were allocated larger than wanted are counted as they are.
             Part::Subresource(part) => part == "status",

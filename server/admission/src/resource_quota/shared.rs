@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 use portico_machinery::{Object, Status};
 use portico_store::{Change, Committed, Expect, Key, Operation, Record, Snapshot, Store, TxnError};
 
-use crate::preconditions::is_about;
-use crate::stored;
 pub(super) use content::Encoder;
 use content::{Content, State, Taken};
+use portico_registry::preconditions::is_about;
+use portico_registry::stored;
 use portico_validation::pod_spec::totals::Amounts;
 
 /// The transactions of all namespaces in which a counted write is under way.

@@ -5,7 +5,7 @@ use portico_machinery::{Object, Quantity};
 
 use super::counts::{is_main, one_of};
 use super::evaluator::Evaluator;
-use crate::strategy::Write;
+use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
 
 const COUNT: &str = "count/services";

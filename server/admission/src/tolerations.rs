@@ -2,8 +2,8 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, PODS, Plugin, Target};
-use crate::registry::Verbs;
+use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use portico_registry::Verbs;
 
 /// Seconds that a pod stays.
 const SECONDS: i64 = 300;
@@ -19,7 +19,7 @@ impl Plugin for DefaultTolerationSeconds {
         PODS
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
                 tolerate(change.new, key);

@@ -16,21 +16,21 @@ mod shared;
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Quantity, Status};
-use portico_store::{Change, Key, Operation, Record, Txn, TxnError};
+use portico_store::{Change, Key, Operation, Record, Txn};
 
-use crate::Result;
-use crate::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
-use crate::registry::{Part, Verbs};
-use crate::served::ServedResource;
-use crate::stored;
-use crate::strategy::Write;
 use evaluator::{Evaluator, evaluator};
+use portico_registry::Result;
+
+use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
+use portico_registry::stored;
+use portico_registry::{Charged, Write};
+use portico_registry::{Part, Verbs};
 use portico_validation::pod_spec::totals::{Amounts, add, amounts};
 pub(crate) use shared::SharedTransactions;
 use shared::{Counting, Encoder, Joined};
 
 /// The plugin's name.
-const NAME: &str = "ResourceQuota";
+pub(crate) const NAME: &str = "ResourceQuota";
 /// Who counts, among the managers of a quota's fields.
 const MANAGER: &str = "kube-apiserver";
 
@@ -38,45 +38,30 @@ fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
 }
 
-impl Verbs {
+/// The quotas that count one write.
+pub(crate) struct Quotas<'a> {
+    pub(crate) verbs: &'a Verbs,
+    pub(crate) write: &'a Write<'a>,
+    pub(crate) shared: &'a SharedTransactions,
+}
+
+impl Quotas<'_> {
     /// Commits a valid write, and the checks of what it relies on, together with what counts it. Writes of one namespace
-    /// that arrive together share an update of its quotas.
+    /// that arrive together share an update of its quotas. Nothing, and nothing was done, for a write that no quota counts.
     ///
     /// # Errors
     /// 403 in upstream's words when it does not fit; what else goes wrong is the inner result's.
-    pub(crate) async fn commit_charged(
-        &self,
-        served: &ServedResource,
-        write: &Write<'_>,
-        txn: Txn,
-        checks: Vec<Operation>,
-    ) -> Result<std::result::Result<Arc<Record>, TxnError>> {
-        if let Some(ended) = self.commit_counted(served, write, &txn, &checks).await? {
-            return Ok(ended);
-        }
-        let mut all = txn;
-        all.operations.extend(checks);
-        Ok(self.commit(all).await)
-    }
-
-    /// Nothing, and nothing was done, for a write that no quota counts.
-    async fn commit_counted(
-        &self,
-        served: &ServedResource,
-        write: &Write<'_>,
-        txn: &Txn,
-        checks: &[Operation],
-    ) -> Result<Option<std::result::Result<Arc<Record>, TxnError>>> {
+    pub(crate) async fn commit(&self, txn: &Txn, checks: &[Operation]) -> Result<Charged> {
         let operations = &txn.operations;
         let mut turn = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
-            if self.counting_quotas(served, write).await?.is_empty() || is_too_large(txn) {
+            if self.counting().await?.is_empty() || is_too_large(txn) {
                 return Ok(None);
             }
-            let turn = turn.get_or_insert_with(|| self.shared_transactions.of(write.new.namespace()));
+            let turn = turn.get_or_insert_with(|| self.shared.of(self.write.new.namespace()));
             let counting =
-                Counting { store: &self.store, operations, checks, encoder: self.quota_encoder()? };
-            let taken = |quotas: &[&Object]| self.taken(served, write, quotas);
+                Counting { store: &self.verbs.store, operations, checks, encoder: self.quota_encoder()? };
+            let taken = |quotas: &[&Object]| self.taken(quotas);
             match turn.join(&counting, taken)? {
                 Joined::Uncounted => return Ok(None),
                 Joined::Lost(error) => return Ok(Some(Err(error))),
@@ -90,23 +75,24 @@ impl Verbs {
                 }
             }
         }
-        Err(too_busy(&served.resource, write.new.name()))
+        Err(too_busy(&self.write.attributes.served.resource, self.write.new.name()))
     }
 
     /// Whether a valid write that is not to be stored would fit.
     ///
     /// # Errors
     /// 403 in upstream's words when it does not.
-    pub(crate) async fn check_quotas(&self, served: &ServedResource, write: &Write<'_>) -> Result<()> {
-        let quotas = self.counting_quotas(served, write).await?;
+    pub(crate) async fn check(&self) -> Result<()> {
+        let quotas = self.counting().await?;
         let quotas: Vec<Object> = quotas.iter().map(|record| stored::decode(record)).collect();
-        self.taken(served, write, &quotas.iter().collect::<Vec<_>>()).map(drop)
+        self.taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
     }
 
     /// What a write takes of each of these quotas; nothing of one that is not about it.
-    fn taken(&self, served: &ServedResource, write: &Write<'_>, quotas: &[&Object]) -> Result<Vec<Amounts>> {
+    fn taken(&self, quotas: &[&Object]) -> Result<Vec<Amounts>> {
+        let (served, write) = (self.write.attributes.served, self.write);
         let evaluator = evaluator(&served.resource);
-        let asked = Asked { evaluator: &*evaluator, write, now: self.moment().now };
+        let asked = Asked { evaluator: &*evaluator, write, now: self.verbs.moment().now };
         let refuse = |why: String| Box::new(Status::forbidden(&served.resource, write.new.name(), &why));
         let concerned: Vec<bool> =
             quotas.iter().map(|quota| asked.concerns(quota)).collect::<Result<_, _>>().map_err(refuse)?;
@@ -118,24 +104,23 @@ impl Verbs {
     }
 
     /// The quotas of the write's namespace, when writes of its kind are counted at all.
-    async fn counting_quotas(&self, served: &ServedResource, write: &Write<'_>) -> Result<Vec<Arc<Record>>> {
-        let quotas = self.quotas_of(served, write.new.namespace()).await?;
-        let counted = !quotas.is_empty() && evaluator(&served.resource).handles(write);
+    async fn counting(&self) -> Result<Vec<Arc<Record>>> {
+        let quotas = self.of_namespace(self.write.new.namespace()).await?;
+        let counted =
+            !quotas.is_empty() && evaluator(&self.write.attributes.served.resource).handles(self.write);
         Ok(if counted { quotas } else { Vec::new() })
     }
 
     fn quota_encoder(&self) -> Result<Encoder> {
-        let (kind, catalogue) = (self.served(&quotas())?, Arc::clone(&self.catalogue));
-        Ok(Encoder { kind, catalogue, clock: Arc::clone(&self.clock) })
+        let verbs = self.verbs;
+        let (kind, catalogue) = (verbs.served(&quotas())?, Arc::clone(&verbs.catalogue));
+        Ok(Encoder { kind, catalogue, clock: Arc::clone(&verbs.clock) })
     }
 
-    async fn quotas_of(&self, served: &ServedResource, namespace: &str) -> Result<Vec<Arc<Record>>> {
-        if !served.info.namespaced || namespace.is_empty() || self.is_off(NAME) {
-            return Ok(Vec::new());
-        }
+    async fn of_namespace(&self, namespace: &str) -> Result<Vec<Arc<Record>>> {
         // A registry without quotas has none in any namespace.
-        let Ok(kind) = self.served(&quotas()) else { return Ok(Vec::new()) };
-        let snapshot = self.snapshot(&kind).await?;
+        let Ok(kind) = self.verbs.served(&quotas()) else { return Ok(Vec::new()) };
+        let snapshot = self.verbs.snapshot(&kind).await?;
         Ok(snapshot.range(Some(namespace), None).cloned().collect())
     }
 }
@@ -213,7 +198,7 @@ impl Asked<'_> {
 
     fn fits(&self, name: &str, taken: &Amounts, used: &Amounts, hard: &Amounts) -> Result<(), String> {
         // A status tells what is so already.
-        if self.write.part == Part::Subresource("status") {
+        if self.write.part() == Part::Subresource("status") {
             return Ok(());
         }
         let mut after = used.clone();

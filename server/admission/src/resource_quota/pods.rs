@@ -8,8 +8,8 @@ use portico_machinery::{Cursor, Object};
 use super::counts::one_of;
 use super::evaluator::Evaluator;
 use super::scopes::Requirement;
-use crate::registry::Part;
-use crate::strategy::Write;
+use portico_registry::Part;
+use portico_registry::Write;
 use portico_validation::pod_spec::is_extended;
 use portico_validation::pod_spec::totals::{Amounts, amounts, counted, counts_for_pods};
 
@@ -29,7 +29,7 @@ pub(super) struct Pods;
 
 impl Evaluator for Pods {
     fn handles(&self, write: &Write<'_>) -> bool {
-        match (write.part, write.old) {
+        match (write.part(), write.old) {
             (Part::Main, None) => true,
             // Its scope has changed.
             (Part::Main, Some(old)) => is_terminating(old) != is_terminating(write.new),

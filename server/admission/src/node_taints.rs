@@ -2,8 +2,8 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Verbs;
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
+use portico_registry::Verbs;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -18,7 +18,7 @@ impl Plugin for TaintNodesByCondition {
         &[("", "nodes", "")]
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let path = ["spec", "taints"];
             let there = change.new.at(&path).items().any(|taint| {

@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
 
-use super::{Admitting, Change, Plugin, Target};
-use crate::registry::Verbs;
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
+use portico_registry::Verbs;
 
 pub(super) struct StorageObjectInUseProtection;
 
@@ -18,9 +18,9 @@ impl Plugin for StorageObjectInUseProtection {
         ]
     }
 
-    fn admit<'a>(&'a self, _inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
-            let resource = &change.served.resource;
+            let resource = &change.attributes.served.resource;
             let finalizer = finalizer(&resource.group, &resource.resource).filter(|_| change.old.is_none());
             if let Some(finalizer) = finalizer.filter(|name| !change.new.finalizers().contains(name)) {
                 change.new.push(&["metadata", "finalizers"], finalizer);

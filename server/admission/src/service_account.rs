@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, PODS, Plugin, Target};
-use crate::Result;
-use crate::registry::Verbs;
+use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use portico_registry::Result;
+use portico_registry::Verbs;
 use portico_validation::pod_spec::MIRROR;
 
 const DEFAULT: &str = "default";
@@ -28,7 +28,7 @@ impl Plugin for ServiceAccount {
         PODS
     }
 
-    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());
@@ -41,7 +41,7 @@ impl Plugin for ServiceAccount {
                 let name = spec.str_at("serviceAccountName").to_owned();
                 spec.set(&["serviceAccount"], name);
             });
-            let account = account(inner, &change).await?;
+            let account = account(verbs, &change).await?;
             if account.annotation(ENFORCE) == Some("true") {
                 check_secrets(&change, &account)?;
             }
@@ -58,7 +58,7 @@ impl Plugin for ServiceAccount {
     }
 }
 
-fn check_mirror(change: &Change<'_>) -> Result<()> {
+fn check_mirror(change: &MutationRequest<'_>) -> Result<()> {
     let spec = change.new.at(&["spec"]);
     if !spec.field("serviceAccountName").str().is_empty() {
         return Err(change.forbidden("a mirror pod may not reference service accounts"));
@@ -75,11 +75,11 @@ fn check_mirror(change: &Change<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn account(inner: &Verbs, change: &Change<'_>) -> Result<Object> {
+async fn account(verbs: &Verbs, change: &MutationRequest<'_>) -> Result<Object> {
     let (namespace, name) = (change.new.namespace(), change.new.str_at("spec.serviceAccountName"));
     let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };
     for attempt in 1..=attempts {
-        if let Some(account) = inner.object_of("", "serviceaccounts", namespace, name).await? {
+        if let Some(account) = verbs.object_of("", "serviceaccounts", namespace, name).await? {
             return Ok(account);
         }
         if attempt < attempts {
@@ -97,7 +97,7 @@ fn automounts(pod: &Object, account: &Object) -> bool {
 }
 
 /// An account that insists may only be used with the secrets that it lists.
-fn check_secrets(change: &Change<'_>, account: &Object) -> Result<()> {
+fn check_secrets(change: &MutationRequest<'_>, account: &Object) -> Result<()> {
     let spec = change.new.at(&["spec"]);
     let lists = |list: &str, name: &str| {
         account.at(&[list]).items().any(|reference| reference.field("name").str() == name)

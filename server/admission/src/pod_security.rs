@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use portico_machinery::{Cursor, GroupResource, Object, Status};
 
-use super::{Judged, Judging, Plugin, Target};
-use crate::Result;
-use crate::registry::Verbs;
+use crate::plugin::{Plugin, Target, Validating, ValidationRequest, all_in};
 use checks::{Pod, violations};
 use policy::{Level, Policy, Standard};
+use portico_registry::Result;
+use portico_registry::Verbs;
 
 /// Most existing pods that are looked at when a namespace becomes stricter.
 const MOST_PODS: usize = 3_000;
@@ -45,12 +45,12 @@ impl Plugin for PodSecurity {
         ]
     }
 
-    fn judge<'a>(&'a self, inner: &'a Verbs, judged: Judged<'a>) -> Judging<'a> {
+    fn validate<'a>(&'a self, verbs: &'a Verbs, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
-            match judged.served.resource.resource.as_str() {
-                "namespaces" => namespace(inner, judged).await,
-                "pods" => pod(inner, judged).await,
-                resource => template(inner, judged, template_path(resource)).await,
+            match request.attributes.served.resource.resource.as_str() {
+                "namespaces" => namespace(verbs, request).await,
+                "pods" => pod(verbs, request).await,
+                resource => template(verbs, request, template_path(resource)).await,
             }
         })
     }
@@ -65,23 +65,23 @@ fn template_path(resource: &str) -> &'static [&'static str] {
     }
 }
 
-async fn policy_of(inner: &Verbs, namespace: &str) -> Result<Policy> {
-    match inner.object_of("", "namespaces", "", namespace).await? {
+async fn policy_of(verbs: &Verbs, namespace: &str) -> Result<Policy> {
+    match verbs.object_of("", "namespaces", "", namespace).await? {
         Some(namespace) => Ok(Policy::read(&namespace).0),
         None => Err(Box::new(Status::internal(format!("failed to lookup namespace {namespace:?}")))),
     }
 }
 
 /// Labels must be readable; a stricter namespace warns of the pods that are there.
-async fn namespace(inner: &Verbs, judged: Judged<'_>) -> Result<Vec<String>> {
-    let (new, old) = (judged.write.new, judged.write.old);
+async fn namespace(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+    let (new, old) = (request.new, request.old);
     let (policy, errors) = Policy::read(new);
     let (before, errors_before) = match old {
         Some(old) => Policy::read(old),
         None => (policy, Vec::new()),
     };
     if !errors.is_empty() && errors != errors_before {
-        let kind = judged.served.stored_info().group_kind();
+        let kind = request.attributes.served.stored_info().group_kind();
         return Err(Box::new(Status::invalid(&kind, new.name(), &errors)));
     }
     let (now, was) = (policy.enforce, before.enforce);
@@ -89,31 +89,31 @@ async fn namespace(inner: &Verbs, judged: Judged<'_>) -> Result<Vec<String>> {
     if old.is_none() || now.level == Level::Privileged || relaxed {
         return Ok(Vec::new());
     }
-    let pods = inner.all_in(new.name(), &GroupResource::new("", "pods")).await?;
+    let pods = all_in(verbs, new.name(), &GroupResource::new("", "pods")).await?;
     Ok(existing(new.name(), now, &pods))
 }
 
-async fn pod(inner: &Verbs, judged: Judged<'_>) -> Result<Vec<String>> {
-    let (new, old) = (judged.write.new, judged.write.old);
+async fn pod(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+    let (new, old) = (request.new, request.old);
     if old.is_some_and(|old| !is_significant(&new.at(&["spec"]), &old.at(&["spec"]))) {
         return Ok(Vec::new());
     }
-    let policy = policy_of(inner, new.namespace()).await?;
+    let policy = policy_of(verbs, new.namespace()).await?;
     let pod = Pod::of(new.cursor());
     let forbidden = violations(policy.enforce, &pod);
     if !forbidden.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, checks::detailed(&forbidden));
-        return Err(judged.forbidden(&why));
+        return Err(request.forbidden(&why));
     }
     Ok(warning(policy.warn, &pod))
 }
 
-async fn template(inner: &Verbs, judged: Judged<'_>, path: &[&str]) -> Result<Vec<String>> {
-    let template = judged.write.new.at(path);
+async fn template(verbs: &Verbs, request: ValidationRequest<'_>, path: &[&str]) -> Result<Vec<String>> {
+    let template = request.new.at(path);
     if !template.is_present() {
         return Ok(Vec::new());
     }
-    let policy = policy_of(inner, judged.write.new.namespace()).await?;
+    let policy = policy_of(verbs, request.new.namespace()).await?;
     Ok(warning(policy.warn, &Pod::of(template)))
 }
 

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use portico_machinery::{GroupResource, Object, Quantity};
 
 use super::evaluator::Evaluator;
-use crate::registry::Part;
-use crate::strategy::Write;
+use portico_registry::Part;
+use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
 
 /// Core kinds that are counted under their own names, too.
@@ -23,7 +23,7 @@ pub(super) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> Amounts {
 
 /// Whether a write is of an object itself.
 pub(super) fn is_main(write: &Write<'_>) -> bool {
-    write.part == Part::Main
+    write.part() == Part::Main
 }
 
 /// See the module.

@@ -2,9 +2,9 @@
 
 use portico_machinery::Object;
 
-use super::{Admitting, Change, PODS, Plugin, Target};
-use crate::Result;
-use crate::registry::Verbs;
+use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use portico_registry::Result;
+use portico_registry::Verbs;
 
 pub(super) struct RuntimeClass;
 
@@ -17,7 +17,7 @@ impl Plugin for RuntimeClass {
         PODS
     }
 
-    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());
@@ -25,7 +25,7 @@ impl Plugin for RuntimeClass {
             let name = change.new.str_at("spec.runtimeClassName").to_owned();
             let class = match name.as_str() {
                 "" => Some(Object::default()),
-                name => inner.object_of("node.k8s.io", "runtimeclasses", "", name).await?,
+                name => verbs.object_of("node.k8s.io", "runtimeclasses", "", name).await?,
             };
             let Some(class) = class else {
                 return Err(change.forbidden(&format!("pod rejected: RuntimeClass {name:?} not found")));
@@ -40,7 +40,7 @@ impl Plugin for RuntimeClass {
 }
 
 /// The pod's overhead is its class's, or unsaid.
-fn check_overhead(change: &Change<'_>, class: &Object) -> Result<()> {
+fn check_overhead(change: &MutationRequest<'_>, class: &Object) -> Result<()> {
     let (own, fixed) = (change.new.at(&["spec", "overhead"]), class.at(&["overhead", "podFixed"]));
     if own.is_empty() {
         return Ok(());
@@ -57,7 +57,7 @@ fn check_overhead(change: &Change<'_>, class: &Object) -> Result<()> {
     Err(change.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
 }
 
-fn schedule(change: Change<'_>, class: &Object) -> Result<()> {
+fn schedule(change: MutationRequest<'_>, class: &Object) -> Result<()> {
     for (key, value) in class.at(&["scheduling", "nodeSelector"]).entries() {
         let own = change.new.at(&["spec", "nodeSelector"]).entry_str(key);
         if let Some(own) = own.filter(|own| *own != value.str()) {

@@ -5,7 +5,7 @@ use portico_machinery::{GroupResource, Object};
 
 use super::scopes::Requirement;
 use super::{claims, counts, devices, pods, services};
-use crate::strategy::Write;
+use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
 
 /// What quotas know of a kind.

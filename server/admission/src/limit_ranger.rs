@@ -1,6 +1,6 @@
 //! LimitRanger: containers get a namespace's defaults; pods, containers and claims keep within its limits.
 //!
-//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is judged, limits are looked at
+//! Upstream rules: plugin/pkg/admission/limitranger. Defaults are filled in before a write is request, limits are looked at
 //! when it is valid; every error of one LimitRange is told.
 
 mod constraints;
@@ -8,10 +8,10 @@ mod constraints;
 use portico_machinery::rbac::aggregate;
 use portico_machinery::{Cursor, GroupResource, Object};
 
-use super::{Admitting, Change, Judged, Judging, Plugin, Target};
-use crate::Result;
-use crate::registry::{Part, Verbs};
+use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest, all_in};
 use constraints::{Constrained, judge};
+use portico_registry::Result;
+use portico_registry::{Part, Verbs};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
 /// Says what was filled in.
@@ -29,28 +29,28 @@ impl Plugin for LimitRanger {
         &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
     }
 
-    fn admit<'a>(&'a self, inner: &'a Verbs, change: Change<'a>) -> Admitting<'a> {
+    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
-            let is_pod = change.served.resource.resource == "pods";
-            if !is_pod || !concerns(is_pod, change.part, change.old) {
+            let is_pod = change.attributes.served.resource.resource == "pods";
+            if !is_pod || !concerns(is_pod, change.attributes.part, change.old) {
                 return Ok(());
             }
-            for range in ranges(inner, change.new.namespace()).await? {
+            for range in ranges(verbs, change.new.namespace()).await? {
                 fill_in(change.new, &range);
             }
             Ok(())
         })
     }
 
-    fn judge<'a>(&'a self, inner: &'a Verbs, judged: Judged<'a>) -> Judging<'a> {
+    fn validate<'a>(&'a self, verbs: &'a Verbs, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
-            let write = judged.write;
-            let is_pod = judged.served.resource.resource == "pods";
-            if concerns(is_pod, write.part, write.old) {
-                for range in ranges(inner, write.new.namespace()).await? {
+            let write = request;
+            let is_pod = request.attributes.served.resource.resource == "pods";
+            if concerns(is_pod, write.attributes.part, write.old) {
+                for range in ranges(verbs, write.new.namespace()).await? {
                     let errors = errors_of(&range, write.new, is_pod);
                     if !errors.is_empty() {
-                        return Err(judged.forbidden(&aggregate(&errors)));
+                        return Err(request.forbidden(&aggregate(&errors)));
                     }
                 }
             }
@@ -65,8 +65,8 @@ fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
 }
 
-async fn ranges(inner: &Verbs, namespace: &str) -> Result<Vec<Object>> {
-    inner.all_in(namespace, &GroupResource::new("", "limitranges")).await
+async fn ranges(verbs: &Verbs, namespace: &str) -> Result<Vec<Object>> {
+    all_in(verbs, namespace, &GroupResource::new("", "limitranges")).await
 }
 
 /// Fills in what containers do not say, and notes it.

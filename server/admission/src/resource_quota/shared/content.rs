@@ -9,11 +9,11 @@ use portico_store::{Change, Expect, Key, Operation, Record, Txn, Value};
 
 use super::super::{MANAGER, count};
 use super::{Counting, Outcome};
-use crate::draft;
-use crate::managed_fields::{self, KindVersions};
-use crate::served::{ResourceIndex, ServedResource};
-use crate::settings::Clock;
-use crate::stored;
+use portico_registry::Clock;
+use portico_registry::draft;
+use portico_registry::managed_fields::{self, KindVersions};
+use portico_registry::stored;
+use portico_registry::{ResourceIndex, ServedResource};
 use portico_validation::pod_spec::totals::Amounts;
 
 /// How many writes one transaction has at most.

@@ -1,0 +1,89 @@
+//! What a plugin is, and what it is given.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use portico_machinery::{GroupResource, Object, Status};
+use portico_registry::options::ListOptions;
+use portico_registry::{Attributes, Result, Verbs, stored};
+
+/// A write that a plugin may change: complete, not prepared, not validated.
+pub(crate) struct MutationRequest<'a> {
+    /// What the write is.
+    pub(crate) attributes: Attributes<'a>,
+    /// What is written.
+    pub(crate) new: &'a mut Object,
+    /// What is there; nothing for a create.
+    pub(crate) old: Option<&'a Object>,
+}
+
+impl MutationRequest<'_> {
+    /// 403 in the words of a plugin.
+    pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
+        let name = [self.new.name(), self.new.generate_name()].into_iter().find(|name| !name.is_empty());
+        Box::new(Status::forbidden(&self.attributes.served.resource, name.unwrap_or("Unknown"), why))
+    }
+}
+
+/// A valid write.
+#[derive(Clone, Copy)]
+pub(crate) struct ValidationRequest<'a> {
+    /// What the write is.
+    pub(crate) attributes: Attributes<'a>,
+    /// What is written.
+    pub(crate) new: &'a Object,
+    /// What is there; nothing for a create.
+    pub(crate) old: Option<&'a Object>,
+}
+
+impl ValidationRequest<'_> {
+    /// 403 in the words of a plugin.
+    pub(crate) fn forbidden(&self, why: &str) -> Box<Status> {
+        Box::new(Status::forbidden(&self.attributes.served.resource, self.new.name(), why))
+    }
+}
+
+/// A plugin that changes, at work.
+pub(crate) type Mutating<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// A plugin that validates, at work; its warnings are for the caller.
+pub(crate) type Validating<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>>> + Send + 'a>>;
+
+/// What a plugin looks at: group, resource, and the subresource or nothing.
+pub(crate) type Target = (&'static str, &'static str, &'static str);
+
+/// Pods themselves.
+pub(crate) const PODS: &[Target] = &[("", "pods", "")];
+
+/// Changes or refuses writes of some resources.
+pub(crate) trait Plugin: Send + Sync {
+    /// Upstream's name, as the flags know it.
+    fn name(&self) -> &'static str;
+
+    /// What it looks at.
+    fn targets(&self) -> &'static [Target];
+
+    /// Changes a write before it is prepared and validated, or refuses it.
+    fn mutate<'a>(&'a self, _verbs: &'a Verbs, _request: MutationRequest<'a>) -> Mutating<'a> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Refuses a write that is valid otherwise, or warns of it.
+    fn validate<'a>(&'a self, _verbs: &'a Verbs, _request: ValidationRequest<'a>) -> Validating<'a> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+/// All objects of a resource in a namespace, decoded; none when it is not served.
+pub(crate) async fn all_in(verbs: &Verbs, namespace: &str, resource: &GroupResource) -> Result<Vec<Object>> {
+    let Ok(served) = verbs.served(resource) else { return Ok(Vec::new()) };
+    let snapshot = verbs.snapshot(&served).await?;
+    Ok(snapshot.range(Some(namespace), None).map(|record| stored::decode(record)).collect())
+}
+
+/// All objects of a resource of the cluster, decoded; none when it is not served.
+pub(crate) async fn all(verbs: &Verbs, group: &str, resource: &str) -> Result<Vec<Object>> {
+    let Ok(served) = verbs.served(&GroupResource::new(group, resource)) else { return Ok(Vec::new()) };
+    let page = verbs.list(&served, "", &ListOptions::default()).await?;
+    Ok(page.records.iter().map(|record| stored::decode(record)).collect())
+}

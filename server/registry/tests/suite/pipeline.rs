@@ -1,0 +1,326 @@
+//! One pipeline for every write: whatever is done, and however it is asked for, admission is asked twice about it, with
+//! the same attributes: before it is validated, and after.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use portico_auth::authz::AlwaysAllow;
+use portico_machinery::connect::Security;
+use portico_machinery::route::Target as RouteTarget;
+use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
+use portico_registry::{
+    Admission, Attributes, Call, Charged, Context, CreateOptions, DeleteOptions, ListOptions, Part, Patch,
+    PatchOptions, Pending, Place, Registered, Target, UpdateOptions, Verbs, Write,
+};
+use portico_store::{Operation, Txn};
+
+use crate::harness::{Door, JSON, MERGE, object};
+
+const APPLY: &str = "application/apply-patch+yaml";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+/// Notes every question, and accepts everything.
+#[derive(Default)]
+struct Recorder {
+    asked: Mutex<Vec<String>>,
+}
+
+impl Recorder {
+    fn note(&self, step: &str, attributes: &Attributes<'_>, objects: [bool; 2]) {
+        let Attributes { operation, served, namespace, name, context, .. } = attributes;
+        let resource = &served.resource.resource;
+        let subresource = attributes.subresource();
+        let dry_run = if attributes.is_dry_run() { " dry run" } else { "" };
+        let [new, old] = objects.map(u8::from);
+        let user = &context.user.name;
+        let line = format!(
+            "{step} {operation:?} {resource}/{subresource} {namespace}/{name} new={new} old={old} by {user}{dry_run}"
+        );
+        self.asked.lock().push(line);
+    }
+
+    /// What was asked since the last look.
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock())
+    }
+}
+
+impl Admission for Recorder {
+    fn mutate<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        attributes: Attributes<'a>,
+        new: Option<&'a mut Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, ()>> {
+        self.note("mutate", &attributes, [new.is_some(), old.is_some()]);
+        None
+    }
+
+    fn validate<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        attributes: Attributes<'a>,
+        new: Option<&'a Object>,
+        old: Option<&'a Object>,
+    ) -> Option<Pending<'a, Vec<String>>> {
+        self.note("validate", &attributes, [new.is_some(), old.is_some()]);
+        None
+    }
+
+    fn check_quota<'a>(&'a self, _verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Pending<'a, ()>> {
+        self.note("quota", &write.attributes, [true, write.old.is_some()]);
+        None
+    }
+
+    fn commit<'a>(
+        &'a self,
+        _verbs: &'a Verbs,
+        write: &'a Write<'a>,
+        _txn: &'a Txn,
+        _checks: &'a [Operation],
+    ) -> Option<Pending<'a, Charged>> {
+        self.note("commit", &write.attributes, [true, write.old.is_some()]);
+        None
+    }
+}
+
+struct NoBackends;
+
+impl Registered for NoBackends {
+    fn backend_of(
+        &self,
+        _namespace: &str,
+        _service: &str,
+        _port: Option<u16>,
+    ) -> Option<(Vec<RouteTarget>, Security)> {
+        None
+    }
+}
+
+struct Walk {
+    door: Door,
+    recorder: Arc<Recorder>,
+}
+
+impl Walk {
+    async fn open() -> Self {
+        let recorder = Arc::new(Recorder::default());
+        let door = Door::open_asking(recorder.clone(), Arc::new(AlwaysAllow)).await;
+        recorder.take();
+        Self { door, recorder }
+    }
+
+    /// Sends this, which must succeed, and compares what admission was asked.
+    async fn over_http(&self, request: [&str; 4], expected: &[&str]) {
+        let [method, url, media, body] = request;
+        let reply = self.door.ask(method, url, JSON, media, body).await;
+        assert!((200..300).contains(&reply.code), "{method} {url}: {reply:?}");
+        self.asked(&format!("{method} {url}"), expected);
+    }
+
+    fn asked(&self, what: &str, expected: &[&str]) {
+        assert_eq!(self.recorder.take(), expected, "{what}");
+    }
+}
+
+/// Both halves of admission, and the commit, of a write by `admin`.
+fn steps(what: &str, old: u8) -> Vec<String> {
+    ["mutate", "validate", "commit"].map(|step| format!("{step} {what} new=1 old={old} by admin")).into()
+}
+
+/// Both halves alone: nothing is written under these attributes.
+fn halves(what: &str, new: u8) -> Vec<String> {
+    ["mutate", "validate"].map(|step| format!("{step} {what} new={new} old=0 by admin")).into()
+}
+
+fn texts(lines: &[String]) -> Vec<&str> {
+    lines.iter().map(String::as_str).collect()
+}
+
+fn pod(name: &str) -> String {
+    object("Pod", name, r#","spec":{"containers":[{"name":"c","image":"i"}]}"#)
+}
+
+#[tokio::test]
+async fn objects_and_their_subresources_pass_every_step() {
+    let walk = Walk::open().await;
+    let map = object("ConfigMap", "m", "");
+    let of_map = |operation: &str| format!("{operation} configmaps/ default/m");
+    walk.over_http(["POST", MAPS, JSON, &map], &texts(&steps(&of_map("Create"), 0))).await;
+    let one = format!("{MAPS}/m");
+    let with = |value: &str| object("ConfigMap", "m", &format!(r#","data":{{"k":"{value}"}}"#));
+    walk.over_http(["PUT", &one, JSON, &with("put")], &texts(&steps(&of_map("Update"), 1))).await;
+    let patch = r#"{"data":{"k":"patched"}}"#;
+    walk.over_http(["PATCH", &one, MERGE, patch], &texts(&steps(&of_map("Update"), 1))).await;
+    let apply = format!("{one}?fieldManager=f&force=true");
+    walk.over_http(["PATCH", &apply, APPLY, &with("applied")], &texts(&steps(&of_map("Update"), 1))).await;
+    let made = format!("{MAPS}/n?fieldManager=f");
+    let of_new = steps("Create configmaps/ default/n", 0);
+    walk.over_http(["PATCH", &made, APPLY, &object("ConfigMap", "n", "")], &texts(&of_new)).await;
+    let namespace = object("Namespace", "other", "");
+    walk.over_http(
+        ["POST", "/api/v1/namespaces", JSON, &namespace],
+        &texts(&steps("Create namespaces/ /other", 0)),
+    )
+    .await;
+    let status = r#"{"status":{"conditions":[{"type":"A","status":"True"}]}}"#;
+    walk.over_http(
+        ["PATCH", "/api/v1/namespaces/other/status", MERGE, status],
+        &texts(&steps("Update namespaces/status /other", 1)),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_dry_run_is_asked_about_as_one_and_commits_nothing() {
+    let walk = Walk::open().await;
+    let expected = ["mutate", "validate", "quota"]
+        .map(|step| format!("{step} Create configmaps/ default/m new=1 old=0 by admin dry run"));
+    let url = format!("{MAPS}?dryRun=All");
+    walk.over_http(["POST", &url, JSON, &object("ConfigMap", "m", "")], &texts(&expected)).await;
+}
+
+#[tokio::test]
+async fn deletes_are_asked_about_with_what_is_there() {
+    let walk = Walk::open().await;
+    for name in ["a", "b", "c"] {
+        walk.door.post(MAPS, &object("ConfigMap", name, "")).await;
+    }
+    walk.recorder.take();
+    let expected = [
+        "mutate Delete configmaps/ default/a new=0 old=0 by admin",
+        "validate Delete configmaps/ default/a new=0 old=1 by admin",
+    ];
+    walk.over_http(["DELETE", &format!("{MAPS}/a"), "", ""], &expected).await;
+    let of_each = "validate Delete configmaps/ default/ new=0 old=1 by admin";
+    let expected = ["mutate Delete configmaps/ default/ new=0 old=0 by admin", of_each, of_each];
+    walk.over_http(["DELETE", MAPS, "", ""], &expected).await;
+}
+
+#[tokio::test]
+async fn scales_are_asked_about_as_scales() {
+    let walk = Walk::open().await;
+    let template = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let spec = format!(r#","spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},"template":{template}}}"#);
+    let deployment = object("Deployment", "d", &spec).replace(r#""v1""#, r#""apps/v1""#);
+    assert_eq!(walk.door.post(DEPLOYMENTS, &deployment).await.code, 201);
+    walk.recorder.take();
+    let scale = format!("{DEPLOYMENTS}/d/scale");
+    let expected = steps("Update deployments/scale default/d", 1);
+    walk.over_http(["PATCH", &scale, MERGE, r#"{"spec":{"replicas":3}}"#], &texts(&expected)).await;
+    let read = walk.door.get(&scale).await.text.replace(r#""replicas":3"#, r#""replicas":2"#);
+    walk.over_http(["PUT", &scale, JSON, &read], &texts(&expected)).await;
+}
+
+#[tokio::test]
+async fn actions_are_asked_about_as_what_they_are() {
+    let walk = Walk::open().await;
+    for name in ["p", "q"] {
+        assert_eq!(walk.door.post(PODS, &pod(name)).await.code, 201);
+    }
+    walk.recorder.take();
+    let bind = |name: &str| object("Binding", name, r#","target":{"kind":"Node","name":"n"}"#);
+    let expected = halves("Create pods/binding default/p", 1);
+    walk.over_http(["POST", &format!("{PODS}/p/binding"), JSON, &bind("p")], &texts(&expected)).await;
+    let expected = halves("Create bindings/ default/", 1);
+    let bindings = "/api/v1/namespaces/default/bindings";
+    walk.over_http(["POST", bindings, JSON, &bind("q")], &texts(&expected)).await;
+    let eviction = object("Eviction", "p", "").replace(r#""v1""#, r#""policy/v1""#);
+    let expected = halves("Create pods/eviction default/p", 1);
+    walk.over_http(["POST", &format!("{PODS}/p/eviction"), JSON, &eviction], &texts(&expected)).await;
+    let review = r#"{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1",
+        "spec":{"nonResourceAttributes":{"path":"/","verb":"get"}}}"#;
+    let expected = halves("Create selfsubjectaccessreviews/ /", 1);
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    walk.over_http(["POST", reviews, JSON, review], &texts(&expected)).await;
+}
+
+#[tokio::test]
+async fn approvals_are_asked_about_as_such() {
+    let walk = Walk::open().await;
+    let pem = rcgen_request();
+    let body = format!(
+        r#"{{"kind":"CertificateSigningRequest","apiVersion":"certificates.k8s.io/v1","metadata":{{"name":"r"}},
+        "spec":{{"request":"{pem}","signerName":"example.com/s","usages":["client auth"]}}}}"#
+    );
+    let created = walk.door.post(REQUESTS, &body).await;
+    assert_eq!(created.code, 201, "{created:?}");
+    walk.recorder.take();
+    let approved = created.text.replace(
+        r#""status":{}"#,
+        r#""status":{"conditions":[{"type":"Approved","status":"True","reason":"r","message":"m"}]}"#,
+    );
+    let expected = steps("Update certificatesigningrequests/approval /r", 1);
+    walk.over_http(["PUT", &format!("{REQUESTS}/r/approval"), JSON, &approved], &texts(&expected)).await;
+}
+
+/// A request for a certificate, as it stands in an object.
+fn rcgen_request() -> String {
+    use base64::Engine as _;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let request = rcgen::CertificateParams::default().serialize_request(&key).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(request.pem().unwrap())
+}
+
+#[tokio::test]
+async fn connections_are_asked_about_before_anything_is_dialled() {
+    let walk = Walk::open().await;
+    assert_eq!(walk.door.post(PODS, &pod("p")).await.code, 201);
+    walk.recorder.take();
+    let info = RequestInfo::parse("GET", &format!("{PODS}/p/exec"), "command=sh&stdout=true").unwrap();
+    let call = Call {
+        user: UserInfo::new("admin", ["system:masters"]),
+        target: Target::of(&info),
+        verb: "get".to_owned(),
+        query: "command=sh&stdout=true".to_owned(),
+        watch_prefix: false,
+        body: Default::default(),
+        content_type: String::new(),
+        accept: String::new(),
+        user_agent: "suite".to_owned(),
+    };
+    // The pod is on no node: what is asked comes before that is found out.
+    drop(walk.door.registry.connect(call, &NoBackends).await);
+    walk.asked("exec", &texts(&halves("Connect pods/exec default/p", 0)));
+}
+
+#[tokio::test]
+async fn typed_verbs_pass_the_same_steps_as_requests() {
+    let walk = Walk::open().await;
+    let registry = &walk.door.registry;
+    let (context, maps) = (Context::system("controller"), GroupResource::new("", "configmaps"));
+    let by = |lines: Vec<String>| {
+        lines.into_iter().map(|line| line.replace("by admin", "by controller")).collect::<Vec<_>>()
+    };
+    let read = |value: &str| {
+        let data = format!(
+            r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"m","namespace":"default"}},"data":{{"k":"{value}"}}}}"#
+        );
+        Object::from_json(data.as_bytes()).unwrap()
+    };
+    let place = Place { part: Part::Main, namespace: "default", name: "m" };
+    registry.create(&context, &maps, read("a"), &CreateOptions::default()).await.unwrap();
+    walk.asked("create", &texts(&by(steps("Create configmaps/ default/m", 0))));
+    registry.update(&context, &maps, Part::Main, read("b"), &UpdateOptions::default()).await.unwrap();
+    let updated = by(steps("Update configmaps/ default/m", 1));
+    walk.asked("update", &texts(&updated));
+    let patch = Patch::Merge(br#"{"data":{"k":"c"}}"#.as_slice().into());
+    registry.patch(&context, &maps, place, &patch, &PatchOptions::default()).await.unwrap();
+    walk.asked("patch", &texts(&updated));
+    let forced = PatchOptions { force: Some(true), ..PatchOptions::default() };
+    registry.apply(&context, &maps, place, &read("d").to_json(), &forced).await.unwrap();
+    walk.asked("apply", &texts(&updated));
+    registry.delete(&context, &maps, "default", "m", &DeleteOptions::default()).await.unwrap();
+    let deleted = [
+        "mutate Delete configmaps/ default/m new=0 old=0 by controller",
+        "validate Delete configmaps/ default/m new=0 old=1 by controller",
+    ];
+    walk.asked("delete", &deleted);
+    let all = (ListOptions::default(), DeleteOptions::default());
+    registry.delete_collection(&context, &maps, "default", &all.0, &all.1).await.unwrap();
+    walk.asked("delete collection", &["mutate Delete configmaps/ default/ new=0 old=0 by controller"]);
+}
