@@ -1,152 +1,14 @@
-//! What names may look like: DNS labels and subdomains, qualified names, path segments, generated names.
+//! What names may look like (`validation` of gostd), as field errors; generated names.
 
 use rand::RngExt;
 
 use crate::field::{Error, Path};
 
-const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
-/// What upstream prints for a bad DNS-1123 label.
-pub const DNS1123_LABEL_MESSAGE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-/// What upstream prints for a DNS-1123 subdomain where a label is wanted.
-pub const NO_DOTS_MESSAGE: &str = "must not contain dots";
-/// What upstream prints for a bad DNS-1123 subdomain.
-pub const DNS1123_SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-/// What upstream prints for a bad DNS-1035 label.
-pub const DNS1035_LABEL_MESSAGE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
-/// What upstream prints for the name part of a bad qualified name.
-pub const QUALIFIED_NAME_MESSAGE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-/// What upstream prints for a bad label value.
-pub const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-fn lower_alnum(b: u8) -> bool {
-    b.is_ascii_lowercase() || b.is_ascii_digit()
-}
-
-fn dns_label(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = |b: Option<&u8>| b.is_some_and(|b| lower_alnum(*b));
-    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|b| lower_alnum(*b) || *b == b'-')
-}
-
-fn word(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-    ends(bytes.first())
-        && ends(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
-
-fn in_characters(limit: usize) -> String {
-    format!("must be no more than {limit} characters")
-}
-
-fn in_bytes(limit: usize) -> String {
-    format!("must be no more than {limit} bytes")
-}
-
-/// Messages about a DNS-1123 label (namespaces, port names); empty when it is one.
-#[must_use]
-pub fn dns1123_label(text: &str) -> Vec<String> {
-    let dots = text.contains('.') && text.split('.').all(dns_label);
-    let message = if dots { NO_DOTS_MESSAGE } else { DNS1123_LABEL_MESSAGE };
-    complaints(text, LABEL_MAX, in_characters, dns_label(text), message)
-}
-
-/// Messages about a DNS-1123 subdomain (most object names, groups); empty when it is one.
-#[must_use]
-pub fn dns1123_subdomain(text: &str) -> Vec<String> {
-    subdomain(text, in_characters)
-}
-
-fn subdomain(text: &str, when_long: fn(usize) -> String) -> Vec<String> {
-    let ok = text.split('.').all(dns_label);
-    complaints(text, SUBDOMAIN_MAX, when_long, ok, DNS1123_SUBDOMAIN_MESSAGE)
-}
-
-/// Messages about a DNS-1035 label (API versions, older Service names); empty when it is one.
-#[must_use]
-pub fn dns1035_label(text: &str) -> Vec<String> {
-    let ok = dns_label(text) && text.as_bytes()[0].is_ascii_lowercase();
-    complaints(text, LABEL_MAX, in_characters, ok, DNS1035_LABEL_MESSAGE)
-}
-
-/// Messages about a group and a resource in one, `apps.deployments`; empty when it is that.
-#[must_use]
-pub fn group_and_resource(text: &str) -> Vec<String> {
-    let Some((group, resource)) = text.rsplit_once('.') else {
-        return vec!["name must be in the form of <group>.<resource>".to_owned()];
-    };
-    let of = |segment: &'static str| move |message: String| format!("the {segment} segment {message}");
-    let group = dns1123_subdomain(group).into_iter().map(of("group"));
-    group.chain(dns1035_label(resource).into_iter().map(of("resource"))).collect()
-}
-
-/// Messages about a label value; empty when it is one.
-#[must_use]
-pub fn label_value(text: &str) -> Vec<String> {
-    complaints(text, LABEL_MAX, in_bytes, text.is_empty() || word(text), LABEL_VALUE_MESSAGE)
-}
-
-/// Messages about a qualified name such as `example.com/role` (label and annotation keys, finalizers).
-#[must_use]
-pub fn qualified_name(text: &str) -> Vec<String> {
-    let (prefix, name) = match text.split_once('/') {
-        None => (None, text),
-        Some((_, rest)) if rest.contains('/') => {
-            return vec![format!(
-                "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            )];
-        }
-        Some((prefix, name)) => (Some(prefix), name),
-    };
-    let mut messages = Vec::new();
-    match prefix {
-        Some("") => messages.push("prefix part must be non-empty".to_owned()),
-        Some(prefix) => {
-            // Upstream counts the subdomains of keys in bytes, and other ones in characters.
-            let complaints = subdomain(prefix, in_bytes).into_iter();
-            messages.extend(complaints.map(|m| format!("prefix part {m}")));
-        }
-        None => {}
-    }
-    if name.is_empty() {
-        messages.push("name part must be non-empty".to_owned());
-    } else if name.len() > LABEL_MAX {
-        messages.push(format!("name part {}", in_bytes(LABEL_MAX)));
-    }
-    if !word(name) {
-        messages.push(QUALIFIED_NAME_MESSAGE.to_owned());
-    }
-    messages
-}
-
-/// Upstream counts some in bytes and others in characters, and means the same: `when_long` says it.
-fn complaints(
-    text: &str,
-    limit: usize,
-    when_long: fn(usize) -> String,
-    well_formed: bool,
-    message: &str,
-) -> Vec<String> {
-    let mut messages = Vec::new();
-    if text.len() > limit {
-        messages.push(when_long(limit));
-    }
-    if !well_formed {
-        messages.push(message.to_owned());
-    }
-    messages
-}
-
-/// Messages about a name as a URL path segment; empty when it is one.
-#[must_use]
-pub fn path_segment(name: &str) -> Vec<String> {
-    if name == "." || name == ".." {
-        return vec![format!("may not be '{name}'")];
-    }
-    ['/', '%'].iter().filter(|c| name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
-}
+pub use portico_gostd::apimachinery::validation::{
+    DNS1035_LABEL_MESSAGE, DNS1123_LABEL_MESSAGE, DNS1123_SUBDOMAIN_MESSAGE, LABEL_VALUE_MESSAGE,
+    NO_DOTS_MESSAGE, QUALIFIED_NAME_MESSAGE, dns1035_label, dns1123_label, dns1123_subdomain,
+    group_and_resource, label_value, path_segment, qualified_name,
+};
 
 /// Messages turned into field errors on one path.
 #[must_use]
@@ -170,28 +32,6 @@ pub fn generate(prefix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_prefix_of_a_key_is_counted_in_bytes() {
-        let (long, part) = (format!("{}/b", "a".repeat(254)), "prefix part must be no more than 253 bytes");
-        assert!(qualified_name(&long).contains(&part.to_owned()));
-    }
-
-    #[test]
-    fn names_are_judged_as_upstream_judges_them() {
-        for ok in ["a", "a-b", "1a", "a.b.c"] {
-            assert_eq!(dns1123_subdomain(ok), Vec::<String>::new(), "{ok}");
-        }
-        for bad in ["", "-a", "a-", "A", "a..b", "a_b", &"a".repeat(254)] {
-            assert!(!dns1123_subdomain(bad).is_empty(), "{bad}");
-        }
-        assert!(dns1035_label("1a").len() == 1 && dns1035_label("").len() == 1);
-        for (text, ok) in [("a/b", true), ("A_b.c", true), ("/b", false), ("a/", false), ("a/b/c", false)] {
-            assert_eq!(qualified_name(text).is_empty(), ok, "{text}");
-        }
-        assert_eq!(path_segment("a%b"), ["may not contain '%'"]);
-        assert_eq!(path_segment(".."), ["may not be '..'"]);
-    }
 
     #[test]
     fn generated_names_keep_58_characters_and_add_five() {

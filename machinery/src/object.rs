@@ -14,11 +14,12 @@ mod printed;
 mod read;
 
 pub use cursor::Cursor;
-pub use go::{Float, Plain, escape_html, go_type};
+pub use go::{Float, Plain, escape_html};
 pub use json_path::JsonPath;
 pub use metadata::OwnerReference;
 pub use numbers::step_json;
 pub use order::sort_keys;
+pub use portico_gostd::json::go_type;
 pub use printed::{MOST_PRINTED_BYTES, cut, cut_at};
 pub use read::value_from_json;
 

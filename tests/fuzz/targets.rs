@@ -7,16 +7,16 @@ use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
 use portico_auth::jwt::{Claims, SigningKey};
 use portico_auth::{Credentials, Outcome, Union};
-use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, environment};
+use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, kubernetes};
 use portico_gostd::mime::parse_media_type;
 use portico_gostd::netip::{Prefix, parse_address};
+use portico_gostd::regexp as re2;
 use portico_gostd::time::{Layout, Time, format_duration, parse_duration};
 use portico_gostd::url::{Url, check_request_uri, first_value};
 use portico_kinds::Kinds;
 use portico_kit::egress;
 use portico_kit::tls::{CertPair, Roots};
 use portico_machinery::accept::{Encoding, Form, MetaVersion, Offer, negotiate, parse_accept, route_takes};
-use portico_machinery::re2;
 use portico_machinery::selector::{FieldSelector, LabelSelector};
 use portico_machinery::{GroupVersionKind, JsonPath, Object, RequestInfo};
 use portico_proto::client::Connection;
@@ -365,7 +365,7 @@ impl SizeEstimator for NoSizes {
 
 pub fn expressions() -> impl Fn(&[u8]) {
     const BUDGET: u64 = 20_000;
-    let language = Language::of_release(environment::NEW_EXPRESSIONS);
+    let language = Language::of_release(kubernetes::NEW_EXPRESSIONS);
     let environment = Environment::new(language).with("self", Type::Dyn).with("oldSelf", Type::Dyn);
     let object: serde_json::Value = serde_json::from_str(
         r#"{"spec":{"replicas":2,"maxReplicas":3,"a":"x","list":[{"name":"abc"}],"n":null,"f":1.5}}"#,

@@ -100,7 +100,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("portico-validation", &["portico-kinds", "portico-gostd", "portico-machinery"]),
     ("portico-kinds", &["portico-gostd", "portico-schema", "portico-machinery"]),
     ("portico-schema", &["portico-gostd", "portico-machinery", "portico-cel"]),
-    ("portico-cel", &["portico-gostd", "portico-machinery"]),
+    ("portico-cel", &["portico-gostd"]),
     ("portico-proto", &["portico-gostd", "portico-machinery"]),
     ("portico-machinery", &["portico-gostd"]),
     ("portico-gostd", &[]),

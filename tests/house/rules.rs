@@ -120,9 +120,9 @@ rules! {
         example: ("facade/src/director.rs", "use portico_proto::{config, client};", "facade/src/control/a.rs"),
     };
     json_values_stay_in_machinery: Rule {
-        invariant: "serde_json::Value is named only in machinery::object, schema and cel",
+        invariant: "serde_json::Value is named only in gostd::json, machinery::object, schema and cel",
         places: &[""],
-        except: &["machinery/src/object", "machinery/schema/", "machinery/cel/"],
+        except: &["machinery/gostd/src/json.rs", "machinery/src/object", "machinery/schema/", "machinery/cel/"],
         forbids: |line| any(line, &["serde_json::Value", "serde_json::json", "serde_json::value::Value", "serde_json as "]),
         example: ("facade/src/a.rs", "use serde_json::{Map, Value};", "machinery/schema/src/a.rs"),
     };

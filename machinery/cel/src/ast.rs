@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Value;
+use crate::value::Value;
 
 /// Tells nodes apart; tables of types, references and places are indexed by it.
 pub type Id = usize;

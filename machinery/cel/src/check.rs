@@ -8,10 +8,12 @@ mod overloads;
 use std::sync::Arc;
 
 use crate::ast::{Comprehension, Expr, ExprKind, Id, operator};
-use crate::environment::{Environment, Language};
+use crate::diagnostics::Issue;
+use crate::language::Language;
 use crate::parse::Parsed;
-use crate::source::Issue;
-use crate::{Type, Value};
+use crate::types::Type;
+use crate::value::Value;
+use crate::variable::Variable;
 use mapping::Mapping;
 
 /// A tree with types and references.
@@ -46,11 +48,15 @@ pub enum Reference {
 ///
 /// # Errors
 /// All type errors that there are.
-pub fn check(environment: &Environment, parsed: Parsed) -> Result<Checked, Vec<Issue>> {
+pub(crate) fn check(
+    language: &Arc<Language>,
+    variables: &[Variable],
+    parsed: Parsed,
+) -> Result<Checked, Vec<Issue>> {
     let Parsed { mut expr, places } = parsed;
     let mut checker = Checker {
-        language: &environment.language,
-        scopes: environment.variables.iter().map(|v| (v.name.clone(), v.ty.clone())).collect(),
+        language,
+        scopes: variables.iter().map(|v| (v.name.clone(), v.ty.clone())).collect(),
         types: vec![Type::Error; places.len()],
         references: vec![Reference::None; places.len()],
         places: &places,
@@ -66,7 +72,7 @@ pub fn check(environment: &Environment, parsed: Parsed) -> Result<Checked, Vec<I
         issues.push(Issue::whole("types of the expression are too complex"));
     }
     if issues.is_empty() {
-        Ok(Checked { expr, places, types, references, language: environment.language.clone() })
+        Ok(Checked { expr, places, types, references, language: Arc::clone(language) })
     } else {
         Err(issues)
     }
@@ -160,7 +166,7 @@ impl Checker<'_> {
         if let Some(prefix) = names::qualified(receiver)
             && let Some(declared) = self.language.function(&format!("{prefix}.{function}"))
         {
-            *function = Arc::from(declared.name);
+            *function = Arc::from(&*declared.name);
             *target = None;
             return self.resolve(id, declared, None, arguments);
         }
@@ -225,5 +231,6 @@ fn literal_type(value: &Value<'_>) -> Type {
     value.type_of()
 }
 
+#[cfg(feature = "kubernetes")]
 #[cfg(test)]
 mod tests;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use crate::ast::{Entry, Expr, ExprKind, Item};
 use crate::check::Checked;
-use crate::size::{LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRUCT_CREATE};
-use crate::{CostEstimate, SizeEstimate, Type};
+use crate::size::{CostEstimate, LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRUCT_CREATE, SizeEstimate};
+use crate::types::Type;
 pub use declared::DeclaredSizes;
 use scopes::Scopes;
 
@@ -145,5 +145,6 @@ fn start_of(empty: bool) -> SizeEstimate {
     SizeEstimate::new(if empty { 0 } else { u64::MAX }, 0)
 }
 
+#[cfg(feature = "kubernetes")]
 #[cfg(test)]
 mod tests;

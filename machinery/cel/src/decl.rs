@@ -1,88 +1,13 @@
 //! Declared types: what a schema says of JSON that expressions look at.
 //!
 //! One description serves three purposes: the checker asks for fields and types, the cost estimate for the most
-//! elements, the evaluator how to read JSON. Who knows a schema builds these; this room knows none.
+//! elements, the evaluator how to read JSON. Whoever knows a schema builds these; this module knows none.
 
 use std::sync::Arc;
 
-use crate::Type;
-use crate::types::ObjectType;
-
-/// What a schema says of one value. Immutable and shared.
-#[derive(Debug)]
-pub struct DeclType {
-    /// What it is.
-    pub kind: DeclKind,
-    /// What the checker calls it.
-    pub ty: Type,
-    /// Whether null may stand here; it is then CEL's null.
-    pub nullable: bool,
-    /// Most items, entries, or bytes of text; what an estimate takes it for.
-    pub max_elements: u64,
-    /// Least bytes that it takes in JSON: how often it fits into one request.
-    pub min_serialized_size: u64,
-}
-
-/// How JSON is read.
-#[derive(Debug)]
-pub enum DeclKind {
-    /// Any JSON as it is: numbers without a fraction are integers.
-    Dyn,
-    /// `x-kubernetes-int-or-string`.
-    IntOrString,
-    /// A boolean.
-    Bool,
-    /// An integer.
-    Int,
-    /// A number, with or without a fraction.
-    Double,
-    /// Text.
-    String,
-    /// Text in base64.
-    Bytes,
-    /// Text that is a day, `2006-01-02`.
-    Date,
-    /// Text that is a point in time.
-    DateTime,
-    /// Text that is a span of time.
-    Duration,
-    /// An array.
-    List {
-        /// What is in it.
-        items: Arc<DeclType>,
-        /// What tells its items apart.
-        kind: ListKind,
-    },
-    /// An object whose members are all alike.
-    Map {
-        /// What the members are.
-        values: Arc<DeclType>,
-    },
-    /// An object with fields.
-    Object(Arc<ObjectType>),
-}
-
-/// `x-kubernetes-list-type`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListKind {
-    /// One value as a whole.
-    Atomic,
-    /// In any order, each once.
-    Set,
-    /// In any order, told apart by these properties.
-    Map(Box<[Arc<str>]>),
-}
-
-/// A field of a declared object.
-#[derive(Clone, Debug)]
-pub struct Field {
-    /// How JSON spells it.
-    pub name: Arc<str>,
-    /// How expressions spell it: see [`escape`].
-    pub escaped: Arc<str>,
-    /// What it holds.
-    pub of: Arc<DeclType>,
-}
+pub use crate::identifier::{RESERVED, escape};
+pub use crate::types::{DeclKind, DeclType, Field, ListKind};
+use crate::types::{ObjectType, Type};
 
 static DYN: DeclType = DeclType {
     kind: DeclKind::Dyn,
@@ -173,84 +98,5 @@ impl DeclType {
     #[must_use]
     pub fn list_kind(&self) -> &ListKind {
         if let DeclKind::List { kind, .. } = &self.kind { kind } else { &ListKind::Atomic }
-    }
-}
-
-/// Words that are escaped as `__word__` when they name a field.
-pub const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
-
-/// How expressions spell a property: `a-b` is `a__dash__b`. None for names that cannot be spelled.
-#[must_use]
-pub fn escape(name: &str) -> Option<String> {
-    let mut characters = name.chars();
-    let first = characters.next()?;
-    if first.is_ascii_digit() {
-        return None;
-    }
-    if RESERVED.contains(&name) {
-        return Some(format!("__{name}__"));
-    }
-    let mut escaped = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(character) = rest.chars().next() {
-        if let Some(behind) = rest.strip_prefix("__") {
-            escaped.push_str("__underscores__");
-            rest = behind;
-            continue;
-        }
-        match character {
-            '.' => escaped.push_str("__dot__"),
-            '-' => escaped.push_str("__dash__"),
-            '/' => escaped.push_str("__slash__"),
-            c if c.is_ascii_alphanumeric() || c == '_' => escaped.push(c),
-            _ => return None,
-        }
-        rest = &rest[character.len_utf8()..];
-    }
-    Some(escaped)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn property_names_are_escaped() {
-        let cases = [
-            ("a", Some("a")),
-            ("a-b.c/d", Some("a__dash__b__dot__c__slash__d")),
-            ("x__y", Some("x__underscores__y")),
-            ("in", Some("__in__")),
-            ("int", Some("int")),
-            ("1a", None),
-            ("", None),
-            ("a b", None),
-            ("a_b", Some("a_b")),
-        ];
-        for (name, escaped) in cases {
-            assert_eq!(escape(name).as_deref(), escaped, "{name}");
-        }
     }
 }

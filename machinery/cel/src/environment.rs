@@ -1,179 +1,168 @@
-//! What an expression may use: variables, functions, macros, types; and how it is compiled.
+//! Environments: which variables, functions, macros and types an expression may use.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::function::Function;
-use crate::library::{self, Library};
-use crate::macros::{self, Macro};
-use crate::source::print_issues;
-use crate::{Overload, Program, Type, check, parse, plan, validators};
+use crate::language::{Language, OverloadCollision};
+use crate::library::Library;
+use crate::types::Type;
+use crate::variable::Variable;
 
-/// The release of Kubernetes (1.x) whose set new expressions may use.
-///
-/// Upstream compiles new and changed expressions in the set of the release before, so that they survive a rollback.
-pub const NEW_EXPRESSIONS: u16 = 35;
-/// The release whose set stored expressions may use.
-pub const STORED_EXPRESSIONS: u16 = 36;
-
-/// Functions, types and macros of one set of libraries. Immutable and shared by all environments of that set.
-#[derive(Debug)]
-pub struct Language {
-    functions: HashMap<&'static str, Declared>,
-    types: HashMap<&'static str, Type>,
-    macros: Vec<&'static Macro>,
-    /// Whether lists and maps that are written out hold items of one type.
-    pub(crate) uniform: bool,
-}
-
-/// A function with the names of each overload's type parameters.
-#[derive(Debug)]
-pub(crate) struct Declared {
-    pub name: &'static str,
-    pub overloads: Vec<Arc<Overload>>,
-    pub parameters: Vec<Vec<Arc<str>>>,
-}
-
-/// Why an expression does not compile, as messages show it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompileError {
-    /// It does not parse, or its types do not fit.
-    #[error("compilation failed: {0}")]
-    Compilation(String),
-    /// A constant part of it can never work.
-    #[error("program instantiation failed: {0}")]
-    Instantiation(String),
-}
-
-impl Language {
-    /// What kube-apiserver 1.`minor` offers.
-    #[must_use]
-    pub fn of_release(minor: u16) -> Arc<Self> {
-        static NEW: OnceLock<Arc<Language>> = OnceLock::new();
-        static STORED: OnceLock<Arc<Language>> = OnceLock::new();
-        let build = || {
-            let libraries = library::libraries();
-            let offered = libraries.into_iter().filter(|library| library.offered(minor));
-            Arc::new(Self::build(offered.collect(), macros_of(minor), true))
-        };
-        match minor {
-            NEW_EXPRESSIONS => NEW.get_or_init(build).clone(),
-            STORED_EXPRESSIONS => STORED.get_or_init(build).clone(),
-            _ => build(),
-        }
-    }
-
-    /// The same with `cel.bind`, which expressions of few places may use.
-    #[must_use]
-    pub fn with_bindings(minor: u16) -> Arc<Self> {
-        let offered = library::libraries().into_iter().filter(|library| library.offered(minor));
-        let mut macros = macros_of(minor);
-        macros.push(&macros::BIND);
-        Arc::new(Self::build(offered.collect(), macros, true))
-    }
-
-    /// All that this crate knows, and all that the language allows: `cel.bind` and lists of mixed types, which no
-    /// release of kube-apiserver offers.
-    #[must_use]
-    pub fn everything() -> Arc<Self> {
-        let mut offered = macros_of(u16::MAX);
-        offered.extend([&macros::BIND, &macros::EXISTS_ONE]);
-        let libraries = library::libraries().into_iter().filter(|library| library.until.is_none());
-        Arc::new(Self::build(libraries.collect(), offered, false))
-    }
-
-    fn build(libraries: Vec<Library>, macros: Vec<&'static Macro>, uniform: bool) -> Self {
-        let mut functions: HashMap<&'static str, Declared> = HashMap::new();
-        let mut types = HashMap::new();
-        for library in std::iter::once(library::standard()).chain(libraries) {
-            types.extend(library.types);
-            for function in library.functions {
-                declare(&mut functions, function);
-            }
-        }
-        Self { functions, types, macros, uniform }
-    }
-
-    pub(crate) fn function(&self, name: &str) -> Option<&Declared> {
-        self.functions.get(name.strip_prefix('.').unwrap_or(name))
-    }
-
-    pub(crate) fn named_type(&self, name: &str) -> Option<&Type> {
-        self.types.get(name)
-    }
-}
-
-fn declare(functions: &mut HashMap<&'static str, Declared>, function: Function) {
-    let name = function.name;
-    let declared = functions.entry(name).or_insert_with(|| Declared {
-        name,
-        overloads: Vec::new(),
-        parameters: Vec::new(),
-    });
-    for overload in function.overloads {
-        declared.parameters.push(overload.type_parameters());
-        declared.overloads.push(Arc::new(overload));
-    }
-}
-
-fn macros_of(minor: u16) -> Vec<&'static Macro> {
-    let mut offered: Vec<&'static Macro> = macros::STANDARD.iter().collect();
-    if minor >= 28 {
-        offered.extend(&macros::OPTIONALS);
-    }
-    if minor >= 32 {
-        offered.extend(&macros::TWO_VARIABLES);
-    }
-    if minor >= 34 {
-        offered.push(&macros::SORT_BY);
-    }
-    offered
-}
-
-/// A variable of an expression.
-#[derive(Clone, Debug)]
-pub struct Variable {
-    /// Its name: `self`.
-    pub name: Arc<str>,
-    /// Its type.
-    pub ty: Type,
-}
-
-/// Variables over a language: what expressions of one place may say.
+/// Variables over a language: what expressions of one place may use.
 #[derive(Clone, Debug)]
 pub struct Environment {
     pub(crate) language: Arc<Language>,
     pub(crate) variables: Vec<Variable>,
 }
 
+/// Why an environment cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// Two variables have one name.
+    #[error("variable {0} is declared twice")]
+    VariableTwice(String),
+    /// Two overloads of a function take the same values.
+    #[error(transparent)]
+    Overload(#[from] OverloadCollision),
+}
+
+/// Builds an [`Environment`].
+///
+/// ```
+/// use portico_cel::{Environment, Function, Overload, Type, Value, library};
+///
+/// let greeting = String::from("hello");
+/// let environment = Environment::builder()
+///     .variable("name", Type::String)
+///     .library(library::strings())
+///     .function(Function::new(
+///         "greet",
+///         vec![Overload::new("greet_string", [Type::String], Type::String, move |call| {
+///             Ok(Value::text(format!("{greeting}, {}", call.str(0)?)))
+///         })],
+///     ))
+///     .build()?;
+/// let program = environment.compile("greet(name).upperAscii()")?;
+/// let result = program.run(&[("name", Value::from("world"))])?;
+/// assert_eq!(result.as_str()?, "HELLO, WORLD");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Builder {
+    language: Option<Arc<Language>>,
+    variables: Vec<Variable>,
+    libraries: Vec<Library>,
+    functions: Vec<Function>,
+}
+
+impl Builder {
+    /// Begins with this language in the place of the standard functions alone.
+    #[must_use]
+    pub fn language(mut self, language: Arc<Language>) -> Self {
+        self.language = Some(language);
+        self
+    }
+
+    /// Adds a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, ty: Type) -> Self {
+        self.variables.push(Variable { name: Arc::from(name), ty });
+        self
+    }
+
+    /// Adds a library.
+    #[must_use]
+    pub fn library(mut self, library: Library) -> Self {
+        self.libraries.push(library);
+        self
+    }
+
+    /// Adds a function, or overloads to one that is there.
+    #[must_use]
+    pub fn function(mut self, function: Function) -> Self {
+        self.functions.push(function);
+        self
+    }
+
+    /// The environment.
+    ///
+    /// # Errors
+    /// Two variables have one name, or two overloads of a function take the same values.
+    pub fn build(self) -> Result<Environment, BuildError> {
+        let Self { language, variables, libraries, functions } = self;
+        for (index, variable) in variables.iter().enumerate() {
+            if variables[..index].iter().any(|earlier| earlier.name == variable.name) {
+                return Err(BuildError::VariableTwice(variable.name.to_string()));
+            }
+        }
+        let mut language = language.unwrap_or_else(|| Arc::new(Language::standard()));
+        if !libraries.is_empty() || !functions.is_empty() {
+            let extended = Arc::make_mut(&mut language);
+            libraries.into_iter().try_for_each(|library| extended.add(library))?;
+            functions.into_iter().try_for_each(|function| extended.add_function(function))?;
+        }
+        Ok(Environment { language, variables })
+    }
+}
+
 impl Environment {
+    /// Begins an environment of the language's own functions.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
     /// A language without variables.
     #[must_use]
     pub fn new(language: Arc<Language>) -> Self {
         Self { language, variables: Vec::new() }
     }
 
-    /// The same with a variable more.
+    /// The same with a variable more, which hides an earlier one of that name.
     #[must_use]
     pub fn with(mut self, name: &str, ty: Type) -> Self {
         self.variables.push(Variable { name: Arc::from(name), ty });
         self
     }
+}
 
-    /// Compiles an expression: parses, checks, validates literals, and plans its evaluation.
-    ///
-    /// # Errors
-    /// All that is wrong with it, as cel-go prints it.
-    pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
-        let refuse = |issues: Vec<_>| CompileError::Compilation(print_issues(text, &issues));
-        let parsed = parse::parse(text, &self.language.macros).map_err(refuse)?;
-        let checked = check::check(self, parsed).map_err(refuse)?;
-        let issues = validators::validate(&checked);
-        if !issues.is_empty() {
-            return Err(refuse(issues));
-        }
-        let plan = plan::plan(self, &checked).map_err(CompileError::Instantiation)?;
-        let names = self.variables.iter().map(|variable| variable.name.clone()).collect();
-        Ok(Program::new(names, checked, plan))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::Overload;
+    use crate::library;
+    use crate::value::Value;
+
+    fn twice() -> Function {
+        Function::new(
+            "twice",
+            vec![Overload::global("twice_int", vec![Type::Int], Type::Int, |call| {
+                Ok(Value::Int(call.int(0)?.saturating_mul(2)))
+            })],
+        )
+    }
+
+    #[test]
+    fn a_variable_is_declared_once() {
+        let built = Environment::builder().variable("a", Type::Int).variable("a", Type::Bool).build();
+        assert_eq!(built.unwrap_err().to_string(), "variable a is declared twice");
+    }
+
+    #[test]
+    fn an_overload_that_would_never_be_called_is_refused() {
+        let built = Environment::builder().function(twice()).function(twice()).build();
+        assert_eq!(
+            built.unwrap_err().to_string(),
+            "overload twice_int of function twice takes what twice_int takes"
+        );
+        let built = Environment::builder().library(library::strings()).library(library::strings()).build();
+        assert!(matches!(built, Err(BuildError::Overload(_))));
+    }
+
+    #[test]
+    fn a_shared_language_does_not_learn_the_functions_of_one_environment() {
+        let language = Arc::new(Language::standard());
+        let with = Environment::builder().language(language.clone()).function(twice()).build().unwrap();
+        assert!(with.language.function("twice").is_some() && language.function("twice").is_none());
     }
 }

@@ -9,10 +9,10 @@ mod fold;
 
 use smallvec::SmallVec;
 
+use crate::error::EvalError;
 use crate::plan::Node;
 use crate::size::{LIST_CREATE, MAP_CREATE, STRING_TRAVERSAL, scale};
-use crate::value::{Key, MapBuilder, equal, print_key};
-use crate::{EvalError, Value};
+use crate::value::{Key, MapBuilder, Value, equal, print_key};
 
 /// Values of an environment's variables, by slot.
 pub(crate) type Slots<'v> = SmallVec<[Option<Value<'v>>; 4]>;
@@ -65,6 +65,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
     pub(crate) fn run(&mut self, node: &'e Node) -> Evaluated<'v> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
+            Node::Computed(computed) => {
+                self.charge(computed.cost)?;
+                Ok(computed.value.clone())
+            }
             Node::Attribute(attribute) => self.attribute(attribute),
             Node::Logic(and, pair) => self.logic(*and, pair),
             Node::Otherwise(value, pair) => self.otherwise(*value, pair),

@@ -2,19 +2,25 @@
 //!
 //! A library is a list of these (see `library`). Nothing here knows any function.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "regex")]
 use regex::Regex;
 
+use crate::error::EvalError;
+#[cfg(feature = "regex")]
 use crate::re2;
 use crate::size::{CostEstimate, SizeEstimate};
-use crate::{EvalError, Type, Value};
+use crate::types::Type;
+use crate::value::Value;
 
 /// A function with its overloads.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Its name: `size`, `_+_`, `sets.contains`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its overloads, in the order in which they are tried.
     pub overloads: Vec<Overload>,
 }
@@ -22,8 +28,8 @@ pub struct Function {
 /// One signature of a function.
 #[derive(Clone, Debug)]
 pub struct Overload {
-    /// cel-go's id, such as `size_string`.
-    pub id: &'static str,
+    /// An id such as `size_string`.
+    pub id: Cow<'static, str>,
     /// Whether it is called on a receiver, its first parameter.
     pub receiver: bool,
     /// Parameters, the receiver first.
@@ -31,19 +37,52 @@ pub struct Overload {
     /// What it returns.
     pub result: Type,
     /// What it does.
-    pub run: Implementation,
-    /// What it may cost, judged before it runs. None: one unit and no knowledge of the result's size.
+    pub run: Run,
+    /// What it may cost, estimated before it runs. None: one unit and no knowledge of the result's size.
     pub estimate: Option<EstimateFn>,
     /// What it costs when it ran. None: one unit.
     pub cost: Option<CostFn>,
     /// Whether `cost` counts also where the overload was only found at run time (dyn arguments). Upstream's libraries
     /// cost by the function's name (true), the language's own functions by the overload that was checked (false).
     pub cost_by_name: bool,
+    /// Whether it returns the same for the same arguments, so that a call with constant arguments is made only once.
+    pub pure: bool,
 }
 
 /// Calls a function: arguments as [`Call::arguments`], the receiver first. They have the run-time types of the
 /// overload's parameters.
 pub type Implementation = for<'c, 'v> fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError>;
+
+/// What an overload does: a function, or a closure.
+#[derive(Clone)]
+pub struct Run(Runs);
+
+#[derive(Clone)]
+enum Runs {
+    Function(Implementation),
+    Closure(Arc<Closure>),
+}
+
+type Closure = dyn for<'c, 'v> Fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError> + Send + Sync;
+
+impl Run {
+    /// Calls it.
+    ///
+    /// # Errors
+    /// What is wrong with these arguments.
+    pub fn call<'v>(&self, call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
+        match &self.0 {
+            Runs::Function(function) => function(call),
+            Runs::Closure(closure) => closure(call),
+        }
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self.0, Runs::Function(_)) { "Run(function)" } else { "Run(closure)" })
+    }
+}
 
 /// Estimates a call; None falls back to one unit.
 pub type EstimateFn = fn(&dyn CallSizes) -> Option<CallEstimate>;
@@ -58,11 +97,28 @@ pub struct Call<'c, 'v> {
     pub arguments: &'c [Value<'v>],
     /// How much the program may still cost: what loops inside a function must not exceed.
     pub budget: u64,
-    /// The regular expression that is written out as the second argument, compiled with the program.
-    pub pattern: Option<&'c Arc<Regex>>,
+    #[cfg(feature = "regex")]
+    pattern: Option<&'c Arc<Regex>>,
 }
 
 impl<'c, 'v> Call<'c, 'v> {
+    /// A call with these arguments, the receiver first.
+    #[must_use]
+    pub fn new(arguments: &'c [Value<'v>], budget: u64) -> Self {
+        Self {
+            arguments,
+            budget,
+            #[cfg(feature = "regex")]
+            pattern: None,
+        }
+    }
+
+    /// The same with the regular expression that is written out as the second argument, compiled with the program.
+    #[cfg(feature = "regex")]
+    pub(crate) fn with_pattern(self, pattern: Option<&'c Arc<Regex>>) -> Self {
+        Self { pattern, ..self }
+    }
+
     /// The argument at an index.
     ///
     /// # Errors
@@ -83,6 +139,7 @@ impl<'c, 'v> Call<'c, 'v> {
     ///
     /// # Errors
     /// What is wrong with it.
+    #[cfg(feature = "regex")]
     pub fn regex(&self) -> Result<Arc<Regex>, EvalError> {
         match self.pattern {
             Some(regex) => Ok(Arc::clone(regex)),
@@ -147,16 +204,63 @@ impl CallEstimate {
 impl Function {
     /// A function with these overloads.
     #[must_use]
-    pub fn new(name: &'static str, overloads: Vec<Overload>) -> Self {
-        Self { name, overloads }
+    pub fn new(name: impl Into<Cow<'static, str>>, overloads: Vec<Overload>) -> Self {
+        Self { name: name.into(), overloads }
     }
 }
 
 impl Overload {
-    /// A global overload: `name(a, b)`.
+    /// A global overload that is a closure: `name(a, b)`. [`Overload::on_receiver`] makes it `a.name(b)`.
+    ///
+    /// It is called whenever the expression is evaluated, unless it is declared [`Overload::pure`].
+    pub fn new<F>(
+        id: impl Into<Cow<'static, str>>,
+        parameters: impl Into<Vec<Type>>,
+        result: Type,
+        run: F,
+    ) -> Self
+    where
+        F: for<'c, 'v> Fn(&Call<'c, 'v>) -> Result<Value<'v>, EvalError> + Send + Sync + 'static,
+    {
+        Self {
+            id: id.into(),
+            receiver: false,
+            parameters: parameters.into(),
+            result,
+            run: Run(Runs::Closure(Arc::new(run))),
+            estimate: None,
+            cost: None,
+            cost_by_name: false,
+            pure: false,
+        }
+    }
+
+    /// The same, called on a receiver, which is the first parameter.
+    #[must_use]
+    pub fn on_receiver(self) -> Self {
+        Self { receiver: true, ..self }
+    }
+
+    /// The same, declared to return the same for the same arguments.
+    #[must_use]
+    pub fn pure(self) -> Self {
+        Self { pure: true, ..self }
+    }
+
+    /// A global overload that is a function: `name(a, b)`.
     #[must_use]
     pub fn global(id: &'static str, parameters: Vec<Type>, result: Type, run: Implementation) -> Self {
-        Self { id, receiver: false, parameters, result, run, estimate: None, cost: None, cost_by_name: false }
+        Self {
+            id: Cow::Borrowed(id),
+            receiver: false,
+            parameters,
+            result,
+            run: Run(Runs::Function(run)),
+            estimate: None,
+            cost: None,
+            cost_by_name: false,
+            pure: false,
+        }
     }
 
     /// A receiver's overload: `a.name(b)`; the receiver is the first parameter.
@@ -177,9 +281,14 @@ impl Overload {
         Self { estimate: Some(estimate), cost: Some(cost), cost_by_name: true, ..self }
     }
 
+    /// Whether it takes the values that another one takes.
+    pub(crate) fn collides(&self, other: &Self) -> bool {
+        self.receiver == other.receiver && self.parameters == other.parameters
+    }
+
     /// Names of the type parameters in its signature.
     #[must_use]
-    pub fn type_parameters(&self) -> Vec<std::sync::Arc<str>> {
+    pub fn type_parameters(&self) -> Vec<Arc<str>> {
         let mut names = Vec::new();
         for ty in self.parameters.iter().chain([&self.result]) {
             collect_parameters(ty, &mut names);
@@ -188,7 +297,7 @@ impl Overload {
     }
 }
 
-fn collect_parameters(ty: &Type, into: &mut Vec<std::sync::Arc<str>>) {
+fn collect_parameters(ty: &Type, into: &mut Vec<Arc<str>>) {
     if let Type::Param(name) = ty
         && !into.contains(name)
     {

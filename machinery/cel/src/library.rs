@@ -1,115 +1,251 @@
-//! Libraries: named lists of functions, and since which release of Kubernetes expressions may use them.
+//! Libraries: named lists of functions, types and macros that an environment may offer.
 //!
-//! Each file below is one library; this table is the only place that lists them.
+//! Each file below is one library. Their functions return the same for the same arguments, so that calls with constant
+//! arguments are made once, when an expression is compiled.
 
+#[cfg(feature = "kubernetes")]
 mod authorization;
+#[cfg(feature = "kubernetes")]
 pub mod cidr;
 mod comprehensions;
 mod costs;
+#[cfg(feature = "kubernetes")]
 pub mod format;
+#[cfg(feature = "kubernetes")]
 pub mod ip;
+#[cfg(feature = "kubernetes")]
 mod lists;
 mod lists_ext;
 mod optional;
+#[cfg(feature = "kubernetes")]
 pub mod quantity;
+#[cfg(feature = "regex")]
 mod regex;
+#[cfg(feature = "kubernetes")]
 pub mod semver;
 mod sets;
 mod standard;
 pub(crate) mod strings;
+#[cfg(feature = "kubernetes")]
 pub mod url;
 
-use crate::{Function, Type};
+use crate::function::Function;
+use crate::macros::{self, Macro};
+use crate::types::Type;
 
+#[cfg(feature = "kubernetes")]
+#[cfg(feature = "json")]
 #[cfg(test)]
 mod tests;
 
-pub use standard::{library as standard, print_double};
-
 /// A library.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Library {
     /// Its name.
     pub name: &'static str,
-    /// The minor release of Kubernetes 1.x that brought it (0: always there).
-    pub since: u16,
-    /// The minor release that took it away, or replaced it.
-    pub until: Option<u16>,
     /// Its functions.
     pub functions: Vec<Function>,
-    /// Names of types that expressions may say: `net.IP`.
+    /// Types that expressions may name: `net.IP`.
     pub types: Vec<(&'static str, Type)>,
+    /// Its macros.
+    pub macros: Vec<&'static Macro>,
 }
 
 impl Library {
-    /// Whether kube-apiserver 1.`minor` offers it.
+    /// A library of these functions.
     #[must_use]
-    pub fn offered(&self, minor: u16) -> bool {
-        self.since <= minor && self.until.is_none_or(|until| minor < until)
+    pub fn new(name: &'static str, functions: Vec<Function>) -> Self {
+        Self { name, functions, ..Self::default() }
+    }
+
+    /// The same with types that expressions may name.
+    #[must_use]
+    pub fn with_types(self, types: Vec<(&'static str, Type)>) -> Self {
+        Self { types, ..self }
+    }
+
+    /// The same, its functions declared pure: see [`Overload::pure`](crate::function::Overload::pure).
+    #[must_use]
+    pub fn pure(mut self) -> Self {
+        for overload in self.functions.iter_mut().flat_map(|function| &mut function.overloads) {
+            overload.pure = true;
+        }
+        self
+    }
+
+    fn with_macros(self, macros: &'static [Macro]) -> Self {
+        Self { macros: macros.iter().collect(), ..self }
     }
 }
 
-/// All libraries besides the language's own functions.
+/// The language's own functions and macros: operators, comparisons, conversions, `size`, `all`, `map`.
 #[must_use]
-pub fn libraries() -> Vec<Library> {
-    vec![
-        url::library(),
-        authorization::library(),
-        regex::library(),
-        lists::library(),
-        strings::first(),
-        optional::library(),
-        quantity::library(),
-        strings::second(),
-        sets::library(),
-        ip::library(),
-        cidr::library(),
-        format::library(),
-        comprehensions::library(),
-        semver::library(),
-        lists_ext::library(),
-    ]
+pub fn standard() -> Library {
+    standard::library().pure().with_macros(&macros::STANDARD)
+}
+
+/// `cel.bind(name, value, expression)`.
+#[must_use]
+pub fn bindings() -> Library {
+    Library { name: "cel.lib.ext.cel.bindings", macros: vec![&macros::BIND], ..Library::default() }
+}
+
+/// Positions, pieces and case of texts: `charAt`, `indexOf`, `split`, `replace`.
+#[must_use]
+pub fn strings() -> Library {
+    strings::first().pure()
+}
+
+/// `format` and `strings.quote`.
+#[must_use]
+pub fn string_formatting() -> Library {
+    strings::second().pure()
+}
+
+/// Lists as sets: `sets.contains`, `sets.intersects`, `sets.equivalent`.
+#[must_use]
+pub fn sets() -> Library {
+    sets::library().pure()
+}
+
+/// Optional values: `a.?b`, `optional.of`, `orValue`, `optMap`.
+#[must_use]
+pub fn optional() -> Library {
+    optional::library().pure().with_macros(&macros::OPTIONALS)
+}
+
+/// Macros over index and item, key and value: `transformList`, `transformMap`.
+#[must_use]
+pub fn comprehensions() -> Library {
+    comprehensions::library().pure().with_macros(&macros::TWO_VARIABLES)
+}
+
+/// `slice`, `flatten`, `distinct`, `lists.range`, `reverse`, `sort`, `sortBy`.
+#[must_use]
+pub fn lists() -> Library {
+    Library { macros: vec![&macros::SORT_BY], ..lists_ext::library().pure() }
+}
+
+/// `find` and `findAll`.
+#[cfg(feature = "regex")]
+#[must_use]
+pub fn regex() -> Library {
+    regex::library().pure()
+}
+
+/// Kubernetes' lists: `isSorted`, `sum`, `min`, `max`, `indexOf`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn kubernetes_lists() -> Library {
+    lists::library().pure()
+}
+
+/// Kubernetes' amounts: `quantity('1Gi')`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn quantity() -> Library {
+    quantity::library().pure()
+}
+
+/// Addresses: `ip('10.0.0.1')`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn ip() -> Library {
+    ip::library().pure()
+}
+
+/// Networks: `cidr('10.0.0.0/8')`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn cidr() -> Library {
+    cidr::library().pure()
+}
+
+/// URLs: `url('https://example.com')`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn url() -> Library {
+    url::library().pure()
+}
+
+/// Semantic versions: `semver('1.2.3')`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn semver() -> Library {
+    semver::library().pure()
+}
+
+/// Names of formats: `format.dns1123Label().validate(text)`.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn format() -> Library {
+    format::library().pure()
+}
+
+/// Questions to an authorizer. What it answers is no constant.
+#[cfg(feature = "kubernetes")]
+#[must_use]
+pub fn authorization() -> Library {
+    authorization::library()
+}
+
+/// All libraries that the enabled features bring, the language's own functions first.
+#[must_use]
+pub fn all() -> Vec<Library> {
+    let mut all = vec![standard()];
+    #[cfg(feature = "kubernetes")]
+    all.extend([url(), authorization()]);
+    #[cfg(feature = "regex")]
+    all.push(regex());
+    #[cfg(feature = "kubernetes")]
+    all.push(kubernetes_lists());
+    all.extend([strings(), optional()]);
+    #[cfg(feature = "kubernetes")]
+    all.push(quantity());
+    all.extend([string_formatting(), sets()]);
+    #[cfg(feature = "kubernetes")]
+    all.extend([ip(), cidr(), format()]);
+    all.push(comprehensions());
+    #[cfg(feature = "kubernetes")]
+    all.push(semver());
+    all.extend([lists(), bindings()]);
+    all
 }
 
 #[cfg(test)]
-mod table {
+mod declarations {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::environment::{NEW_EXPRESSIONS, STORED_EXPRESSIONS};
-    use crate::{Call, Value};
 
     #[test]
     fn each_overload_is_declared_once() {
         let mut seen = HashSet::new();
-        let overloads = libraries().into_iter().flat_map(|library| library.functions);
-        for overload in overloads.flat_map(|function| function.overloads) {
-            assert!(seen.insert(overload.id), "{}", overload.id);
-            assert!(!overload.receiver || !overload.parameters.is_empty(), "{}", overload.id);
+        // The language's own indices are declared again by optional values, over other types.
+        for function in all().into_iter().skip(1).flat_map(|library| library.functions) {
+            for overload in function.overloads {
+                assert!(!overload.receiver || !overload.parameters.is_empty(), "{}", overload.id);
+                assert!(seen.insert(overload.id.clone()), "{}", overload.id);
+            }
         }
     }
 
-    #[test]
-    fn everything_is_known_to_new_and_to_stored_texts() {
-        assert!(
-            libraries()
-                .iter()
-                .all(|library| library.offered(NEW_EXPRESSIONS) && library.offered(STORED_EXPRESSIONS))
-        );
-    }
-
+    #[cfg(feature = "kubernetes")]
     #[test]
     fn formats_are_returned_by_the_functions_of_their_names() {
+        use crate::function::Call;
+        use crate::value::{Value, equal};
+
         let call = |name: &str, arguments: &[Value<'static>]| {
-            let functions = libraries().into_iter().flat_map(|library| library.functions);
+            let functions = format().functions;
             let function = functions.into_iter().find(|function| function.name == name).unwrap();
-            (function.overloads[0].run)(&Call { arguments, budget: 0, pattern: None }).unwrap()
+            function.overloads[0].run.call(&Call::new(arguments, 0)).unwrap()
         };
         for name in ["dns1123Label", "qualifiedName", "labelValue", "uri", "uuid", "byte", "date", "datetime"]
         {
             let named = call("format.named", &[Value::text(name)]);
             let returned = Value::some(call(&format!("format.{name}"), &[]));
-            assert!(crate::value::equal(&named, &returned).unwrap(), "{name}");
+            assert!(equal(&named, &returned).unwrap(), "{name}");
         }
     }
 }

@@ -6,9 +6,9 @@ mod optionals;
 
 use std::sync::Arc;
 
-use crate::Value;
 use crate::ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, Item};
-use crate::source::Issue;
+use crate::diagnostics::Issue;
+use crate::value::Value;
 
 pub use bindings::{BIND, SORT_BY};
 pub use folds::{EXISTS_ONE, STANDARD, TWO_VARIABLES};

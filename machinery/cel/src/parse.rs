@@ -13,8 +13,8 @@ mod primary;
 mod syntax;
 
 use crate::ast::{Expr, ExprKind, Id};
+use crate::diagnostics::Issue;
 use crate::macros::Macro;
-use crate::source::Issue;
 use depth::Depth;
 use lexer::{Lexed, Token, lex};
 

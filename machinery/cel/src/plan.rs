@@ -2,6 +2,7 @@
 
 mod attribute;
 mod build;
+mod call;
 mod fold;
 
 use std::collections::HashSet;
@@ -10,19 +11,17 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 
 use crate::check::Checked;
-use crate::environment::Environment;
-use crate::re2::Planned;
-use crate::value::{Key, List};
-use crate::{Overload, Value};
-
-/// Functions whose second argument is a regular expression.
-const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
+use crate::value::{Key, List, Value};
+use crate::variable::Variable;
+pub(crate) use call::{CallNode, IN_ERROR};
 
 /// What runs.
 #[derive(Debug)]
 pub(crate) enum Node {
     /// A constant; costs nothing.
     Constant(Value<'static>),
+    /// What a call with constant arguments returned; costs what the call cost.
+    Computed(Box<Computed>),
     /// A value and a way from it: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
     Attribute(Box<Attribute>),
     /// `&&` (true) or `||` (false): absorbs errors of one side.
@@ -47,6 +46,13 @@ pub(crate) enum Node {
     Append(usize, Box<Node>),
     /// Adds an entry (key and value) or the entries of a map to the map in a local variable.
     Insert(usize, Box<(Node, Option<Node>)>),
+}
+
+/// A constant that was computed, and what that cost.
+#[derive(Debug)]
+pub(crate) struct Computed {
+    pub value: Value<'static>,
+    pub cost: u64,
 }
 
 /// A value and a way from it, taken as one: what follows an optional step is optional, too.
@@ -135,30 +141,6 @@ fn bits(number: f64) -> Option<u64> {
     (!number.is_nan()).then(|| if number == 0.0 { 0 } else { number.to_bits() })
 }
 
-/// A call.
-#[derive(Debug)]
-pub(crate) struct CallNode {
-    pub name: &'static str,
-    /// The overloads that may be meant, in order.
-    pub overloads: Vec<Arc<Overload>>,
-    pub arguments: Vec<Node>,
-    /// The regular expression that is written out as its second argument.
-    pub regex: Option<Planned>,
-    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
-    /// regular expression that is compiled once.
-    pub stops: bool,
-}
-
-impl CallNode {
-    /// The regular expression that is written out as its second argument.
-    pub fn pattern(&self) -> Option<&str> {
-        match self.arguments.get(1) {
-            Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&self.name) => Some(pattern),
-            _ => None,
-        }
-    }
-}
-
 /// A comprehension over locals that start at `base`: the accumulator, the variable, the second variable.
 #[derive(Debug)]
 pub(crate) struct Fold {
@@ -185,13 +167,9 @@ pub(crate) struct Plan {
 ///
 /// # Errors
 /// A constant part can never work: `int('x')`, a regular expression that is none.
-pub(crate) fn plan(environment: &Environment, checked: &Checked) -> Result<Plan, String> {
-    let mut planner = build::Planner {
-        checked,
-        variables: &environment.variables,
-        uses: vec![false; environment.variables.len()],
-        locals: Vec::new(),
-    };
+pub(crate) fn plan(variables: &[Variable], checked: &Checked) -> Result<Plan, String> {
+    let mut planner =
+        build::Planner { checked, variables, uses: vec![false; variables.len()], locals: Vec::new() };
     let root = planner.node(&checked.expr)?;
     Ok(Plan { root, uses: planner.uses })
 }

@@ -6,9 +6,15 @@ use smallvec::smallvec;
 
 use crate::check::Checked;
 use crate::cost::{self, SizeEstimator};
+use crate::error::EvalError;
 use crate::eval::{Evaluator, Slots};
 use crate::plan::Plan;
-use crate::{CostEstimate, EvalError, Type, Value};
+use crate::size::CostEstimate;
+use crate::types::Type;
+use crate::value::Value;
+
+/// What one [`Program::run`] may cost: as much as kube-apiserver lets one expression cost.
+pub const DEFAULT_COST_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -37,7 +43,7 @@ impl Program {
         self.names.iter().zip(&self.plan.uses).any(|(name, used)| *used && **name == *variable)
     }
 
-    /// What one run may cost, by what is known of sizes. Unbounded once the tree is forgotten.
+    /// What one run may cost, by what is known of sizes. Unbounded once the tree is dropped.
     #[must_use]
     pub fn estimate(&self, sizes: &dyn SizeEstimator) -> CostEstimate {
         self.tree.as_ref().map_or(CostEstimate::new(0, u64::MAX), |tree| cost::estimate(tree, sizes))
@@ -49,8 +55,16 @@ impl Program {
         Self { tree: None, ..self }
     }
 
-    /// Runs it over these variables (unnamed ones are absent), at most for `budget`. Says what it cost, too, also when it
-    /// failed.
+    /// Runs it over these variables (unnamed ones are absent), at most for [`DEFAULT_COST_LIMIT`].
+    ///
+    /// # Errors
+    /// The expression fails for these values, or costs more.
+    pub fn run<'v>(&self, variables: &[(&str, Value<'v>)]) -> Result<Value<'v>, EvalError> {
+        self.evaluate(variables, DEFAULT_COST_LIMIT, &|| false).0
+    }
+
+    /// Runs it over these variables (unnamed ones are absent), at most for `budget`, until `interrupted` returns true. Returns what
+    /// it cost, too, also when it failed.
     pub fn evaluate<'v>(
         &self,
         variables: &[(&str, Value<'v>)],

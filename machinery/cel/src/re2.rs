@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-pub use portico_machinery::re2::MAX_COMPILED_BYTES;
-use portico_machinery::re2::{self, Code};
+pub use portico_gostd::regexp::MAX_COMPILED_BYTES;
+use portico_gostd::regexp::{self as re2, Code};
 use regex::Regex;
 
 /// Most bytes of compiled patterns that are kept; when there are more, all are forgotten.

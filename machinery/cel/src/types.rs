@@ -1,12 +1,13 @@
-//! Types as the checker knows them, and their spelling in messages.
+//! Types as the checker knows them and their spelling in messages; declared types, which say how JSON is read.
 //!
-//! Knows nothing of values: what a value's run-time type is says `value`.
+//! An object's type has fields, a field is declared, and a declaration has a type: so they are defined in one place. What
+//! values there are is no business of this module.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::decl::{Field, RESERVED};
+use crate::identifier::RESERVED;
 
 /// The name of the type that optional values have.
 pub const OPTIONAL: &str = "optional_type";
@@ -50,6 +51,82 @@ pub enum Type {
     Object(Arc<ObjectType>),
     /// An abstract type with parameters and without fields: `optional_type(T)`, `net.IP`.
     Opaque(Arc<str>, Arc<[Type]>),
+}
+
+/// What a schema says of one value. Immutable and shared.
+#[derive(Debug)]
+pub struct DeclType {
+    /// What it is.
+    pub kind: DeclKind,
+    /// What the checker calls it.
+    pub ty: Type,
+    /// Whether null may stand here; it is then CEL's null.
+    pub nullable: bool,
+    /// Most items, entries, or bytes of text; what an estimate takes it for.
+    pub max_elements: u64,
+    /// Least bytes that it takes in JSON: how often it fits into one request.
+    pub min_serialized_size: u64,
+}
+
+/// How JSON is read.
+#[derive(Debug)]
+pub enum DeclKind {
+    /// Any JSON as it is: numbers without a fraction are integers.
+    Dyn,
+    /// Text or an integer.
+    IntOrString,
+    /// A boolean.
+    Bool,
+    /// An integer.
+    Int,
+    /// A number, with or without a fraction.
+    Double,
+    /// Text.
+    String,
+    /// Text in base64.
+    Bytes,
+    /// Text that is a day, `2006-01-02`.
+    Date,
+    /// Text that is a point in time.
+    DateTime,
+    /// Text that is a span of time.
+    Duration,
+    /// An array.
+    List {
+        /// What is in it.
+        items: Arc<DeclType>,
+        /// What makes two of them equal.
+        kind: ListKind,
+    },
+    /// An object whose members are all alike.
+    Map {
+        /// What the members are.
+        values: Arc<DeclType>,
+    },
+    /// An object with fields.
+    Object(Arc<ObjectType>),
+}
+
+/// What makes two lists equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// One value as a whole.
+    Atomic,
+    /// In any order, each once.
+    Set,
+    /// In any order, told apart by these properties.
+    Map(Box<[Arc<str>]>),
+}
+
+/// A field of a declared object.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// How JSON spells it.
+    pub name: Arc<str>,
+    /// How expressions spell it: see [`escape`].
+    pub escaped: Arc<str>,
+    /// What it holds.
+    pub of: Arc<DeclType>,
 }
 
 /// An object type. Two are one when their names are.

@@ -3,9 +3,11 @@
 //! `'v` is the life of the JSON and of its [`DeclType`](crate::DeclType): `self` is looked at, never copied. Everything computed is
 //! shared (`Arc`), so a clone costs little.
 
-mod convert;
+mod double;
 mod duration;
 mod equal;
+#[cfg(feature = "json")]
+mod json;
 mod key;
 mod list;
 mod map;
@@ -15,10 +17,12 @@ mod timestamp;
 
 use std::sync::Arc;
 
-pub use convert::from_json;
+pub use double::print_double;
 pub use duration::Duration;
 pub(crate) use equal::same_key;
 pub use equal::{compare, equal};
+#[cfg(feature = "json")]
+pub use json::from_json;
 pub use key::{Key, print_key};
 pub use list::List;
 pub use map::{Map, MapBuilder};
@@ -26,7 +30,8 @@ pub use opaque::Opaque;
 pub use text::Text;
 pub use timestamp::{Civil, Timestamp};
 
-use crate::{EvalError, Type};
+use crate::error::EvalError;
+use crate::types::Type;
 
 /// What an expression evaluates to.
 #[derive(Clone, Debug)]
@@ -126,13 +131,13 @@ impl<'v> Value<'v> {
     ///
     /// # Errors
     /// A library's value, of which nothing plain is known.
-    pub(crate) fn forgetful(&self) -> Result<Self, EvalError> {
+    pub(crate) fn erased(&self) -> Result<Self, EvalError> {
         Ok(match self {
-            Self::List(list) => Self::List(list.forgetful()),
-            Self::Map(map) => Self::Map(map.forgetful()),
+            Self::List(list) => Self::List(list.erased()),
+            Self::Map(map) => Self::Map(map.erased()),
             Self::Type(ty) => Self::text(ty.name()),
             Self::Optional(None) => Self::Null,
-            Self::Optional(Some(held)) => return held.forgetful(),
+            Self::Optional(Some(held)) => return held.erased(),
             Self::Opaque(value) => {
                 return Err(EvalError::new(format!("unsupported conversion to ref.Val: {}", value.native())));
             }
@@ -247,6 +252,24 @@ impl<'v> Value<'v> {
 impl From<bool> for Value<'_> {
     fn from(value: bool) -> Self {
         Self::Bool(value)
+    }
+}
+
+impl From<u64> for Value<'_> {
+    fn from(value: u64) -> Self {
+        Self::Uint(value)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(value: f64) -> Self {
+        Self::Double(value)
+    }
+}
+
+impl From<String> for Value<'_> {
+    fn from(value: String) -> Self {
+        Self::text(value)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{DeclType, DeclaredSizes, Environment, Language, Type, Value};
 
 /// How many times the work may grow when an expression becomes four times as long: 2.5 for each doubling.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
-use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{Environment, EvalError, Language, Type, Value};
 
 /// What one evaluation may cost.

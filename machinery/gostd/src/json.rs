@@ -20,6 +20,22 @@ use serde_json::value::RawValue;
 /// How many unreadable elements of an array are named; further ones are only left out.
 const MAX_NAMED: usize = 8;
 
+/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
+#[must_use]
+pub fn go_type(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value;
+
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// Reads a document; one that is `null` is empty.
 ///
 /// # Errors

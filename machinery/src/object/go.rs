@@ -5,20 +5,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// What Go calls the type of a value that it has read from JSON: upstream's errors name it.
-#[must_use]
-pub fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
 /// A float as Go's `%v` prints it: shortest, with an exponent below 1e-4 and from 1e6 on.
 #[derive(Clone, Copy, Debug)]
 pub struct Float(pub f64);

@@ -1,7 +1,7 @@
 // Command gostd records what Go's standard library and apimachinery answer, as the tables that machinery is tested with.
 //
 //	go run ./gostd parse_query > ../../machinery/gostd/testdata/parse_query.jsonl
-//	go run ./gostd quantities > ../../machinery/testdata/quantities.jsonl
+//	go run ./gostd quantities > ../../machinery/gostd/testdata/quantities.jsonl
 //
 // Each line is a JSON object. The inputs are made here, without chance, so that a new Go version shows as a difference.
 package main

@@ -2,8 +2,8 @@
 
 use super::Checker;
 use super::mapping::most_general;
-use crate::Type;
 use crate::ast::{Entry, Expr, FieldValue, Id, Item};
+use crate::types::Type;
 
 impl Checker<'_> {
     pub(super) fn list(&mut self, items: &mut [Item]) -> Type {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::Type;
+use crate::types::Type;
 
 /// How many parts a type may have when it is spelled out; what has more is refused, since work grows with it.
 const MOST_PARTS: usize = 1_000;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::{Checker, Reference};
 use crate::ast::{Expr, ExprKind, Id};
-use crate::{Type, Value};
+use crate::types::Type;
+use crate::value::Value;
 
 /// The dotted name that a chain of selections spells, if it is one.
 pub(super) fn qualified(expr: &Expr) -> Option<String> {

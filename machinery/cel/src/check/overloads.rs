@@ -1,10 +1,10 @@
 //! Which overloads a call may mean.
 
 use super::{Checker, Reference};
-use crate::Type;
 use crate::ast::{Expr, Id, operator};
-use crate::environment::Declared;
 use crate::function::Overload;
+use crate::language::Declared;
+use crate::types::Type;
 
 impl<'e> Checker<'e> {
     /// Finds the overloads that take these arguments; the result is theirs, or dyn when they differ.
@@ -17,7 +17,7 @@ impl<'e> Checker<'e> {
     ) -> Type {
         let types: Vec<Type> =
             target.into_iter().chain(arguments).map(|argument| self.type_of(argument)).collect();
-        let name = declared.name;
+        let name = &*declared.name;
         if name == operator::AND || name == operator::OR {
             return self.resolve_logic(id, arguments, &types);
         }

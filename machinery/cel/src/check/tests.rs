@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::decl::{DeclKind, DeclType, Field, ListKind};
-use crate::{Environment, Language, Type};
+use crate::environment::Environment;
+use crate::language::Language;
+use crate::types::Type;
 
 fn field(name: &str, of: DeclType) -> Field {
     Field { name: Arc::from(name), escaped: Arc::from(name), of: Arc::new(of) }
@@ -19,7 +21,7 @@ fn environment() -> Environment {
         field("map", DeclType::map(Arc::new(scalar(DeclKind::String)), 9)),
     ];
     let root = DeclType::object("spec", fields, 2);
-    Environment::new(Language::of_release(crate::environment::STORED_EXPRESSIONS)).with("self", root.ty)
+    Environment::new(Language::of_release(crate::kubernetes::STORED_EXPRESSIONS)).with("self", root.ty)
 }
 
 #[test]

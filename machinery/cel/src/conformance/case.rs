@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::value::{Duration, Key, MapBuilder, Timestamp, equal};
-use crate::{Environment, Language, Type, Value};
+use crate::environment::Environment;
+use crate::language::Language;
+use crate::types::Type;
+use crate::value::{Duration, Key, MapBuilder, Timestamp, Value, equal};
 
 /// A case.
 pub struct Case {

@@ -6,8 +6,8 @@ use super::node::Arguments;
 use super::{Coster, EntrySize};
 use crate::ast::{Expr, ExprKind, operator};
 use crate::check::Reference;
-use crate::function::CallEstimate;
-use crate::{CostEstimate, Overload, SizeEstimate};
+use crate::function::{CallEstimate, Overload};
+use crate::size::{CostEstimate, SizeEstimate};
 
 impl Coster<'_> {
     pub(super) fn call(
@@ -41,7 +41,7 @@ impl Coster<'_> {
                 (Some(one), Some(two)) => Some(one.union(two)),
                 (one, two) => one.or(two),
             };
-            result = self.indexed(expr, overload.id, arguments, result);
+            result = self.indexed(expr, &overload.id, arguments, result);
         }
         self.set_size(expr, result);
         receiver.plus(total.unwrap_or(CostEstimate::ZERO))
@@ -77,7 +77,7 @@ impl Coster<'_> {
         costs: &[CostEstimate],
         sum: CostEstimate,
     ) -> CallEstimate {
-        match (overload.id, arguments, costs) {
+        match (&*overload.id, arguments, costs) {
             ("logical_and" | "logical_or", _, [left, right]) => {
                 return CallEstimate::cost(CostEstimate::new(left.min, left.plus(*right).max));
             }
@@ -103,7 +103,7 @@ impl Coster<'_> {
 /// An argument that is a literal integer.
 pub(super) fn literal_int(expr: &Expr) -> Option<i64> {
     match &expr.kind {
-        ExprKind::Literal(crate::Value::Int(value)) => Some(*value),
+        ExprKind::Literal(crate::value::Value::Int(value)) => Some(*value),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! Sizes as declared types bound them.
 
 use super::{AstNode, SizeEstimator};
-use crate::SizeEstimate;
 use crate::decl::{DeclKind, DeclType};
+use crate::size::SizeEstimate;
 
 /// Knows the declared type of what every variable is (of one node: `self` and `oldSelf` are alike).
 #[derive(Clone, Copy, Debug)]

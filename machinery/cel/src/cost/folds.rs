@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::scopes::Local;
 use super::{Coster, Path};
 use crate::ast::{Comprehension, Expr, ExprKind};
-use crate::{CostEstimate, SizeEstimate, Type};
+use crate::size::{CostEstimate, SizeEstimate};
+use crate::types::Type;
 
 impl Coster<'_> {
     pub(super) fn fold(&mut self, expr: &Expr, fold: &Comprehension) -> CostEstimate {

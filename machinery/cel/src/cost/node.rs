@@ -6,7 +6,8 @@ use super::calls::literal_int;
 use super::{AstNode, Coster, Path, SizeEstimator};
 use crate::ast::{ACCUMULATOR, Expr};
 use crate::function::CallSizes;
-use crate::{SizeEstimate, Type};
+use crate::size::SizeEstimate;
+use crate::types::Type;
 
 /// One argument.
 struct Argument<'c> {

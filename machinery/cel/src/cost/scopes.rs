@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{EntrySize, Path};
-use crate::SizeEstimate;
+use crate::size::SizeEstimate;
 
 /// What is known of a local variable.
 #[derive(Clone, Debug)]

@@ -2,7 +2,9 @@
 
 use super::{AstNode, Coster, EntrySize, Path};
 use crate::ast::{Expr, ExprKind};
-use crate::{SizeEstimate, Type, Value};
+use crate::size::SizeEstimate;
+use crate::types::Type;
+use crate::value::Value;
 
 impl Coster<'_> {
     pub(super) fn path(&self, expr: &Expr) -> Path {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::cost::DeclaredSizes;
 use crate::decl::{DeclKind, DeclType, Field, ListKind};
-use crate::{DeclaredSizes, Environment, Language, environment};
+use crate::environment::Environment;
+use crate::language::Language;
 
 const REQUEST: u64 = 3 * 1024 * 1024;
 
@@ -32,7 +34,7 @@ fn root() -> DeclType {
 
 fn most(rule: &str) -> u64 {
     let root = root();
-    let language = Language::of_release(environment::NEW_EXPRESSIONS);
+    let language = Language::of_release(crate::kubernetes::NEW_EXPRESSIONS);
     let environment = Environment::new(language).with("self", root.ty.clone());
     environment.compile(rule).map(|program| program.estimate(&DeclaredSizes(&root)).max).unwrap()
 }

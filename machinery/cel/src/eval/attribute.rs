@@ -7,10 +7,10 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Evaluated, Evaluator};
 use crate::decl::DeclKind;
+use crate::error::EvalError;
 use crate::plan::{Attribute, Base, By, Step};
 use crate::size::SELECT_AND_IDENT;
-use crate::value::{List, print_key};
-use crate::{EvalError, Value};
+use crate::value::{List, Value, print_key};
 
 impl<'e, 'v> Evaluator<'e, 'v> {
     pub(super) fn attribute(&mut self, attribute: &'e Attribute) -> Evaluated<'v> {
@@ -55,7 +55,7 @@ impl<'e, 'v> Evaluator<'e, 'v> {
         let (mut at, mut optional) = match base {
             Value::Optional(None) => return Ok(Value::NONE),
             // Upstream opens an optional that a way begins with, and forgets what the schema says of what is in it.
-            Value::Optional(Some(held)) => (held.forgetful()?, true),
+            Value::Optional(Some(held)) => (held.erased()?, true),
             base => (base, false),
         };
         for step in steps {

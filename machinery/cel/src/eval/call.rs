@@ -3,10 +3,11 @@
 use smallvec::SmallVec;
 
 use super::{Evaluated, Evaluator};
-use crate::function::CostFn;
-use crate::plan::CallNode;
+use crate::function::Call;
+use crate::plan::{CallNode, IN_ERROR};
+#[cfg(feature = "regex")]
 use crate::re2::Planned;
-use crate::{Call, EvalError, Overload, Value};
+use crate::value::Value;
 
 impl<'e, 'v> Evaluator<'e, 'v> {
     pub(super) fn call(&mut self, node: &'e CallNode) -> Evaluated<'v> {
@@ -35,93 +36,12 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
         };
         let budget = self.limit.saturating_sub(self.cost);
-        let result = (overload.run)(&Call {
-            arguments: &arguments,
-            budget,
-            pattern: node.regex.as_ref().map(Planned::regex),
-        });
+        let call = Call::new(&arguments, budget);
+        #[cfg(feature = "regex")]
+        let call = call.with_pattern(node.regex.as_ref().map(Planned::regex));
+        let result = overload.run.call(&call);
         let cost = node.coster().map_or(1, |cost| cost(&arguments, result.as_ref().unwrap_or(&IN_ERROR)));
         self.charge(cost)?;
         result
-    }
-}
-
-/// What costs take for a value in error, which is of size one.
-const IN_ERROR: Value<'static> = Value::Bool(false);
-
-impl CallNode {
-    /// The overload that takes these values.
-    pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
-        // Whatever list is sorted, the function looks itself at what is in it.
-        let any = matches!(self.name, "sort" | "@sortByAssociatedKeys")
-            && matches!(arguments.first(), Some(Value::List(_)));
-        let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
-        found.map(|overload| &**overload).ok_or_else(|| match self.pattern() {
-            // What is compiled once looks itself at what it is given.
-            Some(_) => EvalError::no_such_overload(),
-            None => no_overload(self.name, arguments),
-        })
-    }
-
-    /// What a call costs that is not made: an argument is in error, or no overload takes them.
-    fn cost(&self, arguments: &[Value<'_>]) -> u64 {
-        self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
-    }
-
-    /// What counts the cost: the one overload's, or what all of that name cost where several may be meant.
-    fn coster(&self) -> Option<CostFn> {
-        let only = self.overloads.len() == 1;
-        self.overloads.last().filter(|overload| only || overload.cost_by_name)?.cost
-    }
-}
-
-fn takes(overload: &Overload, arguments: &[Value<'_>]) -> bool {
-    overload.parameters.len() == arguments.len()
-        && overload.parameters.iter().zip(arguments).all(|(parameter, argument)| argument.is_of(parameter))
-}
-
-/// Operators say only that there is none; functions what they were called with.
-fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
-    let first = arguments.first();
-    // Texts and times are asked, whatever they are asked; others only for what they know.
-    let asked = matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
-    match name {
-        "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
-        "size" | "matches" | "sort" if asked => return EvalError::no_such_overload(),
-        "size" | "matches" | "sort" => return EvalError::new(format!("no such overload: {name}")),
-        "flatten" => return flattened(arguments),
-        _ => {}
-    }
-    if name.contains('_') || name.starts_with('@') {
-        return if asked || first.is_some_and(|first| has_trait(name, first)) {
-            EvalError::no_such_overload()
-        } else {
-            EvalError::new(format!("no such overload: {name}"))
-        };
-    }
-    let types: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
-    EvalError::new(format!("no such overload: {name}({})", types.join(", ")))
-}
-
-/// `flatten` finds out itself what it is called with, and tells it in its own way.
-fn flattened(arguments: &[Value<'_>]) -> EvalError {
-    let names: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
-    let (first, rest) = names.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
-    EvalError::new(format!("no such overload: {first}.flatten({})", rest.join(", ")))
-}
-
-/// Whether values of the first argument's type know the operator at all.
-fn has_trait(name: &str, first: &Value<'_>) -> bool {
-    use Value::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
-    let number = matches!(first, Int(_) | Uint(_) | Double(_));
-    match name {
-        "_+_" => number || matches!(first, String(_) | Bytes(_) | List(_) | Duration(_) | Timestamp(_)),
-        "_-_" => number || matches!(first, Duration(_) | Timestamp(_)),
-        "_*_" | "_/_" => number,
-        "_%_" => matches!(first, Int(_) | Uint(_)),
-        "_<_" | "_<=_" | "_>_" | "_>=_" => {
-            number || matches!(first, Bool(_) | String(_) | Bytes(_) | Duration(_) | Timestamp(_))
-        }
-        _ => true,
     }
 }

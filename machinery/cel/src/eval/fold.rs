@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{CHECK_EVERY, Evaluated, Evaluator, Local};
+use crate::error::EvalError;
 use crate::plan::{Fold, Node};
 use crate::size::{LIST_CREATE, SELECT_AND_IDENT};
-use crate::value::{Key, List, Map};
-use crate::{EvalError, Value};
+use crate::value::{Key, List, Map, Value};
 
 impl<'e, 'v> Evaluator<'e, 'v> {
     pub(super) fn fold(&mut self, fold: &'e Fold) -> Evaluated<'v> {

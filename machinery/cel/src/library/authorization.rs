@@ -2,7 +2,10 @@
 //! types and no values.
 
 use super::Library;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::Value;
 
 const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
 const PATH: &str = "kubernetes.authorization.PathCheck";
@@ -19,8 +22,6 @@ pub(super) fn library() -> Library {
     ];
     Library {
         name: "kubernetes.authorization",
-        since: 27,
-        until: None,
         functions: vec![
             member("path", "authorizer_path", AUTHORIZER, 1, Type::opaque(PATH)),
             member("group", "authorizer_group", AUTHORIZER, 1, Type::opaque(GROUP)),
@@ -37,7 +38,7 @@ pub(super) fn library() -> Library {
             of_decision("allowed", "decision_allowed", Type::Bool),
             of_decision("reason", "decision_reason", Type::String),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

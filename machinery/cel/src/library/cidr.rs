@@ -7,10 +7,11 @@ use portico_gostd::strconv::quote;
 
 use super::ip::{self, Ip, is_mapped};
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::value::Opaque;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "net.CIDR";
@@ -43,10 +44,9 @@ impl Opaque for Prefix {
 pub(super) fn library() -> Library {
     Library {
         name: "kubernetes.net.cidr",
-        since: 30,
-        until: None,
         functions: [readers(), contents()].concat(),
         types: vec![(TYPE, Type::opaque(TYPE)), (ip::TYPE, Type::opaque(ip::TYPE))],
+        ..Library::default()
     }
 }
 

@@ -1,18 +1,16 @@
 //! What the two-variable macros `transformMap` and `transformMapEntry` are made of: maps that grow by one entry.
 
-use std::sync::Arc;
-
 use super::Library;
-use crate::value::{Key, Map, MapBuilder};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::{Key, Map, MapBuilder, Value};
 
 pub(super) fn library() -> Library {
     let (key, value) = (|| Type::param("K"), || Type::param("V"));
     let map = || Type::map(key(), value());
     Library {
         name: "cel.lib.ext.comprev2",
-        since: 32,
-        until: None,
         functions: vec![Function::new(
             "cel.@mapInsert",
             vec![
@@ -20,7 +18,7 @@ pub(super) fn library() -> Library {
                 Overload::global("@mapInsert_map_map", vec![map(), map()], map(), insert_all),
             ],
         )],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 
@@ -39,13 +37,11 @@ fn insert_all<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
 }
 
 fn copied<'v>(map: &Map<'v>) -> Result<MapBuilder<'v>, EvalError> {
-    match map {
-        Map::Computed(entries) => Ok(Arc::unwrap_or_clone(Arc::clone(entries))),
-        Map::Json { .. } => {
-            let entries = map.entries()?.into_iter();
-            Ok(entries.filter_map(|(key, value)| Some((Key::from_value(&key)?, value))).collect())
-        }
+    if let Some(entries) = map.computed() {
+        return Ok(entries.clone());
     }
+    let entries = map.entries()?.into_iter();
+    Ok(entries.filter_map(|(key, value)| Some((Key::from_value(&key)?, value))).collect())
 }
 
 fn add<'v>(entries: &mut MapBuilder<'v>, key: &Value<'v>, value: Value<'v>) -> Result<(), EvalError> {

@@ -3,8 +3,11 @@
 //! The numbers decide which rules may be written, so they are upstream's exactly, roundings and all.
 
 use crate::function::{CallEstimate, CallSizes};
-use crate::size::{CostEstimate, REGEX_LENGTH, STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::{Type, Value};
+use crate::size::{CostEstimate, STRING_TRAVERSAL, scale};
+#[cfg(feature = "regex")]
+use crate::size::{REGEX_LENGTH, SizeEstimate};
+use crate::types::Type;
+use crate::value::Value;
 
 /// The size of an argument (the receiver first) as it runs.
 pub(super) fn size(arguments: &[Value<'_>], index: usize) -> u64 {
@@ -18,20 +21,24 @@ pub(super) fn unit_estimate(_: &dyn CallSizes) -> Option<CallEstimate> {
 }
 
 /// One unit.
+#[cfg(feature = "kubernetes")]
 pub(super) fn unit(_: &[Value<'_>], _: &Value<'_>) -> u64 {
     1
 }
 
 /// The text that is the first argument is read once.
+#[cfg(feature = "kubernetes")]
 pub(super) fn parse_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     argument_read(call, STRING_TRAVERSAL)
 }
 
 /// The text that is the first argument is read twice.
+#[cfg(feature = "kubernetes")]
 pub(super) fn parse_twice_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     argument_read(call, 2.0 * STRING_TRAVERSAL)
 }
 
+#[cfg(feature = "kubernetes")]
 fn argument_read(call: &dyn CallSizes, factor: f64) -> Option<CallEstimate> {
     (call.arguments() >= 1).then(|| CallEstimate::cost(call.argument(0).times_factor(factor)))
 }
@@ -123,12 +130,14 @@ fn traversal(value: &Value<'_>, depth: usize) -> u64 {
 }
 
 /// A text times a regular expression.
+#[cfg(feature = "regex")]
 pub(super) fn regex(text: u64, pattern: u64) -> u64 {
     // One more, lest an empty text make any expression free.
     scale(text.saturating_add(1), STRING_TRAVERSAL).saturating_mul(scale(pattern, REGEX_LENGTH))
 }
 
 /// [`regex`] before it runs.
+#[cfg(feature = "regex")]
 pub(super) fn regex_estimate(text: SizeEstimate, pattern: SizeEstimate) -> CostEstimate {
     text.plus(SizeEstimate::fixed(1)).times_factor(STRING_TRAVERSAL).times(pattern.times_factor(REGEX_LENGTH))
 }

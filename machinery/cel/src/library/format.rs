@@ -4,13 +4,12 @@ mod checks;
 
 use std::any::Any;
 
-pub use checks::{is_date, is_date_time};
-
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes, Implementation};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Implementation, Overload};
 use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL};
-use crate::value::Opaque;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "kubernetes.NamedFormat";
@@ -107,7 +106,7 @@ pub(super) fn library() -> Library {
                 .costs_by_name(estimate, cost),
         ],
     ));
-    Library { name: "kubernetes.format", since: 31, until: None, functions, types: Vec::new() }
+    Library::new("kubernetes.format", functions)
 }
 
 fn named<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {

@@ -7,8 +7,10 @@ use portico_gostd::netip::{self, parse_address};
 use portico_gostd::strconv::quote;
 
 use super::{Library, costs};
-use crate::value::Opaque;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "net.IP";
@@ -49,8 +51,6 @@ pub(super) fn library() -> Library {
     let of_text = |id, result, run| Overload::global(id, vec![Type::String], result, run);
     Library {
         name: "kubernetes.net.ip",
-        since: 30,
-        until: None,
         functions: vec![
             global(
                 "ip",
@@ -78,6 +78,7 @@ pub(super) fn library() -> Library {
             is("isGlobalUnicast", "ip_is_global_unicast", is_global_unicast),
         ],
         types: vec![(TYPE, of_type())],
+        ..Library::default()
     }
 }
 

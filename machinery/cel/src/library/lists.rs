@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 
 use super::{Library, costs};
-use crate::function::Implementation;
-use crate::value::{Duration, compare, equal};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Implementation, Overload};
+use crate::types::Type;
+use crate::value::{Duration, Value, compare, equal};
 
 /// Types whose values have an order, with ids of the overloads of `isSorted`, `max` and `min`.
 const COMPARABLE: [(Type, [&str; 3]); 8] = [
@@ -37,8 +38,6 @@ pub(super) fn library() -> Library {
     let index = |id, run| counted(Overload::member(id, vec![Type::list(item()), item()], Type::Int, run));
     Library {
         name: "kubernetes.lists",
-        since: 0,
-        until: None,
         functions: vec![
             Function::new("isSorted", each(0, is_sorted)),
             Function::new("max", each(1, max)),
@@ -47,7 +46,7 @@ pub(super) fn library() -> Library {
             Function::new("indexOf", vec![index("list_a_index_of_int", index_of)]),
             Function::new("lastIndexOf", vec![index("list_a_last_index_of_int", last_index_of)]),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

@@ -4,10 +4,11 @@
 use std::cmp::Ordering;
 
 use super::Library;
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, LIST_CREATE, STRING_TRAVERSAL, SizeEstimate};
-use crate::value::{List, compare, equal};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{List, Value, compare, equal};
 
 /// Deepest nesting that is made flat.
 const DEEPEST: usize = 128;
@@ -33,13 +34,7 @@ const COMPARABLE: [(Type, &str, &str); 8] = [
 ];
 
 pub(super) fn library() -> Library {
-    Library {
-        name: "cel.lib.ext.lists",
-        since: 34,
-        until: None,
-        functions: [shapes(), orders()].concat(),
-        types: Vec::new(),
-    }
+    Library { name: "cel.lib.ext.lists", functions: [shapes(), orders()].concat(), ..Library::default() }
 }
 
 fn shapes() -> Vec<Function> {

@@ -5,15 +5,16 @@
 
 use super::{Library, strings};
 use crate::ast::operator;
-use crate::types::OPTIONAL;
-use crate::value::Timestamp;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::{OPTIONAL, Type};
+use crate::value::{Timestamp, Value};
 
 /// The point in time that is a zero value.
 const BEGINNING: &str = "0001-01-01T00:00:00Z";
 
 pub(super) fn library() -> Library {
-    Library { name: "cel.lib.optional", since: 28, until: None, functions: functions(), types: types() }
+    Library::new("cel.lib.optional", functions()).with_types(types())
 }
 
 fn types() -> Vec<(&'static str, Type)> {

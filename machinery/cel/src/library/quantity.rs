@@ -3,11 +3,13 @@
 use std::any::Any;
 use std::cmp::Ordering;
 
-use portico_machinery::Quantity;
+use portico_gostd::apimachinery::quantity::Quantity;
 
 use super::{Library, costs};
-use crate::value::Opaque;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "kubernetes.Quantity";
@@ -55,10 +57,8 @@ impl Opaque for Computed {
 pub(super) fn library() -> Library {
     Library {
         name: "kubernetes.quantity",
-        since: 28,
-        until: None,
         functions: [readers(), arithmetic()].concat(),
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

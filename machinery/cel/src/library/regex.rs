@@ -5,9 +5,11 @@ use std::sync::Arc;
 use regex::Regex;
 
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::SizeEstimate;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::Value;
 
 pub(super) fn library() -> Library {
     use Type::{Int, String};
@@ -16,8 +18,6 @@ pub(super) fn library() -> Library {
     };
     Library {
         name: "kubernetes.regex",
-        since: 0,
-        until: None,
         functions: vec![
             Function::new(
                 "find",
@@ -34,7 +34,7 @@ pub(super) fn library() -> Library {
                 ],
             ),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

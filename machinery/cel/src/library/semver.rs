@@ -8,8 +8,10 @@ use std::cmp::Ordering;
 pub use version::Version;
 
 use super::{Library, costs};
-use crate::value::Opaque;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::{Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "kubernetes.Semver";
@@ -44,8 +46,6 @@ pub(super) fn library() -> Library {
     };
     Library {
         name: "kubernetes.Semver",
-        since: 33,
-        until: None,
         functions: vec![
             Function::new(
                 "semver",
@@ -68,7 +68,7 @@ pub(super) fn library() -> Library {
             number("minor", "semver_minor", minor),
             number("patch", "semver_patch", patch),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

@@ -1,18 +1,17 @@
 //! Sets: lists looked at without their order: `sets.contains`, `sets.equivalent`, `sets.intersects`.
 
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::CostEstimate;
-use crate::value::{List, equal};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{List, Value, equal};
 
 pub(super) fn library() -> Library {
     let list = || Type::list(Type::param("T"));
     let overload = |id, run| Overload::global(id, vec![list(), list()], Type::Bool, run);
     Library {
         name: "cel.lib.ext.sets",
-        since: 29,
-        until: None,
         functions: vec![
             Function::new(
                 "sets.contains",
@@ -27,7 +26,7 @@ pub(super) fn library() -> Library {
                 vec![overload("list_sets_intersects_list", intersects).costs(estimate_once, cost_once)],
             ),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

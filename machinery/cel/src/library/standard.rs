@@ -5,20 +5,23 @@ mod compare;
 mod containers;
 mod convert;
 mod logic;
+#[cfg(feature = "regex")]
+mod matches;
 mod text;
 mod time;
 mod zone;
 
-pub use convert::print_double;
-
 use super::Library;
+use crate::error::EvalError;
+use crate::function::Call;
 use crate::size::{STRING_TRAVERSAL, scale};
-use crate::{Call, EvalError, Type, Value};
+use crate::types::Type;
+use crate::value::Value;
 
 /// All of them.
 #[must_use]
 pub fn library() -> Library {
-    let groups = [
+    let groups = vec![
         logic::functions(),
         arithmetic::functions(),
         compare::functions(),
@@ -26,13 +29,14 @@ pub fn library() -> Library {
         convert::functions(),
         text::functions(),
         time::functions(),
+        #[cfg(feature = "regex")]
+        vec![matches::function()],
     ];
     Library {
         name: "standard",
-        since: 0,
-        until: None,
         functions: groups.into_iter().flatten().collect(),
         types: types(),
+        macros: Vec::new(),
     }
 }
 

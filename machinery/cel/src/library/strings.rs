@@ -2,20 +2,20 @@
 //!
 //! Positions count characters (code points), never bytes.
 
-mod check;
 mod clause;
 mod edit;
 mod format;
 mod numerals;
 
-pub(crate) use check::literal_formats;
-pub(crate) use format::shown;
+pub(crate) use clause::{Clause, Format, Verb, walk};
+pub(crate) use format::{refusal, shown};
 
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::value::{Text, print_key};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Text, Value, print_key};
 
 /// The most bytes that one call may make of its arguments. Several times what fits into a request.
 pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
@@ -29,10 +29,8 @@ pub(crate) fn too_long() -> String {
 pub(super) fn first() -> Library {
     Library {
         name: "cel.lib.ext.strings",
-        since: 0,
-        until: None,
         functions: [positions(), pieces(), replaced()].concat(),
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 
@@ -41,8 +39,6 @@ pub(super) fn second() -> Library {
     let text_and_list = vec![Type::String, Type::list(Type::Dyn)];
     Library {
         name: "cel.lib.ext.strings.v2",
-        since: 29,
-        until: None,
         functions: vec![
             Function::new(
                 "format",
@@ -59,7 +55,7 @@ pub(super) fn second() -> Library {
                 ],
             ),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

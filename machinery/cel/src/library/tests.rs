@@ -5,10 +5,15 @@
 
 use serde_json::Value as Json;
 
-use crate::environment::NEW_EXPRESSIONS;
+use crate::compile::CompileError;
+use crate::cost::{AstNode, SizeEstimator};
+use crate::environment::Environment;
+use crate::kubernetes::NEW_EXPRESSIONS;
+use crate::language::Language;
 use crate::library::strings::shown;
-use crate::value::{Key, Map, MapBuilder};
-use crate::{AstNode, CompileError, Environment, Language, SizeEstimate, SizeEstimator, Type, Value};
+use crate::size::SizeEstimate;
+use crate::types::Type;
+use crate::value::{Key, Map, MapBuilder, Value};
 
 const ANSWERS: &str = include_str!("../../testdata/library.jsonl");
 /// What one evaluation may cost.
@@ -66,7 +71,7 @@ fn differences(environment: &Environment, answer: &Json) -> Vec<String> {
     let program = match environment.compile(text) {
         Ok(program) => program,
         Err(CompileError::Compilation(message)) => {
-            compare("compile", message.into());
+            compare("compile", message.to_string().into());
             return differences;
         }
         Err(CompileError::Instantiation(message)) => {

@@ -6,10 +6,11 @@ use indexmap::IndexMap;
 use portico_gostd::url::{Query, Url, check_request_uri};
 
 use super::{Library, costs};
-use crate::function::{CallEstimate, CallSizes, Implementation};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Implementation, Overload};
 use crate::size::STRING_TRAVERSAL;
-use crate::value::{Key, Map, MapBuilder, Opaque};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Key, Map, MapBuilder, Opaque, Value};
 
 /// What expressions call the type.
 pub const TYPE: &str = "kubernetes.URL";
@@ -44,8 +45,6 @@ pub(super) fn library() -> Library {
     let matrix = Type::map(Type::String, Type::list(Type::String));
     Library {
         name: "kubernetes.urls",
-        since: 0,
-        until: None,
         functions: vec![
             one(
                 "url",
@@ -60,7 +59,7 @@ pub(super) fn library() -> Library {
             part("getEscapedPath", "url_get_escaped_path", Type::String, escaped_path),
             part("getQuery", "url_get_query", matrix, query),
         ],
-        types: Vec::new(),
+        ..Library::default()
     }
 }
 

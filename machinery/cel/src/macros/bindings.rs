@@ -2,7 +2,7 @@
 
 use super::{Expander, Macro, exactly, folds, simple_name};
 use crate::ast::{Expr, ExprKind};
-use crate::source::Issue;
+use crate::diagnostics::Issue;
 
 /// `cel.bind(name, value, body)`; not in any set of kube-apiserver's.
 pub const BIND: Macro = Macro::member("bind", 3, bind);

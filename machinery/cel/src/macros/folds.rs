@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Expander, Macro, exactly, simple_name};
-use crate::Value;
 use crate::ast::{ACCUMULATOR, Comprehension, Expr, ExprKind, operator};
-use crate::source::Issue;
+use crate::diagnostics::Issue;
+use crate::value::Value;
 
 /// The language's own macros.
 pub const STANDARD: [Macro; 7] = [

@@ -2,7 +2,7 @@
 
 use super::{Expander, Macro, exactly, simple_name};
 use crate::ast::{Expr, operator};
-use crate::source::Issue;
+use crate::diagnostics::Issue;
 
 /// Macros of optional values.
 pub const OPTIONALS: [Macro; 2] = [Macro::member("optMap", 2, map), Macro::member("optFlatMap", 2, map)];

@@ -2,7 +2,7 @@
 //! walks trees may recurse.
 
 use crate::ast::Expr;
-use crate::source::Issue;
+use crate::diagnostics::Issue;
 use crate::walk::children;
 
 /// cel-go's default for the depth of rules; ours for that of trees, too, after macros are expanded.

@@ -1,6 +1,6 @@
 //! Tokens.
 
-use crate::source::Issue;
+use crate::diagnostics::Issue;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

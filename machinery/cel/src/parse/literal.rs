@@ -1,6 +1,6 @@
 //! What literals mean: numbers, escapes of strings and bytes.
 
-use crate::Value;
+use crate::value::Value;
 
 /// An integer as it is written, with its sign.
 pub(super) fn int(text: &str, negative: bool) -> Option<i64> {

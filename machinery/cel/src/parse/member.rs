@@ -6,8 +6,8 @@ use super::depth::enter;
 use super::grammar::call_with;
 use super::lexer::Token;
 use super::{Parse, Parser};
-use crate::Value;
 use crate::ast::{Expr, ExprKind, operator};
+use crate::value::Value;
 
 impl Parser<'_> {
     /// A primary with selections, calls and indices behind it.

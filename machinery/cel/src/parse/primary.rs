@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::lexer::Token;
 use super::{Parse, Parser, literal};
-use crate::Value;
 use crate::ast::{Entry, Expr, ExprKind, FieldValue, Item};
+use crate::diagnostics::Issue;
 use crate::macros::Expander;
-use crate::source::Issue;
+use crate::value::Value;
 
 /// Names that mean nothing yet but may not be variables or functions.
 const RESERVED: [&str; 17] = [

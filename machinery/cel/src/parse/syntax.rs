@@ -8,7 +8,7 @@ mod rules;
 mod set;
 
 use super::lexer::{Lexed, Token};
-use crate::source::Issue;
+use crate::diagnostics::Issue;
 use set::{BEHIND, END, Set};
 
 /// How often upstream's parser goes on after an error.

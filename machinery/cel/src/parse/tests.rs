@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::ast::operator;
+use crate::diagnostics::Diagnostics;
 use crate::macros::{OPTIONALS, SORT_BY, STANDARD, TWO_VARIABLES};
-use crate::source::print_issues;
 
 fn read(text: &str) -> Result<Parsed, String> {
     let macros: Vec<&Macro> =
         STANDARD.iter().chain(&TWO_VARIABLES).chain(&OPTIONALS).chain(std::iter::once(&SORT_BY)).collect();
-    parse(text, &macros).map_err(|issues| print_issues(text, &issues))
+    parse(text, &macros).map_err(|issues| Diagnostics::new(text, issues).to_string())
 }
 
 /// A tree as nested calls.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Attribute, Base, By, Node, Step};
-use crate::Value;
+use crate::value::Value;
 
 impl Attribute {
     pub(super) fn variable(slot: usize) -> Self {

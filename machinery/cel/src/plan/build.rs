@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::{Attribute, CallNode, Constants, Node};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
-use crate::environment::Variable;
+use crate::function::{Call, Overload};
+#[cfg(feature = "regex")]
 use crate::re2::Planned;
-use crate::value::{Key, MapBuilder};
-use crate::{Call, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Key, MapBuilder, Value};
+use crate::variable::Variable;
 
 /// Conversions that are computed when their argument is constant.
 const CONVERSIONS: [&str; 10] =
@@ -84,7 +86,9 @@ impl Planner<'_> {
             Err(nodes) => nodes,
         };
         let call = self.resolved(expr, function, nodes)?;
-        one_of(folded(with_pattern(call)?)?)
+        #[cfg(feature = "regex")]
+        let call = with_pattern(call)?;
+        one_of(folded(call)?)
     }
 
     /// Calls that the evaluator knows itself.
@@ -162,8 +166,15 @@ impl Planner<'_> {
             indices.iter().map(|index| declared.overloads[*index].clone()).collect();
         let stops = nodes.len() > 2
             || declared.name == "format"
-            || (nodes.len() > 1 && !is_one(&overloads, declared.name));
-        Ok(CallNode { name: declared.name, overloads, arguments: nodes, regex: None, stops })
+            || (nodes.len() > 1 && !is_one(&overloads, &declared.name));
+        Ok(CallNode {
+            name: declared.name.clone(),
+            overloads,
+            arguments: nodes,
+            #[cfg(feature = "regex")]
+            regex: None,
+            stops,
+        })
     }
 
     fn list(&mut self, items: &[Item]) -> Result<Node, String> {
@@ -217,6 +228,7 @@ fn indexed(nodes: Vec<Node>, optional: bool) -> Result<Node, String> {
 }
 
 /// A regular expression that is written out must be one, and is compiled once, with the program.
+#[cfg(feature = "regex")]
 fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
     if let Some(pattern) = call.pattern() {
         call.regex = Planned::compile(pattern)?;
@@ -227,13 +239,13 @@ fn with_pattern(mut call: CallNode) -> Result<CallNode, String> {
 
 /// A conversion of a constant is one.
 fn folded(call: CallNode) -> Result<CallNode, String> {
-    if !CONVERSIONS.contains(&call.name) {
+    if !CONVERSIONS.contains(&&*call.name) {
         return Ok(call);
     }
     let [Node::Constant(argument)] = &call.arguments[..] else { return Ok(call) };
     let arguments = std::slice::from_ref(argument);
     let overload = call.taking(arguments).map_err(|error| error.to_string())?;
-    let made = (overload.run)(&Call { arguments, budget: u64::MAX, pattern: None });
+    let made = overload.run.call(&Call::new(arguments, u64::MAX));
     let value = made.map_err(|error| error.to_string())?;
     Ok(CallNode { arguments: vec![Node::Constant(value)], overloads: Vec::new(), ..call })
 }

@@ -2,11 +2,14 @@
 
 use std::cmp::Ordering;
 
+#[cfg(feature = "json")]
 use serde_json::Value as Json;
 
 use super::{List, Map, Value};
-use crate::EvalError;
-use crate::decl::{DeclKind, DeclType, ListKind, escape};
+#[cfg(feature = "json")]
+use crate::decl::{DeclKind, escape};
+use crate::decl::{DeclType, ListKind};
+use crate::error::EvalError;
 
 /// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
 const DEEPEST: usize = 512;
@@ -43,6 +46,7 @@ fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, Eval
         (Value::List(one), two) if one.declared().is_some_and(DeclType::is_known) && differs(two, false) => {
             return Err(EvalError::no_such_overload());
         }
+        #[cfg(feature = "json")]
         (Value::Map(Map::Json { of, .. }), two) if of.is_known() && differs(two, true) => {
             return Err(EvalError::no_such_overload());
         }
@@ -134,6 +138,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
     if one.len() != two.len() {
         return Ok(false);
     }
+    #[cfg(feature = "json")]
     if let (Map::Json { members, of }, Map::Json { members: others, .. }) = (one, two)
         && !undeclared_equal(members, others, of)
     {
@@ -148,6 +153,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
             return Ok(false);
         }
     }
+    #[cfg(feature = "json")]
     if let (Map::Json { of, .. }, Map::Json { .. }) = (one, two)
         && matches!(of.kind, DeclKind::Object(_))
     {
@@ -157,6 +163,7 @@ fn maps(one: &Map<'_>, two: &Map<'_>, depth: usize) -> Result<bool, EvalError> {
 }
 
 /// Members that no field declares (preserved unknown ones) are compared as they are.
+#[cfg(feature = "json")]
 fn undeclared_equal(
     members: &serde_json::Map<String, Json>,
     others: &serde_json::Map<String, Json>,

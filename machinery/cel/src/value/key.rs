@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::{Text, Value, equal};
+use super::{Text, Value, equal, print_double};
 
 /// A key of a computed map.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ pub fn print_key(value: &Value<'_>) -> String {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Double(value) => crate::library::print_double(*value),
+        Value::Double(value) => print_double(*value),
         Value::String(value) => value.to_string(),
         // As Go prints it.
         Value::Null => "0".to_owned(),

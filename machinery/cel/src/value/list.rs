@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "json")]
 use serde_json::Value as Json;
 
-use super::convert::{dynamic, redeclared};
-use super::{Value, from_json};
-use crate::EvalError;
-use crate::decl::{DeclKind, DeclType, ListKind};
+use super::Value;
+#[cfg(feature = "json")]
+use super::json::{dynamic, from_json, redeclared};
+use crate::decl::{DeclType, ListKind};
+use crate::error::EvalError;
 
 /// A list. Reading an item of a JSON array converts it, which fails for data that its declaration does not fit.
 #[derive(Clone, Debug)]
@@ -20,7 +22,8 @@ pub enum List<'v> {
         /// The declaration of the list that was added to.
         of: Option<&'v DeclType>,
     },
-    /// An array of JSON; `items` declares what is in it.
+    /// An array of JSON; `of` declares what is in it.
+    #[cfg(feature = "json")]
     Json {
         /// The array.
         array: &'v [Json],
@@ -35,6 +38,7 @@ impl<'v> List<'v> {
     pub fn len(&self) -> usize {
         match self {
             Self::Computed { items, .. } => items.len(),
+            #[cfg(feature = "json")]
             Self::Json { array, .. } => array.len(),
         }
     }
@@ -48,10 +52,15 @@ impl<'v> List<'v> {
     /// The item at an index; None behind the end.
     pub fn get(&self, index: usize) -> Option<Result<Value<'v>, EvalError>> {
         match self {
-            Self::Computed { items, of } => items.get(index).cloned().map(|item| match of {
-                Some(of) => redeclared(item, of.items()),
-                None => Ok(item),
-            }),
+            Self::Computed { items, of } => {
+                let item = items.get(index)?.clone();
+                Some(match of {
+                    #[cfg(feature = "json")]
+                    Some(of) => redeclared(item, of.items()),
+                    _ => Ok(item),
+                })
+            }
+            #[cfg(feature = "json")]
             Self::Json { array, of } => array.get(index).map(|json| from_json(json, of.items())),
         }
     }
@@ -73,9 +82,10 @@ impl<'v> List<'v> {
     }
 
     /// The same without its declaration.
-    pub(super) fn forgetful(&self) -> Self {
+    pub(super) fn erased(&self) -> Self {
         match self {
             Self::Computed { items, .. } => Self::Computed { items: items.clone(), of: None },
+            #[cfg(feature = "json")]
             Self::Json { array, .. } => Self::Json { array, of: DeclType::dynamic() },
         }
     }
@@ -83,7 +93,8 @@ impl<'v> List<'v> {
     /// What upstream's lists are called in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self {
-            Self::Json { of, .. } if matches!(of.kind, DeclKind::Dyn) => "[]interface {}",
+            #[cfg(feature = "json")]
+            Self::Json { of, .. } if !of.is_known() => "[]interface {}",
             Self::Computed { of: None, .. } => "*types.baseList",
             _ => match self.kind() {
                 ListKind::Atomic => "*common.unstructuredList",
@@ -97,6 +108,7 @@ impl<'v> List<'v> {
     pub(crate) fn plain(&self) -> Vec<Value<'v>> {
         match self {
             Self::Computed { items, .. } => items.to_vec(),
+            #[cfg(feature = "json")]
             Self::Json { array, .. } => array.iter().map(dynamic).collect(),
         }
     }
@@ -106,7 +118,9 @@ impl<'v> List<'v> {
     pub fn kind(&self) -> &'v ListKind {
         match self {
             Self::Computed { of: None, .. } => &ListKind::Atomic,
-            Self::Computed { of: Some(of), .. } | Self::Json { of, .. } => of.list_kind(),
+            Self::Computed { of: Some(of), .. } => of.list_kind(),
+            #[cfg(feature = "json")]
+            Self::Json { of, .. } => of.list_kind(),
         }
     }
 
@@ -115,6 +129,7 @@ impl<'v> List<'v> {
     pub fn declared(&self) -> Option<&'v DeclType> {
         match self {
             Self::Computed { of, .. } => *of,
+            #[cfg(feature = "json")]
             Self::Json { of, .. } => Some(of),
         }
     }

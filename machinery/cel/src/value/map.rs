@@ -4,11 +4,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use indexmap::{Equivalent, IndexMap};
+#[cfg(feature = "json")]
 use serde_json::{Map as JsonMap, Value as Json};
 
-use super::{Key, Value, from_json};
-use crate::EvalError;
+#[cfg(feature = "json")]
+use super::json::from_json;
+use super::{Key, Value};
+#[cfg(feature = "json")]
 use crate::decl::{DeclKind, DeclType};
+use crate::error::EvalError;
 
 /// Entries of a computed map, in the order of insertion.
 pub type MapBuilder<'v> = IndexMap<Key<'v>, Value<'v>>;
@@ -19,6 +23,7 @@ pub enum Map<'v> {
     /// Computed.
     Computed(Arc<MapBuilder<'v>>),
     /// An object of JSON; `of` declares fields, or what all entries are.
+    #[cfg(feature = "json")]
     Json {
         /// The members.
         members: &'v JsonMap<String, Json>,
@@ -28,10 +33,20 @@ pub enum Map<'v> {
 }
 
 impl<'v> Map<'v> {
+    /// The entries of a computed map.
+    pub(crate) fn computed(&self) -> Option<&MapBuilder<'v>> {
+        match self {
+            Self::Computed(entries) => Some(entries),
+            #[cfg(feature = "json")]
+            Self::Json { .. } => None,
+        }
+    }
+
     /// The same without its declaration.
-    pub(super) fn forgetful(&self) -> Self {
+    pub(super) fn erased(&self) -> Self {
         match self {
             Self::Computed(_) => self.clone(),
+            #[cfg(feature = "json")]
             Self::Json { members, .. } => Self::Json { members, of: DeclType::dynamic() },
         }
     }
@@ -40,7 +55,9 @@ impl<'v> Map<'v> {
     pub(super) fn go_type(&self) -> &'static str {
         match self {
             Self::Computed(_) => "*types.baseMap",
+            #[cfg(feature = "json")]
             Self::Json { of, .. } if matches!(of.kind, DeclKind::Dyn) => "map[string]interface {}",
+            #[cfg(feature = "json")]
             Self::Json { .. } => "*common.unstructuredMap",
         }
     }
@@ -50,6 +67,7 @@ impl<'v> Map<'v> {
     pub fn len(&self) -> usize {
         match self {
             Self::Computed(entries) => entries.len(),
+            #[cfg(feature = "json")]
             Self::Json { members, .. } => members.len(),
         }
     }
@@ -68,6 +86,7 @@ impl<'v> Map<'v> {
     pub fn get_str(&self, name: &str) -> Result<Option<Value<'v>>, EvalError> {
         match self {
             Self::Computed(entries) => Ok(entries.get(&Name(name)).cloned()),
+            #[cfg(feature = "json")]
             Self::Json { members, of } => match &of.kind {
                 DeclKind::Object(_) => {
                     let Some(field) = of.field(name) else { return Ok(None) };
@@ -89,7 +108,9 @@ impl<'v> Map<'v> {
         match (self, key) {
             (_, Value::String(name)) => self.get_str(name),
             (Self::Computed(entries), key) => Ok(Key::lookup(key).and_then(|key| entries.get(&key).cloned())),
+            #[cfg(feature = "json")]
             (Self::Json { of, .. }, _) if matches!(of.kind, DeclKind::Dyn) => Ok(None),
+            #[cfg(feature = "json")]
             (Self::Json { .. }, _) => Err(EvalError::no_such_overload()),
         }
     }
@@ -98,6 +119,7 @@ impl<'v> Map<'v> {
     pub fn keys(&self) -> Vec<Value<'v>> {
         match self {
             Self::Computed(entries) => entries.keys().map(Key::to_value).collect(),
+            #[cfg(feature = "json")]
             Self::Json { members, of } => match &of.kind {
                 DeclKind::Object(object) => object
                     .fields
@@ -119,6 +141,7 @@ impl<'v> Map<'v> {
             Self::Computed(entries) => {
                 Ok(entries.iter().map(|(key, value)| (key.to_value(), value.clone())).collect())
             }
+            #[cfg(feature = "json")]
             Self::Json { .. } => self
                 .keys()
                 .into_iter()

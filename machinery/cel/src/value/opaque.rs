@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use crate::Type;
+use crate::types::Type;
 
 /// A library's value, such as an IP address.
 pub trait Opaque: Any + Debug + Send + Sync {

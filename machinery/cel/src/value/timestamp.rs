@@ -6,7 +6,7 @@ use std::fmt;
 use portico_gostd::time::{Layout, Time};
 
 use super::Duration;
-use crate::EvalError;
+use crate::error::EvalError;
 
 /// A point in time. The offset is how it was written and is spelled; it does not count when compared.
 #[derive(Clone, Copy, Debug)]

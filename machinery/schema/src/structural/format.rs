@@ -8,8 +8,7 @@ mod network;
 
 use std::sync::Arc;
 
-use portico_cel::library::format::{is_date, is_date_time};
-use portico_cel::value::Duration;
+use portico_gostd::strfmt::{is_date, is_date_time, parse_duration};
 use portico_gostd::url::check_request_uri;
 use portico_machinery::names;
 
@@ -91,7 +90,7 @@ impl Format {
             F::RgbColor => codes::is_rgb_color(text),
             F::Byte => codes::is_base64(text),
             F::Date => is_date(text),
-            F::Duration => Duration::parse_loose(text).is_ok(),
+            F::Duration => parse_duration(text).is_ok(),
             F::DateTime => is_date_time(text),
             F::ShortName => names::dns1123_label(text).is_empty(),
             F::LongName => names::dns1123_subdomain(text).is_empty(),

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jiff::civil::Date;
+use portico_gostd::apimachinery::validation;
+use portico_gostd::strfmt::{is_date, is_date_time};
 use portico_gostd::url::check_request_uri;
-use portico_machinery::names;
 
 /// A name that is not complete may end with a dash.
 fn without_dash(name: &str) -> String {
@@ -19,35 +19,35 @@ fn without_dash(name: &str) -> String {
 }
 
 pub(super) fn dns1123_label(text: &str) -> Vec<String> {
-    names::dns1123_label(text)
+    validation::dns1123_label(text)
 }
 
 pub(super) fn dns1123_subdomain(text: &str) -> Vec<String> {
-    names::dns1123_subdomain(text)
+    validation::dns1123_subdomain(text)
 }
 
 pub(super) fn dns1035_label(text: &str) -> Vec<String> {
-    names::dns1035_label(text)
+    validation::dns1035_label(text)
 }
 
 pub(super) fn dns1123_label_prefix(text: &str) -> Vec<String> {
-    names::dns1123_label(&without_dash(text))
+    validation::dns1123_label(&without_dash(text))
 }
 
 pub(super) fn dns1123_subdomain_prefix(text: &str) -> Vec<String> {
-    names::dns1123_subdomain(&without_dash(text))
+    validation::dns1123_subdomain(&without_dash(text))
 }
 
 pub(super) fn dns1035_label_prefix(text: &str) -> Vec<String> {
-    names::dns1035_label(&without_dash(text))
+    validation::dns1035_label(&without_dash(text))
 }
 
 pub(super) fn qualified_name(text: &str) -> Vec<String> {
-    names::qualified_name(text)
+    validation::qualified_name(text)
 }
 
 pub(super) fn label_value(text: &str) -> Vec<String> {
-    names::label_value(text)
+    validation::label_value(text)
 }
 
 pub(super) fn uri(text: &str) -> Vec<String> {
@@ -83,65 +83,12 @@ pub(super) fn byte(text: &str) -> Vec<String> {
     unless(fine, "invalid base64")
 }
 
-/// `2006-01-02`, a day that there is (`strfmt.IsDate`).
-#[must_use]
-pub fn is_date(text: &str) -> bool {
-    let digits = |at: std::ops::Range<usize>| {
-        text.get(at).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
-    };
-    let fields = || {
-        let (year, month, day): (i16, i8, i8) =
-            (digits(0..4)?, digits(5..7)?.try_into().ok()?, digits(8..10)?.try_into().ok()?);
-        Some((year, month, day))
-    };
-    let dashes = text.len() == 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
-    dashes && fields().is_some_and(|(year, month, day)| Date::new(year, month, day).is_ok())
-}
-
 pub(super) fn date(text: &str) -> Vec<String> {
     unless(is_date(text), "invalid date")
 }
 
 pub(super) fn datetime(text: &str) -> Vec<String> {
     unless(is_date_time(text), "invalid datetime")
-}
-
-/// A date, `t`, and a time with a zone, in any case (`strfmt.IsDateTime`): upstream looks only at what is before the next `t`.
-#[must_use]
-pub fn is_date_time(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let mut parts = lower.split('t');
-    parts.next().is_some_and(is_date) && parts.next().is_some_and(is_time)
-}
-
-/// `hh:mm:ss`, perhaps any character and digits, `z` or an offset. There are no leap seconds.
-fn is_time(text: &str) -> bool {
-    let Some((clock, rest)) = text.split_at_checked(8) else { return false };
-    let field = |at: std::ops::Range<usize>, most: &str| {
-        clock.get(at).is_some_and(|two| two.bytes().all(|byte| byte.is_ascii_digit()) && two <= most)
-    };
-    let colons = clock.as_bytes()[2] == b':' && clock.as_bytes()[5] == b':';
-    if !(colons && field(0..2, "23") && field(3..5, "59") && field(6..8, "59")) {
-        return false;
-    }
-    is_zone(rest) || without_fraction(rest).is_some_and(is_zone)
-}
-
-/// What follows any character and at least one digit.
-fn without_fraction(text: &str) -> Option<&str> {
-    let mut characters = text.chars();
-    characters.next().filter(|separator| *separator != '\n')?;
-    let digits = characters.as_str();
-    let rest = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-    (rest.len() < digits.len()).then_some(rest)
-}
-
-fn is_zone(text: &str) -> bool {
-    let offset = |text: &str| {
-        let bytes = text.as_bytes();
-        bytes.len() == 5 && bytes[2] == b':' && [0, 1, 3, 4].into_iter().all(|at| bytes[at].is_ascii_digit())
-    };
-    text == "z" || text.strip_prefix(['+', '-']).is_some_and(offset)
 }
 
 #[cfg(test)]

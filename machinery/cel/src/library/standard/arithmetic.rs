@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::ast::operator;
 use crate::decl::ListKind;
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, scale};
-use crate::value::{Duration, List, Text, equal, same_key};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::{Duration, List, Text, Value, equal, same_key};
 
 pub(super) fn functions() -> Vec<Function> {
     vec![
@@ -145,7 +146,7 @@ fn concatenate<'v>(one: &List<'v>, two: &List<'v>) -> Result<Value<'v>, EvalErro
     let mut items = one.plain();
     for item in two.iter() {
         let item = item?;
-        let (place, plain) = (place_of(&item, &known, one.kind())?, item.forgetful()?);
+        let (place, plain) = (place_of(&item, &known, one.kind())?, item.erased()?);
         match (place, one.kind()) {
             (Some(place), ListKind::Map(_)) => {
                 known[place] = item;

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use super::logic::{shorter, shorter_estimate};
 use crate::ast::operator;
-use crate::function::Implementation;
-use crate::value::compare;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Implementation, Overload};
+use crate::types::Type;
+use crate::value::{Value, compare};
 
 /// Signatures in the order in which they are tried.
 fn signatures() -> [(Type, Type); 14] {

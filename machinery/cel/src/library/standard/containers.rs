@@ -2,9 +2,10 @@
 
 use super::never;
 use crate::ast::operator;
-use crate::function::{CallEstimate, CallSizes};
-use crate::value::equal;
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
+use crate::types::Type;
+use crate::value::{Value, equal};
 
 pub(super) fn functions() -> Vec<Function> {
     let (any, other) = (|| Type::param("A"), || Type::param("B"));

@@ -2,9 +2,11 @@
 
 use super::never;
 use crate::ast::operator;
-use crate::function::{CallEstimate, CallSizes};
+use crate::error::EvalError;
+use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::types::Type;
+use crate::value::Value;
 
 pub(super) fn functions() -> Vec<Function> {
     let any = || Type::param("A");

@@ -1,9 +1,10 @@
-//! `contains`, `startsWith`, `endsWith`, `matches`.
+//! `contains`, `startsWith`, `endsWith`.
 
 use super::read;
-use crate::function::{CallEstimate, CallSizes};
-use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL, SizeEstimate, scale};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::function::{CallEstimate, CallSizes, Function, Overload};
+use crate::size::{STRING_TRAVERSAL, scale};
+use crate::types::Type;
+use crate::value::Value;
 
 pub(super) fn functions() -> Vec<Function> {
     let two = || vec![Type::String, Type::String];
@@ -35,19 +36,7 @@ pub(super) fn functions() -> Vec<Function> {
                 .costs(affix_estimate, read),
             ],
         ),
-        Function::new(
-            "matches",
-            vec![
-                Overload::global("matches", two(), Type::Bool, matches),
-                Overload::member("matches_string", two(), Type::Bool, matches)
-                    .costs(matches_estimate, matches_cost),
-            ],
-        ),
     ]
-}
-
-fn matches<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Ok(Value::Bool(call.regex()?.is_match(call.str(0)?)))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "an EstimateFn")]
@@ -60,12 +49,6 @@ fn contains_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
     Some(CallEstimate::cost(text.times(call.argument(0).times_factor(STRING_TRAVERSAL))))
 }
 
-/// An empty text costs as one of one character, so that an expensive pattern still counts.
-fn matches_estimate(call: &dyn CallSizes) -> Option<CallEstimate> {
-    let text = call.target()?.plus(SizeEstimate::fixed(1)).times_factor(STRING_TRAVERSAL);
-    Some(CallEstimate::cost(text.times(call.argument(0).times_factor(REGEX_LENGTH))))
-}
-
 fn sizes(arguments: &[Value<'_>]) -> (u64, u64) {
     let size = |index: usize| arguments.get(index).map_or(1, Value::cost_size);
     (size(0), size(1))
@@ -74,9 +57,4 @@ fn sizes(arguments: &[Value<'_>]) -> (u64, u64) {
 fn contains_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     let (text, part) = sizes(arguments);
     scale(text, STRING_TRAVERSAL).saturating_mul(scale(part, STRING_TRAVERSAL))
-}
-
-fn matches_cost(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    let (text, pattern) = sizes(arguments);
-    scale(text.saturating_add(1), STRING_TRAVERSAL).saturating_mul(scale(pattern, REGEX_LENGTH))
 }

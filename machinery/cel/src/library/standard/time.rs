@@ -1,8 +1,10 @@
 //! Parts of timestamps (in UTC or in a zone) and of durations.
 
 use super::zone;
-use crate::value::{Civil, Timestamp};
-use crate::{Call, EvalError, Function, Overload, Type, Value};
+use crate::error::EvalError;
+use crate::function::{Call, Function, Overload};
+use crate::types::Type;
+use crate::value::{Civil, Timestamp, Value};
 
 /// Declares an accessor with and without a zone. Function pointers capture nothing, so each accessor is a macro's
 /// closure over the part that it reads.

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::EvalError;
+use crate::error::EvalError;
 use crate::value::Timestamp;
 
 /// How many seconds east of UTC a zone is at a point in time.

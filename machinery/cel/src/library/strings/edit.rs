@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{MAX_TEXT_BYTES, too_long};
-use crate::EvalError;
+use crate::error::EvalError;
 use crate::value::Text;
 
 fn out_of_range(index: i64) -> EvalError {

@@ -7,8 +7,8 @@ use portico_gostd::strconv::quote;
 use super::clause::{Clause, Format, Verb, walk};
 use super::numerals;
 use super::{MAX_TEXT_BYTES, too_long};
-use crate::library::print_double;
-use crate::{EvalError, Value};
+use crate::error::EvalError;
+use crate::value::{Value, print_double};
 
 /// Deepest nesting of lists and maps that is put.
 const DEEPEST: usize = 128;

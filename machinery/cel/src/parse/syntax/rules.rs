@@ -5,8 +5,8 @@ use super::set::{
     OPEN, OPEN_LIST, OPEN_MAP, OR, PRIMARY, PRODUCTS, QUESTION, RELATIONS, SIGNED, SUMS, Set, TERM_END,
 };
 use super::{Recogniser, Step};
+use crate::diagnostics::Issue;
 use crate::parse::lexer::Token;
-use crate::source::Issue;
 
 impl Recogniser<'_> {
     pub(super) fn expr(&mut self, follow: Set) -> Step {

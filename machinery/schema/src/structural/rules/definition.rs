@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use portico_cel::Language;
-use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 

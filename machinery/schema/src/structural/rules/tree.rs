@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_cel::environment::STORED_EXPRESSIONS;
+use portico_cel::kubernetes::STORED_EXPRESSIONS;
 use portico_cel::{DeclType, Language};
 
 use super::compiled::{Compiled, Environments, compile};

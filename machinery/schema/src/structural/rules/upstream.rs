@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::value::{List, Map as CelMap, from_json};
 use portico_cel::{CompileError, DeclType, DeclaredSizes, Environment, Language, Type, Value as Evaluated};
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn shown(value: &Evaluated<'_>) -> String {
 }
 
 fn double_shown(value: f64) -> String {
-    let text = portico_cel::library::print_double(value);
+    let text = portico_cel::value::print_double(value);
     if text.contains(['.', 'e', 'I', 'N']) { text } else { text + ".0" }
 }
 
@@ -109,7 +109,7 @@ impl Case {
         let program = match environment.compile(text) {
             Ok(program) => program,
             Err(CompileError::Compilation(why)) => {
-                compare("compile", why.into());
+                compare("compile", why.to_string().into());
                 return differences;
             }
             Err(CompileError::Instantiation(why)) => {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use portico_cel::decl::{DeclKind, Field, escape};
-use portico_cel::environment::NEW_EXPRESSIONS;
+use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::library::quantity;
 use portico_cel::{
     AstNode, CompileError, DeclType, Environment, Language, SizeEstimate, SizeEstimator, Type,

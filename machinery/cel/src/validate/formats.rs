@@ -1,11 +1,12 @@
 //! Format strings that are written out with their arguments: what could never work is refused when it is compiled.
 
-use super::clause::{Clause, Format, Verb, walk};
-use super::format::refusal;
 use crate::ast::{Expr, ExprKind, Item};
 use crate::check::Checked;
-use crate::source::Issue;
-use crate::{Type, Value, walk};
+use crate::diagnostics::Issue;
+use crate::library::strings::{Clause, Format, Verb, refusal, walk as walk_clauses};
+use crate::types::Type;
+use crate::value::Value;
+use crate::walk;
 
 /// What is wrong with literal format strings and their literal lists of arguments.
 pub(crate) fn literal_formats(checked: &Checked) -> Vec<Issue> {
@@ -13,7 +14,7 @@ pub(crate) fn literal_formats(checked: &Checked) -> Vec<Issue> {
     walk::each(&checked.expr, &mut |expr| {
         let Some((text, arguments)) = literal_format(expr) else { return };
         let mut checker = Checker { checked, arguments, at: expr };
-        match walk(text, &mut checker) {
+        match walk_clauses(text, &mut checker) {
             Err(message) => issues.push(Issue::at(checked.places[checker.at.id], message)),
             Ok(clauses) if clauses < arguments.len() => {
                 let given = arguments.len();

@@ -1,11 +1,16 @@
 //! What is refused although its types fit: literals that can never work.
 
+mod formats;
+
 use crate::ast::{Expr, ExprKind};
 use crate::check::Checked;
-use crate::library::strings::literal_formats;
-use crate::source::Issue;
-use crate::value::{Duration, Timestamp};
-use crate::{Type, Value, re2, walk};
+use crate::diagnostics::Issue;
+#[cfg(feature = "regex")]
+use crate::re2;
+use crate::types::Type;
+use crate::value::{Duration, Timestamp, Value};
+use crate::walk;
+use formats::literal_formats;
 
 /// Function whose arguments may be of different types.
 const MIXED: &str = "format";
@@ -22,7 +27,7 @@ pub(crate) fn validate(checked: &Checked) -> Vec<Issue> {
             issues.push(Issue::at(checked.places[argument.id], format!("invalid {function} argument")));
         }
     });
-    if checked.language.uniform {
+    if checked.language.is_uniform() {
         one_type(checked, &checked.expr, &mut issues);
     }
     issues.extend(literal_formats(checked));
@@ -37,6 +42,7 @@ fn literal_works(function: &str, literal: &Value<'_>) -> bool {
             Timestamp::parse(text).is_some_and(|at| Timestamp::at(at.seconds, at.nanos).is_ok())
         }
         ("timestamp", Value::Int(seconds)) => Timestamp::at(*seconds, 0).is_ok(),
+        #[cfg(feature = "regex")]
         ("matches", Value::String(pattern)) => re2::compile(pattern).is_ok(),
         _ => true,
     }

@@ -1,11 +1,12 @@
 //! Reading JSON as its declaration says.
 
-use portico_machinery::object::go_type;
+use portico_gostd::json::go_type;
+use portico_gostd::strfmt;
 use serde_json::Value as Json;
 
 use super::{Duration, List, Map, Text, Timestamp, Value};
-use crate::EvalError;
 use crate::decl::{DeclKind, DeclType};
+use crate::error::EvalError;
 
 /// JSON as a value, without copying it.
 ///
@@ -104,8 +105,8 @@ fn formatted<'v>(text: &'v str, of: &DeclType) -> Result<Value<'v>, EvalError> {
 /// Text of a format as a value of its own; None where text stays text.
 fn read(text: &str, of: &DeclType) -> Option<Result<Value<'static>, EvalError>> {
     Some(match of.kind {
-        DeclKind::Duration => Duration::parse_loose(text)
-            .map(Value::Duration)
+        DeclKind::Duration => strfmt::parse_duration(text)
+            .map(|nanos| Value::Duration(Duration { nanos }))
             .map_err(|error| EvalError::new(format!("Invalid duration {text}: {error}"))),
         DeclKind::Date => Timestamp::parse_date(text)
             .map(Value::Timestamp)

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::*;
 
-const RECORDED: &str = include_str!("../../testdata/quantities.jsonl");
+const RECORDED: &str = include_str!("../../../testdata/quantities.jsonl");
 
 #[derive(Deserialize)]
 struct Row {

@@ -1,0 +1,118 @@
+//! From text to program: parse, check, validate, plan, fold.
+
+use crate::check;
+use crate::constants;
+use crate::diagnostics::Diagnostics;
+use crate::environment::Environment;
+use crate::parse;
+use crate::plan;
+use crate::program::Program;
+use crate::validate;
+
+/// Why an expression does not compile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// It does not parse, or its types do not fit.
+    #[error("compilation failed: {0}")]
+    Compilation(Diagnostics),
+    /// A constant part of it can never work.
+    #[error("program instantiation failed: {0}")]
+    Instantiation(String),
+}
+
+impl Environment {
+    /// Compiles an expression: parses, checks, validates literals, plans its evaluation and makes calls with constant
+    /// arguments.
+    ///
+    /// ```
+    /// use portico_cel::{CompileError, Environment, Type};
+    ///
+    /// let environment = Environment::builder().variable("n", Type::Int).build()?;
+    /// let Err(CompileError::Compilation(diagnostics)) = environment.compile("n + 'a'") else { panic!() };
+    /// let first = diagnostics.iter().next().unwrap();
+    /// assert_eq!((first.line, first.column), (Some(1), Some(3)));
+    /// assert_eq!(first.message, "found no matching overload for '_+_' applied to '(int, string)'");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// All that is wrong with it, as cel-go prints it.
+    pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        let refuse = |issues| CompileError::Compilation(Diagnostics::new(text, issues));
+        let parsed = parse::parse(text, self.language.macros()).map_err(refuse)?;
+        let checked = check::check(&self.language, &self.variables, parsed).map_err(refuse)?;
+        let issues = validate::validate(&checked);
+        if !issues.is_empty() {
+            return Err(refuse(issues));
+        }
+        let mut plan = plan::plan(&self.variables, &checked).map_err(CompileError::Instantiation)?;
+        constants::fold(&mut plan.root);
+        let names = self.variables.iter().map(|variable| variable.name.clone()).collect();
+        Ok(Program::new(names, checked, plan))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::function::{Function, Overload};
+    use crate::types::Type;
+    use crate::value::Value;
+
+    /// An environment whose function `counted` counts its calls.
+    fn counting(pure: bool) -> (Environment, Arc<AtomicU32>) {
+        let calls = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&calls);
+        let overload = Overload::new("counted_int", [Type::Int], Type::Int, move |call| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            Ok(Value::Int(call.int(0)?))
+        });
+        let overload = if pure { overload.pure() } else { overload };
+        let builder = Environment::builder().variable("n", Type::Int);
+        let environment = builder.function(Function::new("counted", vec![overload])).build().unwrap();
+        (environment, calls)
+    }
+
+    /// What three runs return and cost, and how often `counted` was called.
+    fn three_runs(pure: bool, expression: &str) -> (i64, u64, u32) {
+        let (environment, calls) = counting(pure);
+        let program = environment.compile(expression).unwrap();
+        let mut last = (0, 0);
+        for _ in 0..3 {
+            let (value, cost) = program.evaluate(&[("n", Value::Int(2))], 1_000, &|| false);
+            last = (value.unwrap().as_int().unwrap(), cost);
+        }
+        (last.0, last.1, calls.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn pure_calls_with_constant_arguments_are_made_once_and_cost_the_same() {
+        assert_eq!(three_runs(false, "counted(1 + 4) + n"), (7, 4, 3));
+        assert_eq!(three_runs(true, "counted(1 + 4) + n"), (7, 4, 1));
+        assert_eq!(
+            three_runs(true, "counted(counted(1) + n)"),
+            (3, 4, 4),
+            "what depends on a variable is not"
+        );
+    }
+
+    #[test]
+    fn a_constant_call_that_fails_fails_when_it_is_reached() {
+        let environment = Environment::builder().variable("b", Type::Bool).build().unwrap();
+        let program = environment.compile("b || 1 / 0 == 1").unwrap();
+        assert!(program.run(&[("b", Value::Bool(true))]).unwrap().as_bool().unwrap());
+        let error = program.run(&[("b", Value::Bool(false))]).unwrap_err();
+        assert_eq!(error.to_string(), "division by zero");
+    }
+
+    #[test]
+    fn constants_count_against_the_budget_of_each_run() {
+        let environment = Environment::builder().build().unwrap();
+        let program = environment.compile("1 + 2 + 3 + 4").unwrap();
+        assert_eq!(program.evaluate(&[], 3, &|| false).1, 3);
+        assert!(program.evaluate(&[], 2, &|| false).0.is_err());
+    }
+}

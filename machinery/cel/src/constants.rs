@@ -1,0 +1,74 @@
+//! Calls whose arguments are all constants: made once, when an expression is compiled. They cost at each run what they cost
+//! then.
+
+use crate::eval::{Evaluator, Slots};
+use crate::plan::{Attribute, Base, By, Computed, Fold, Node};
+use crate::value::Value;
+
+/// The most that a call may cost whose result a program keeps.
+const MAX_COST: u64 = 1_000;
+/// The largest result that a program keeps, as costs count its size.
+const MAX_SIZE: u64 = 4_096;
+
+/// Replaces calls of pure functions with constant arguments by their results; those that fail stay calls.
+pub(crate) fn fold(node: &mut Node) {
+    match node {
+        Node::Constant(_) | Node::Computed(_) => {}
+        Node::Attribute(attribute) => of_attribute(attribute),
+        Node::Logic(_, pair) | Node::Otherwise(_, pair) | Node::Equality(_, pair) => {
+            pair.iter_mut().for_each(fold);
+        }
+        Node::NotStrictlyFalse(inner) | Node::OneOf(inner, _) | Node::Append(_, inner) => fold(inner),
+        Node::Call(call) => {
+            call.arguments.iter_mut().for_each(fold);
+            if call.is_constant()
+                && let Some(computed) = computed(node)
+            {
+                *node = Node::Computed(Box::new(computed));
+            }
+        }
+        Node::List(items) => items.iter_mut().for_each(|(item, _)| fold(item)),
+        Node::Map(entries) => entries.iter_mut().for_each(|(key, value, _)| {
+            fold(key);
+            fold(value);
+        }),
+        Node::Fold(comprehension) => of_comprehension(comprehension),
+        Node::Insert(_, entry) => {
+            fold(&mut entry.0);
+            entry.1.iter_mut().for_each(fold);
+        }
+    }
+}
+
+fn of_attribute(attribute: &mut Attribute) {
+    match &mut attribute.base {
+        Base::Variable(_) | Base::Local(_) => {}
+        Base::Computed(node) => fold(node),
+        Base::Either(parts) => {
+            let (condition, then, other) = &mut **parts;
+            fold(condition);
+            of_attribute(then);
+            of_attribute(other);
+        }
+    }
+    for step in &mut attribute.steps {
+        if let By::Attribute(index) = &mut step.by {
+            of_attribute(index);
+        }
+    }
+}
+
+fn of_comprehension(fold_node: &mut Fold) {
+    let Fold { range, start, condition, step, result, .. } = fold_node;
+    for part in [range, start, condition, step, result] {
+        fold(part);
+    }
+}
+
+/// What a call returns that needs no variable, and what it costs.
+fn computed(node: &Node) -> Option<Computed> {
+    let slots = Slots::new();
+    let mut evaluator: Evaluator<'_, 'static> = Evaluator::new(&slots, &[], MAX_COST, &|| false);
+    let value: Value<'static> = evaluator.run(node).ok()?;
+    (value.cost_size() <= MAX_SIZE).then(|| Computed { value, cost: evaluator.cost() })
+}

@@ -1,0 +1,84 @@
+//! Which libraries each release of kube-apiserver offers to expressions.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::language::Language;
+use crate::library::{self, Library};
+
+/// The release of Kubernetes (1.x) whose set new expressions may use.
+///
+/// Upstream compiles new and changed expressions in the set of the release before, so that they survive a rollback.
+pub const NEW_EXPRESSIONS: u16 = 35;
+/// The release whose set stored expressions may use.
+pub const STORED_EXPRESSIONS: u16 = 36;
+
+/// Libraries, with the minor release of Kubernetes 1.x that brought each (0: always there).
+const LIBRARIES: [(u16, fn() -> Library); 16] = [
+    (0, library::standard),
+    (0, library::url),
+    (27, library::authorization),
+    (0, library::regex),
+    (0, library::kubernetes_lists),
+    (0, library::strings),
+    (28, library::optional),
+    (28, library::quantity),
+    (29, library::string_formatting),
+    (29, library::sets),
+    (30, library::ip),
+    (30, library::cidr),
+    (31, library::format),
+    (32, library::comprehensions),
+    (33, library::semver),
+    (34, library::lists),
+];
+
+impl Language {
+    /// What kube-apiserver 1.`minor` offers.
+    #[must_use]
+    pub fn of_release(minor: u16) -> Arc<Self> {
+        static NEW: OnceLock<Arc<Language>> = OnceLock::new();
+        static STORED: OnceLock<Arc<Language>> = OnceLock::new();
+        let build = || Arc::new(Self::of(offered(minor), true));
+        match minor {
+            NEW_EXPRESSIONS => NEW.get_or_init(build).clone(),
+            STORED_EXPRESSIONS => STORED.get_or_init(build).clone(),
+            _ => build(),
+        }
+    }
+
+    /// The same with `cel.bind`, which few of its expressions may use.
+    #[must_use]
+    pub fn with_bindings(minor: u16) -> Arc<Self> {
+        Arc::new(Self::of(offered(minor).chain([library::bindings()]), true))
+    }
+}
+
+fn offered(minor: u16) -> impl Iterator<Item = Library> {
+    LIBRARIES.into_iter().filter(move |(since, _)| *since <= minor).map(|(_, library)| library())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_library_is_offered_to_new_and_to_stored_expressions() {
+        assert_eq!(offered(NEW_EXPRESSIONS).count(), LIBRARIES.len());
+        assert_eq!(offered(STORED_EXPRESSIONS).count(), LIBRARIES.len());
+        let names = |libraries: &mut dyn Iterator<Item = Library>| -> Vec<_> {
+            libraries.map(|library| library.name).collect()
+        };
+        let mut all = names(&mut library::all().into_iter());
+        all.retain(|name| *name != library::bindings().name);
+        let mut offered = names(&mut offered(NEW_EXPRESSIONS));
+        all.sort_unstable();
+        offered.sort_unstable();
+        assert_eq!(all, offered, "every library of this crate but cel.bind");
+    }
+
+    #[test]
+    fn earlier_releases_offer_less() {
+        assert!(Language::of_release(27).function("isQuantity").is_none());
+        assert!(Language::of_release(28).function("isQuantity").is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! Calls of a plan: which overload takes the values, and what counts the cost.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::Node;
+use crate::error::EvalError;
+use crate::function::{CostFn, Overload};
+#[cfg(feature = "regex")]
+use crate::re2::Planned;
+use crate::value::Value;
+
+/// Functions whose second argument is a regular expression.
+const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
+/// What costs take for a value in error, which is of size one.
+pub(crate) const IN_ERROR: Value<'static> = Value::Bool(false);
+
+/// A call.
+#[derive(Debug)]
+pub(crate) struct CallNode {
+    pub name: Cow<'static, str>,
+    /// The overloads that may be meant, in order.
+    pub overloads: Vec<Arc<Overload>>,
+    pub arguments: Vec<Node>,
+    /// The regular expression that is written out as its second argument.
+    #[cfg(feature = "regex")]
+    pub regex: Option<Planned>,
+    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
+    /// regular expression that is compiled once.
+    pub stops: bool,
+}
+
+impl CallNode {
+    /// The regular expression that is written out as its second argument.
+    pub fn pattern(&self) -> Option<&str> {
+        match self.arguments.get(1) {
+            Some(Node::Constant(Value::String(pattern))) if PATTERNS.contains(&&*self.name) => Some(pattern),
+            _ => None,
+        }
+    }
+
+    /// Whether it returns the same at each run: all arguments are constants, and each overload that may be meant is pure.
+    pub fn is_constant(&self) -> bool {
+        let constant = |node: &Node| matches!(node, Node::Constant(_) | Node::Computed(_));
+        !self.overloads.is_empty()
+            && self.overloads.iter().all(|overload| overload.pure)
+            && self.arguments.iter().all(constant)
+    }
+
+    /// The overload that takes these values.
+    pub(crate) fn taking(&self, arguments: &[Value<'_>]) -> Result<&Overload, EvalError> {
+        // Whatever list is sorted, the function looks itself at what is in it.
+        let any = matches!(&*self.name, "sort" | "@sortByAssociatedKeys")
+            && matches!(arguments.first(), Some(Value::List(_)));
+        let found = self.overloads.iter().find(|candidate| any || takes(candidate, arguments));
+        found.map(|overload| &**overload).ok_or_else(|| match self.pattern() {
+            // What is compiled once looks itself at what it is given.
+            Some(_) => EvalError::no_such_overload(),
+            None => no_overload(&self.name, arguments),
+        })
+    }
+
+    /// What a call costs that is not made: an argument is in error, or no overload takes them.
+    pub(crate) fn cost(&self, arguments: &[Value<'_>]) -> u64 {
+        self.coster().map_or(1, |cost| cost(arguments, &IN_ERROR))
+    }
+
+    /// What counts the cost: the one overload's, or what all of that name cost where several may be meant.
+    pub(crate) fn coster(&self) -> Option<CostFn> {
+        let only = self.overloads.len() == 1;
+        self.overloads.last().filter(|overload| only || overload.cost_by_name)?.cost
+    }
+}
+
+fn takes(overload: &Overload, arguments: &[Value<'_>]) -> bool {
+    overload.parameters.len() == arguments.len()
+        && overload.parameters.iter().zip(arguments).all(|(parameter, argument)| argument.is_of(parameter))
+}
+
+/// Operators say only that there is none; functions what they were called with.
+fn no_overload(name: &str, arguments: &[Value<'_>]) -> EvalError {
+    let first = arguments.first();
+    // Texts and times are asked, whatever they are asked; others only for what they know.
+    let asked = matches!(first, Some(Value::String(_) | Value::Timestamp(_) | Value::Duration(_)));
+    match name {
+        "contains" | "startsWith" | "endsWith" => return EvalError::no_such_overload(),
+        "size" | "matches" | "sort" if asked => return EvalError::no_such_overload(),
+        "size" | "matches" | "sort" => return EvalError::new(format!("no such overload: {name}")),
+        "flatten" => return flattened(arguments),
+        _ => {}
+    }
+    if name.contains('_') || name.starts_with('@') {
+        return if asked || first.is_some_and(|first| has_trait(name, first)) {
+            EvalError::no_such_overload()
+        } else {
+            EvalError::new(format!("no such overload: {name}"))
+        };
+    }
+    let types: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
+    EvalError::new(format!("no such overload: {name}({})", types.join(", ")))
+}
+
+/// `flatten` finds out itself what it is called with, and tells it in its own way.
+fn flattened(arguments: &[Value<'_>]) -> EvalError {
+    let names: Vec<String> = arguments.iter().map(|argument| argument.type_of().name().to_owned()).collect();
+    let (first, rest) = names.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
+    EvalError::new(format!("no such overload: {first}.flatten({})", rest.join(", ")))
+}
+
+/// Whether values of the first argument's type know the operator at all.
+fn has_trait(name: &str, first: &Value<'_>) -> bool {
+    use Value::{Bool, Bytes, Double, Duration, Int, List, String, Timestamp, Uint};
+    let number = matches!(first, Int(_) | Uint(_) | Double(_));
+    match name {
+        "_+_" => number || matches!(first, String(_) | Bytes(_) | List(_) | Duration(_) | Timestamp(_)),
+        "_-_" => number || matches!(first, Duration(_) | Timestamp(_)),
+        "_*_" | "_/_" => number,
+        "_%_" => matches!(first, Int(_) | Uint(_)),
+        "_<_" | "_<=_" | "_>_" | "_>=_" => {
+            number || matches!(first, Bool(_) | String(_) | Bytes(_) | Duration(_) | Timestamp(_))
+        }
+        _ => true,
+    }
+}
