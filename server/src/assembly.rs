@@ -24,6 +24,7 @@ use portico_admission::AdmissionChain;
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
 use portico_gostd::os::error_text;
+use portico_identity::TokenReviewer;
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
@@ -38,7 +39,7 @@ use portico_kit::telemetry::Telemetry;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_machinery::resolve::Mode;
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::{KindIndexer, Registry, Settings as RegistrySettings};
+use portico_registry::{KindIndexer, Registry};
 use portico_store::{SqliteStore, Store};
 use tokio::sync::watch;
 
@@ -178,22 +179,24 @@ impl Server {
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
         let store_tasks = TaskSet::new();
-        let table = portico_resources::table();
+        let identity = Arc::new(tokens::identity(&settings, believed.fixed_tokens())?);
+        let mut table = portico_resources::table();
+        portico_identity::add_actions(&mut table, &identity);
         let indexer = Arc::new(KindIndexer::new(&kinds, &table));
         let metrics = portico_store::Metrics::new(&process.metrics);
         let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);
-        let identity = Arc::new(tokens::identity(&settings, believed.fixed_tokens())?);
         let registry = Registry::new(
             Arc::clone(&store),
             &kinds,
             &table,
             Arc::new(AdmissionChain::without(settings.disabled_admission_plugins.clone())),
             Arc::clone(&believed.authorizer),
-            RegistrySettings { identity: Some(Arc::clone(&identity)), ..settings.registry.clone() },
+            settings.registry.clone(),
             Arc::new(jiff::Timestamp::now),
         );
-        believed.review_with(&identity, Arc::new(registry.clone()));
+        believed
+            .review_with(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
         let tasks = TaskSet::new();
         registry.offload_to(Offload::start("long-work", &tasks).map_err(StartError::Threads)?);
         let definitions =
@@ -224,6 +227,7 @@ impl Server {
             ca: &trust,
             elsewhere: rooms.elsewhere(),
             listeners: believed.node_listener().into_iter().chain(rooms.instances()).collect(),
+            identity: Arc::clone(&identity),
         };
         let advertised = controllers::start(&settings, &controlled, told, &queue_metrics, &hooks, &tasks)?;
         hooks.run_post_start(&tasks);

@@ -25,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "portico-server-catalog",
             "portico-admission",
             "portico-resources",
+            "portico-identity",
             "portico-registry",
             "portico-store",
             "portico-auth",
@@ -51,7 +52,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "portico-controllers",
-        &["portico-resources", "portico-registry", "portico-gostd", "portico-machinery", "portico-kit"],
+        &[
+            "portico-resources",
+            "portico-identity",
+            "portico-registry",
+            "portico-gostd",
+            "portico-machinery",
+            "portico-kit",
+        ],
     ),
     ("portico-routes", &["portico-registry", "portico-gostd", "portico-machinery", "portico-kit"]),
     (
@@ -66,6 +74,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("portico-admission", &["portico-registry", "portico-store", "portico-validation", "portico-machinery"]),
+    ("portico-identity", &["portico-registry", "portico-auth", "portico-machinery"]),
     (
         "portico-resources",
         &[

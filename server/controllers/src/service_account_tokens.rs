@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
+use portico_identity::Identity;
 use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
@@ -46,15 +47,17 @@ enum Item {
 pub struct ServiceAccountTokens {
     /// The CA that tokens' users check this API's certificate with, PEM.
     root_ca: Arc<str>,
+    /// What signs tokens.
+    identity: Arc<Identity>,
     queue: WorkQueue<Item>,
 }
 
 impl ServiceAccountTokens {
-    /// Gives Secrets this CA (PEM).
+    /// Gives Secrets this CA (PEM), and tokens of this issuer.
     #[must_use]
-    pub fn new(root_ca: &str, metrics: &QueueMetrics) -> Self {
+    pub fn new(root_ca: &str, identity: Arc<Identity>, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("serviceaccount_tokens_secret", Policy::CONTROLLER, metrics);
-        Self { root_ca: root_ca.into(), queue }
+        Self { root_ca: root_ca.into(), identity, queue }
     }
 
     /// Starts what works, until `tasks` is cancelled.
@@ -99,9 +102,8 @@ impl ServiceAccountTokens {
             return delete(registry, secret).await;
         };
         let Some(mut wanted) = filled(secret.object(), &self.root_ca) else { return Ok(()) };
-        if wanted.at(&["data", "token"]).str().is_empty()
-            && let Some(token) = registry.legacy_token(&account, secret.name())?
-        {
+        if wanted.at(&["data", "token"]).str().is_empty() {
+            let token = self.identity.legacy_token(&account, secret.name())?;
             wanted.set(&["data", "token"], STANDARD.encode(token));
         }
         wanted.set(&["metadata", "annotations", ACCOUNT], account.name());

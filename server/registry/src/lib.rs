@@ -26,7 +26,6 @@ mod forms;
 mod frame;
 mod get;
 pub mod hooks;
-pub mod identity;
 mod lifecycle;
 mod list;
 mod log;
@@ -67,7 +66,6 @@ pub use custom::{
 pub use follow::{Change, ChangeStream, Followed};
 pub use frame::{EventType, Frame};
 pub use hooks::{Beginning, Pending, TransactionHooks, WriteGuard};
-pub use identity::Identity;
 pub use log::{Log, LogError, Logged, ObjectRef, Resolved};
 pub use long_work::MAX_INLINE_BYTES;
 pub use options::{

@@ -13,7 +13,11 @@ use crate::served::ServedResource;
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
 
 impl Verbs {
-    pub(crate) async fn patch(
+    /// Patches an object or a subresource; a lost race is tried again with the newer state.
+    ///
+    /// # Errors
+    /// 400, 404, 409, 422.
+    pub async fn patch(
         &self,
         context: &Context,
         served: &ServedResource,

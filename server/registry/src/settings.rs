@@ -8,8 +8,6 @@ use std::time::Duration;
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
-use crate::identity::Identity;
-
 /// Where the time comes from: `Timestamp::now` in production, a fixed one in tests.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -54,8 +52,6 @@ pub struct Settings {
     pub connections: ConnectionSettings,
     /// Whether DeleteOptions may ask for what cannot be read to be deleted (gate `AllowUnsafeMalformedObjectDeletion`).
     pub unsafe_deletion: bool,
-    /// What issues and checks service accounts' tokens; without, none is issued and none is known.
-    pub identity: Option<Arc<Identity>>,
 }
 
 /// Upstream's default of `--service-cluster-ip-range`: 10.0.0.0/24.
@@ -75,7 +71,6 @@ impl Default for Settings {
             node_ports: 30_000..=32_767,
             connections: ConnectionSettings::default(),
             unsafe_deletion: false,
-            identity: None,
             allow_privileged: false,
         }
     }

@@ -4,6 +4,3 @@ pub(crate) mod access_review;
 pub(crate) mod binding;
 pub(crate) mod eviction;
 pub(crate) mod rules_review;
-pub(crate) mod self_review;
-pub(crate) mod token_request;
-pub(crate) mod token_review;

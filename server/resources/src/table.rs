@@ -8,9 +8,6 @@ use crate::actions::access_review::AccessReview;
 use crate::actions::binding::Binding;
 use crate::actions::eviction::Eviction;
 use crate::actions::rules_review::RulesReview;
-use crate::actions::self_review::SelfReview;
-use crate::actions::token_request::TokenRequest;
-use crate::actions::token_review::TokenReview;
 use crate::connections::Kind;
 use crate::strategies::{
     admissionregistration, apiextensions, apiserverinternal, apiservice, apps, autoscaling, batch,
@@ -29,13 +26,12 @@ pub fn table() -> ResourceTable {
 }
 
 /// A function per group adds its rows.
-const GROUPS: [fn(&mut ResourceTable); 23] = [
+const GROUPS: [fn(&mut ResourceTable); 22] = [
     core_group,
     admissionregistration_group,
     apiextensions_group,
     apiregistration_group,
     apps_group,
-    authentication_group,
     authorization_group,
     autoscaling_group,
     batch_group,
@@ -85,7 +81,7 @@ fn core_group(table: &mut ResourceTable) {
     );
     add("resourcequotas", Row::new(&core::resource_quota::ResourceQuota));
     add("secrets", Row::new(&secret::Secret));
-    add("serviceaccounts", Row::new(&core::service_account::ServiceAccount).action("token", TokenRequest));
+    add("serviceaccounts", Row::new(&core::service_account::ServiceAccount));
     add("services", Row::new(&service::Service).connection("proxy", Kind::Service));
 }
 
@@ -116,12 +112,6 @@ fn apps_group(table: &mut ResourceTable) {
     add("deployments", Row::new(&apps::Deployment).scale(ScaleSelector::Labels));
     add("replicasets", Row::new(&apps::ReplicaSet).scale(ScaleSelector::Labels));
     add("statefulsets", Row::new(&apps::StatefulSet).scale(ScaleSelector::Labels));
-}
-
-fn authentication_group(table: &mut ResourceTable) {
-    let mut add = |resource, row| table.add("authentication.k8s.io", resource, row);
-    add("selfsubjectreviews", Row::default().action("", SelfReview));
-    add("tokenreviews", Row::default().action("", TokenReview));
 }
 
 fn authorization_group(table: &mut ResourceTable) {

@@ -18,6 +18,7 @@ use portico_controllers::service_repair::ServiceRepair;
 use portico_controllers::storage_migration::{self, StorageMigration};
 use portico_controllers::system_objects::authentication::AuthenticationInfo;
 use portico_controllers::system_objects::{SystemObjects, kubernetes_service, token_tracking};
+use portico_identity::Identity;
 use portico_kit::certs::FileError;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::metrics;
@@ -57,6 +58,8 @@ impl Advertised {
 pub(super) struct Told<'a> {
     /// What clients inside check the facade's certificate with.
     pub(super) ca: &'a str,
+    /// What signs service accounts' tokens.
+    pub(super) identity: Arc<Identity>,
     /// What other API servers hold in namespaces.
     pub(super) elsewhere: Arc<Aggregated>,
     /// Who else hears of every change.
@@ -67,7 +70,7 @@ pub(super) struct Told<'a> {
 pub(super) fn start(
     settings: &ServerSettings,
     registry: &Registry,
-    told: Told<'_>,
+    mut told: Told<'_>,
     metrics: &metrics::Registry,
     hooks: &Hooks,
     tasks: &TaskSet,
@@ -90,8 +93,8 @@ pub(super) fn start(
     flows.run_workers(registry, tasks);
     let mut listeners: Vec<Arc<dyn Listener>> =
         vec![Arc::new(objects.clone()), Arc::new(repair), Arc::new(flows)];
-    listeners.extend(told.listeners);
-    listeners.extend(governed(settings, registry, told.ca, told.elsewhere, &queues, tasks));
+    listeners.append(&mut told.listeners);
+    listeners.extend(governed(settings, registry, &told, &queues, tasks));
     let listening = Listening::new(listeners);
     for name in HOOKS {
         let begun = listening.begun();
@@ -143,20 +146,19 @@ fn authentication(settings: &ServerSettings) -> Result<AuthenticationInfo, FileE
 fn governed(
     settings: &ServerSettings,
     registry: &Registry,
-    ca: &str,
-    elsewhere: Arc<Aggregated>,
+    told: &Told<'_>,
     queues: &QueueMetrics,
     tasks: &TaskSet,
 ) -> Vec<Arc<dyn Listener>> {
     let mut listeners: Vec<Arc<dyn Listener>> = Vec::new();
     let is_wanted = |name: &str| settings.controllers.contains(name);
     if is_wanted("garbage-collector-controller") {
-        let garbage = GarbageCollector::new(Arc::clone(&elsewhere) as Arc<_>, queues);
+        let garbage = GarbageCollector::new(Arc::clone(&told.elsewhere) as Arc<_>, queues);
         garbage.run_workers(registry, tasks);
         listeners.push(Arc::new(garbage));
     }
     if is_wanted("namespace-controller") {
-        let namespaces = NamespaceDeletion::new(elsewhere, queues);
+        let namespaces = NamespaceDeletion::new(Arc::clone(&told.elsewhere) as Arc<_>, queues);
         namespaces.run_workers(registry, tasks);
         listeners.push(Arc::new(namespaces));
     }
@@ -164,7 +166,7 @@ fn governed(
         tasks.spawn(aggregation::NAME, aggregation::run(registry.clone(), tasks.clone()));
     }
     if is_wanted(service_account_tokens::NAME) {
-        let tokens = ServiceAccountTokens::new(ca, queues);
+        let tokens = ServiceAccountTokens::new(told.ca, Arc::clone(&told.identity), queues);
         tokens.run_workers(registry, tasks);
         listeners.push(Arc::new(tokens));
     }
@@ -178,7 +180,7 @@ fn governed(
         migration.run_workers(registry, tasks);
         listeners.push(Arc::new(migration));
     }
-    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(ca.to_owned(), queues)];
+    let kept = [PerNamespace::service_account(queues), PerNamespace::root_ca(told.ca.to_owned(), queues)];
     for kept in kept.into_iter().filter(|kept| is_wanted(kept.name())) {
         kept.run_workers(registry, tasks);
         listeners.push(Arc::new(kept));

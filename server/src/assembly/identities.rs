@@ -10,10 +10,10 @@ use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
 use portico_auth::{Authorizer, Union};
 use portico_controllers::log::Listener;
+use portico_identity::Identity;
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
-use portico_registry::Identity;
 
 use super::StartError;
 use super::node_graph::NodeGraph;

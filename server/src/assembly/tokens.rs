@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use portico_auth::authn::{TokenAuthenticator, TokenKeys};
 use portico_auth::jwt::{PublicKey, SigningKey};
+use portico_identity::Identity;
 use portico_kit::atomic_file;
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::Identity;
 
 use super::StartError;
 use crate::grpc::config::board::Board;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use portico_admission::AdmissionChain;
 use portico_auth::Authorizer;
+use portico_auth::authn::TokenKeys;
 use portico_auth::authz::AlwaysAllow;
+use portico_auth::jwt::SigningKey;
+use portico_identity::Identity;
 use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
@@ -81,7 +84,8 @@ impl Door {
         let kinds = Kinds::builtin().unwrap();
         let settings = portico_store::Settings::new(dir.path().join("test.db"));
         let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
-        let table = portico_resources::table();
+        let mut table = portico_resources::table();
+        portico_identity::add_actions(&mut table, &Arc::new(identity()));
         let indexer = Arc::new(KindIndexer::new(&kinds, &table));
         let store = SqliteStore::open(settings, indexer, metrics, &tasks).await.unwrap();
         let settings =
@@ -169,6 +173,22 @@ impl Door {
         let resource = GroupResource::new(resource.0, resource.1);
         let options = CreateOptions::default();
         self.registry.create(&Context::system("suite"), &resource, object, &options).await.unwrap()
+    }
+}
+
+/// Issues tokens with a key of its own.
+fn identity() -> Identity {
+    let signer = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
+    let issuers = vec!["https://issuer.example".to_owned()];
+    let keys = TokenKeys { audiences: issuers.clone(), issuers, keys: vec![signer.public().clone()] };
+    Identity {
+        keys: Arc::new(keys),
+        signer,
+        max_expiration: None,
+        extend_expiration: false,
+        lookup: true,
+        bootstrap_tokens: false,
+        fixed: Vec::new(),
     }
 }
 

@@ -7,10 +7,8 @@ use jiff::tz::TimeZone;
 use portico_auth::jwt::{Claims, LEGACY_ISSUER};
 use portico_machinery::{GroupResource, Status, UserInfo};
 
-use super::{Identity, service_account, user_name};
-use crate::options::PatchOptions;
-use crate::registry::{Context, Part, Patch, Place, Registry, Verbs};
-use crate::stored::Stored;
+use super::{Identity, find, service_account, user_name};
+use portico_registry::{Context, Part, Patch, PatchOptions, Place, Stored, Verbs};
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
@@ -18,29 +16,28 @@ const VOID: &str = "Token has been invalidated";
 
 /// The user of a legacy token, or upstream's words why it does not count.
 pub(super) async fn user(
-    inner: &Verbs,
+    verbs: &Verbs,
     identity: &Identity,
     token: &str,
     claims: &Claims,
 ) -> Result<UserInfo, String> {
     check(claims)?;
     if identity.lookup {
-        let secret = look_up(inner, token, claims).await?;
-        used(inner, &secret).await;
+        let secret = look_up(verbs, token, claims).await?;
+        used(verbs, &secret).await;
         judge_mark(&secret, claims)?;
     }
     Ok(service_account(&claims.legacy_namespace, &claims.legacy_name, &claims.legacy_uid))
 }
 
-impl Registry {
-    /// The token of an account that a Secret is to hold; nothing where no tokens are issued.
+impl Identity {
+    /// The token of an account that a Secret is to hold.
     ///
     /// # Errors
     /// 500 when it cannot be signed.
-    pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<Option<String>, Box<Status>> {
-        let Some(identity) = &self.verbs().settings.identity else { return Ok(None) };
+    pub fn legacy_token(&self, account: &Stored, secret: &str) -> Result<String, Box<Status>> {
         let claims = claims(account.namespace(), account.name(), account.uid(), secret);
-        identity.signer.sign(&claims).map(Some).map_err(|error| Box::new(Status::internal(error)))
+        self.signer.sign(&claims).map_err(|error| Box::new(Status::internal(error)))
     }
 }
 
@@ -76,9 +73,9 @@ fn check(claims: &Claims) -> Result<(), String> {
     Ok(())
 }
 
-async fn look_up(inner: &Verbs, token: &str, claims: &Claims) -> Result<Stored, String> {
+async fn look_up(verbs: &Verbs, token: &str, claims: &Claims) -> Result<Stored, String> {
     let (namespace, name) = (&claims.legacy_namespace, &claims.legacy_name);
-    let found = inner.find("secrets", namespace, &claims.legacy_secret).await;
+    let found = find(verbs, "secrets", namespace, &claims.legacy_secret).await;
     let secret = found.map_err(|_| VOID.to_owned())?;
     if secret.object().deletion_timestamp().is_some() {
         return Err(VOID.to_owned());
@@ -87,7 +84,7 @@ async fn look_up(inner: &Verbs, token: &str, claims: &Claims) -> Result<Stored, 
     if kept != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
-    let account = inner.find("serviceaccounts", namespace, name).await.map_err(|s| s.message)?;
+    let account = find(verbs, "serviceaccounts", namespace, name).await.map_err(|s| s.message)?;
     if account.object().deletion_timestamp().is_some() {
         return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
     }
@@ -112,8 +109,8 @@ fn judge_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
 }
 
 /// Leaves today's date on the Secret, once a day. That it cannot be left makes the token no worse.
-async fn used(inner: &Verbs, secret: &Stored) {
-    let now = inner.moment().now.to_zoned(TimeZone::UTC);
+async fn used(verbs: &Verbs, secret: &Stored) {
+    let now = verbs.moment().now.to_zoned(TimeZone::UTC);
     let today = now.date().to_string();
     let tomorrow = now.date().saturating_add(1.day()).to_string();
     let last = secret.object().label(LAST_USED).unwrap_or_default();
@@ -121,12 +118,12 @@ async fn used(inner: &Verbs, secret: &Stored) {
     if last == today || last == tomorrow {
         return;
     }
-    let Ok(served) = inner.served(&GroupResource::new("", "secrets")) else { return };
+    let Ok(served) = verbs.served(&GroupResource::new("", "secrets")) else { return };
     let patch = format!("{{\"metadata\":{{\"labels\":{{\"{LAST_USED}\":\"{today}\"}}}}}}");
     let place = Place { part: Part::Main, namespace: secret.namespace(), name: secret.name() };
     let context = Context::system("legacy-service-account-token-tracking");
     let patched =
-        inner.patch(&context, &served, place, &Patch::Merge(patch.into()), &PatchOptions::default()).await;
+        verbs.patch(&context, &served, place, &Patch::Merge(patch.into()), &PatchOptions::default()).await;
     if let Err(status) = patched {
         tracing::warn!(secret = ?secret, why = status.message, "the use of a legacy token is not noted");
     }

@@ -1,12 +1,14 @@
 //! TokenRequest: a signed token of a service account, bound to whatever the caller names (order of checks: upstream's).
 
+use std::sync::Arc;
+
 use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{GroupResource, GroupVersion, Object, Status, field, time};
 
+use crate::{Identity, credential_id, find, user_name};
 use portico_registry::Result;
 use portico_registry::Verbs;
-use portico_registry::identity::{Identity, credential_id, user_name};
 use portico_registry::stored::Stored;
 use portico_registry::system;
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
@@ -19,18 +21,25 @@ const WARN_ONLY_LIFE: i64 = 3607;
 const EXTENDED_LIFE: i64 = 365 * 86_400;
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
 
-pub(crate) struct TokenRequest;
+/// `POST serviceaccounts/a/token`.
+pub(crate) struct TokenRequest {
+    identity: Arc<Identity>,
+}
 
-impl Action for TokenRequest {
-    fn create<'a>(&'a self, asked: ActionRequest<'a>) -> Acting<'a> {
-        Box::pin(issue(asked))
+impl TokenRequest {
+    /// Issues tokens as this says.
+    pub(crate) fn new(identity: Arc<Identity>) -> Self {
+        Self { identity }
     }
 }
 
-async fn issue(asked: ActionRequest<'_>) -> Result<Outcome> {
-    let Some(identity) = asked.verbs.settings.identity.as_deref() else {
-        return Err(Box::new(Status::no_route()));
-    };
+impl Action for TokenRequest {
+    fn create<'a>(&'a self, asked: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(issue(&self.identity, asked))
+    }
+}
+
+async fn issue(identity: &Identity, asked: ActionRequest<'_>) -> Result<Outcome> {
     let (namespace, name) = (asked.place.namespace, asked.place.name);
     let mut request = asked.body;
     system::settle_namespace(&mut request, true, namespace)?;
@@ -38,7 +47,7 @@ async fn issue(asked: ActionRequest<'_>) -> Result<Outcome> {
         let why = "must match the service account name if specified";
         return Err(invalid(name, &request.at(&["metadata", "name"]).invalid(why)));
     }
-    let account = asked.verbs.find("serviceaccounts", namespace, name).await?;
+    let account = find(asked.verbs, "serviceaccounts", namespace, name).await?;
     let now = asked.verbs.moment().now;
     fill(&mut request, &account, identity)?;
     request.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
@@ -105,7 +114,7 @@ fn check_life(request: &Object) -> Result<()> {
 }
 
 /// What the token is bound to besides its account.
-async fn bind(inner: &Verbs, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
+async fn bind(verbs: &Verbs, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
     let mut bound = Kubernetes::default();
     let reference = request.at(&["spec", "boundObjectRef"]);
     if !reference.is_present() {
@@ -116,23 +125,23 @@ async fn bind(inner: &Verbs, request: &Object, namespace: &str, account: &str) -
     let version: GroupVersion = reference.field("apiVersion").str().parse().unwrap_or_default();
     let object = match (version.group.as_str(), kind) {
         ("", "Pod") => {
-            let pod = inner.find("pods", namespace, name).await?;
+            let pod = find(verbs, "pods", namespace, name).await?;
             if pod.object().str_at("spec.serviceAccountName") != account {
                 let why = "to pod running with different serviceaccount name.";
                 let message = format!("cannot bind token for serviceaccount {account:?} {why}");
                 return Err(Box::new(Status::bad_request(message)));
             }
             bound.pod = Some(named(&pod));
-            bound.node = node_of(inner, &pod).await;
+            bound.node = node_of(verbs, &pod).await;
             pod
         }
         ("", "Secret") => {
-            let secret = inner.find("secrets", namespace, name).await?;
+            let secret = find(verbs, "secrets", namespace, name).await?;
             bound.secret = Some(named(&secret));
             secret
         }
         ("", "Node") => {
-            let node = inner.find("nodes", "", name).await?;
+            let node = find(verbs, "nodes", "", name).await?;
             bound.node = Some(named(&node));
             node
         }
@@ -156,12 +165,12 @@ fn named(object: &Stored) -> Ref {
 }
 
 /// The node that a pod runs on; by name alone when the node is gone.
-async fn node_of(inner: &Verbs, pod: &Stored) -> Option<Ref> {
+async fn node_of(verbs: &Verbs, pod: &Stored) -> Option<Ref> {
     let name = pod.object().str_at("spec.nodeName");
     if name.is_empty() {
         return None;
     }
-    let node = inner.find("nodes", "", name).await.ok();
+    let node = find(verbs, "nodes", "", name).await.ok();
     Some(node.as_ref().map_or_else(|| Ref { name: name.to_owned(), uid: String::new() }, named))
 }
 

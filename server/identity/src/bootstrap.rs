@@ -7,7 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use portico_auth::authn::bootstrap_token;
 use portico_machinery::{Object, UserInfo, time};
 
-use crate::registry::Verbs;
+use portico_registry::Verbs;
+
+use crate::find;
 
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
@@ -15,9 +17,9 @@ const GROUP: &str = "system:bootstrappers";
 const GROUP_REST_MAX: usize = 256;
 
 /// The user of a bootstrap token, if it is one that counts.
-pub(super) async fn user(inner: &Verbs, token: &str, now: i64) -> Option<UserInfo> {
+pub(super) async fn user(verbs: &Verbs, token: &str, now: i64) -> Option<UserInfo> {
     let (id, secret) = bootstrap_token(token)?;
-    let kept = inner.find("secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
+    let kept = find(verbs, "secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
     judge(kept.object(), id, secret, now)
 }
 

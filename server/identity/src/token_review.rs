@@ -1,20 +1,34 @@
 //! TokenReview: whose token is this, asked by those who may know.
 
+use std::sync::Arc;
+
 use portico_machinery::{Object, Status};
 
-use super::self_review::write_user;
+use crate::Identity;
+use crate::review::{self, Reviewed};
+use crate::self_review::write_user;
 use portico_registry::Result;
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
 
-pub(crate) struct TokenReview;
+/// `POST tokenreviews`.
+pub(crate) struct TokenReview {
+    identity: Arc<Identity>,
+}
 
-impl Action for TokenReview {
-    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
-        Box::pin(review(request))
+impl TokenReview {
+    /// Reviews tokens of this issuer.
+    pub(crate) fn new(identity: Arc<Identity>) -> Self {
+        Self { identity }
     }
 }
 
-async fn review(request: ActionRequest<'_>) -> Result<Outcome> {
+impl Action for TokenReview {
+    fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
+        Box::pin(review_token(&self.identity, request))
+    }
+}
+
+async fn review_token(identity: &Identity, request: ActionRequest<'_>) -> Result<Outcome> {
     let mut review = request.body;
     let token = review.str_at("spec.token").to_owned();
     if token.is_empty() {
@@ -24,11 +38,11 @@ async fn review(request: ActionRequest<'_>) -> Result<Outcome> {
     let audiences: Vec<String> =
         review.at(&["spec", "audiences"]).items().map(|a| a.str().to_owned()).collect();
     review.remove(&["status"]);
-    answer(&mut review, request.verbs.review(&token, &audiences).await);
+    answer(&mut review, review::review(request.verbs, identity, &token, &audiences).await);
     Ok(Outcome::Created(review))
 }
 
-fn answer(review: &mut Object, found: Result<portico_registry::identity::Reviewed, String>) {
+fn answer(review: &mut Object, found: Result<Reviewed, String>) {
     match found {
         Ok(found) => {
             review.set(&["status", "authenticated"], true);

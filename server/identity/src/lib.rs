@@ -6,6 +6,9 @@ mod bootstrap;
 mod bound;
 mod legacy;
 mod review;
+mod self_review;
+mod token_request;
+mod token_review;
 
 use std::sync::Arc;
 
@@ -13,11 +16,13 @@ use portico_auth::authn::{TokenAuthenticator, TokenKeys};
 use portico_auth::jwt::SigningKey;
 use portico_machinery::{GroupResource, UserInfo};
 
-use crate::Result;
-use crate::registry::Verbs;
-use crate::stored::Stored;
+pub use review::TokenReviewer;
 
-pub use review::Reviewed;
+use portico_registry::Result;
+use portico_registry::{ResourceTable, Stored, Verbs};
+use self_review::SelfReview;
+use token_request::TokenRequest;
+use token_review::TokenReview;
 
 /// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
 const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
@@ -68,12 +73,18 @@ pub fn credential_id(jti: &str) -> String {
     format!("JTI={jti}")
 }
 
-impl Verbs {
-    /// An object of a core kind, or its 404.
-    pub async fn find(&self, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
-        let served = self.served(&GroupResource::new("", resource))?;
-        Ok(self.recent.stored(self.get(&served, namespace, name).await?))
-    }
+/// An object of a core kind, or its 404.
+async fn find(verbs: &Verbs, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
+    let served = verbs.served(&GroupResource::new("", resource))?;
+    Ok(verbs.recent.stored(verbs.get(&served, namespace, name).await?))
+}
+
+/// Adds the actions that issue and check tokens to the table of resources.
+pub fn add_actions(table: &mut ResourceTable, identity: &Arc<Identity>) {
+    const GROUP: &str = "authentication.k8s.io";
+    table.add_action(("", "serviceaccounts", "token"), TokenRequest::new(Arc::clone(identity)));
+    table.add_action((GROUP, "tokenreviews", ""), TokenReview::new(Arc::clone(identity)));
+    table.add_action((GROUP, "selfsubjectreviews", ""), SelfReview);
 }
 
 /// Whether an object was deleted so long ago that what is bound to it is void.

@@ -1,0 +1,85 @@
+//! Whose token is this: all authenticators that can tell, in upstream's order.
+
+use std::sync::Arc;
+
+use portico_auth::authn::{Reviewer, Reviewing};
+use portico_machinery::UserInfo;
+
+use super::{Identity, bootstrap, bound, legacy};
+use portico_registry::{Registry, Verbs};
+
+const UNKNOWN: &str = "invalid bearer token";
+
+/// A token that counts.
+pub struct Reviewed {
+    /// Its user, `system:authenticated` included.
+    pub user: UserInfo,
+    /// Those of its audiences that were asked for.
+    pub audiences: Vec<String>,
+}
+
+/// Whose token this is, for these audiences (those of this API when there are none), or upstream's words why it does not
+/// count.
+pub(crate) async fn review(
+    verbs: &Verbs,
+    identity: &Identity,
+    token: &str,
+    asked: &[String],
+) -> Result<Reviewed, String> {
+    let now = verbs.moment().now.as_second();
+    if let Some(audiences) = own_audiences(identity, asked) {
+        let fixed = identity.fixed.iter().find_map(|f| f.authenticate_token(token).ok().flatten());
+        if let Some(user) = fixed {
+            return Ok(reviewed(UserInfo::clone(&user), audiences));
+        }
+    }
+    let refused = |why: &dyn std::fmt::Display| format!("[{UNKNOWN}, {why}]");
+    let signed = identity.keys.read(token, asked, now).map_err(|e| refused(&e))?;
+    if let Some(signed) = signed {
+        let user = match signed.is_legacy() {
+            true => legacy::user(verbs, identity, token, &signed.claims).await,
+            false => bound::user(verbs, &signed.claims, now).await,
+        };
+        return user.map(|user| reviewed(user, signed.audiences)).map_err(|e| refused(&e));
+    }
+    if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(identity, asked))
+        && let Some(user) = bootstrap::user(verbs, token, now).await
+    {
+        return Ok(reviewed(user, audiences));
+    }
+    Err(UNKNOWN.to_owned())
+}
+
+fn reviewed(user: UserInfo, audiences: Vec<String>) -> Reviewed {
+    Reviewed { user: user.authenticated(), audiences }
+}
+
+/// The audiences of tokens that name none: those of this API that were asked for. Nothing when none of them was.
+fn own_audiences(identity: &Identity, asked: &[String]) -> Option<Vec<String>> {
+    let own = &identity.keys.audiences;
+    let shared: Vec<_> = own.iter().filter(|a| asked.is_empty() || asked.contains(a)).cloned().collect();
+    (!shared.is_empty() || own.is_empty()).then_some(shared)
+}
+
+/// Reviews the tokens of callers of the same process.
+pub struct TokenReviewer {
+    registry: Registry,
+    identity: Arc<Identity>,
+}
+
+impl TokenReviewer {
+    /// Reviews tokens of this issuer, whose objects are in this registry.
+    #[must_use]
+    pub fn new(registry: Registry, identity: Arc<Identity>) -> Self {
+        Self { registry, identity }
+    }
+}
+
+impl Reviewer for TokenReviewer {
+    fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
+        Box::pin(async move {
+            let reviewed = review(self.registry.verbs(), &self.identity, token, &[]).await;
+            Some(reviewed.map(|reviewed| reviewed.user))
+        })
+    }
+}
