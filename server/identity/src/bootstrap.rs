@@ -9,7 +9,7 @@ use portico_machinery::{Object, UserInfo, time};
 
 use portico_registry::Verbs;
 
-use crate::find;
+use crate::issuer::find;
 
 const NAMESPACE: &str = "kube-system";
 const TYPE: &str = "bootstrap.kubernetes.io/token";

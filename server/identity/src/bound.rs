@@ -3,7 +3,7 @@
 use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::UserInfo;
 
-use super::{credential_id, find, is_gone, service_account};
+use crate::issuer::{credential_id, find, is_gone, service_account};
 use portico_registry::Verbs;
 
 const VOID: &str = "service account token has been invalidated";

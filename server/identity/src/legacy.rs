@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use portico_auth::jwt::{Claims, LEGACY_ISSUER};
 use portico_machinery::{GroupResource, Status, UserInfo};
 
-use super::{Identity, find, service_account, user_name};
+use crate::issuer::{Identity, find, service_account, user_name};
 use portico_registry::{Context, Part, Patch, PatchOptions, Place, Stored, Verbs};
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";

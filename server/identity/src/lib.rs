@@ -1,9 +1,10 @@
-//! Service accounts' tokens: what issues them, and what they are worth today.
+//! Service accounts' tokens: what issues them, and whether they count today.
 //!
 //! Keys and the clock are asked first (`portico_auth`); here are the objects that tokens stand for. Knows no files.
 
 mod bootstrap;
 mod bound;
+mod issuer;
 mod legacy;
 mod review;
 mod self_review;
@@ -12,72 +13,13 @@ mod token_review;
 
 use std::sync::Arc;
 
-use portico_auth::authn::{TokenAuthenticator, TokenKeys};
-use portico_auth::jwt::SigningKey;
-use portico_machinery::{GroupResource, UserInfo};
+use portico_registry::ResourceTable;
 
+pub use issuer::Identity;
 pub use review::TokenReviewer;
-
-use portico_registry::Result;
-use portico_registry::{ResourceTable, Stored, Verbs};
 use self_review::SelfReview;
 use token_request::TokenRequest;
 use token_review::TokenReview;
-
-/// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
-const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
-
-/// What issues and checks tokens.
-pub struct Identity {
-    /// Issuers, audiences and public keys.
-    pub keys: Arc<TokenKeys>,
-    /// The key that signs.
-    pub signer: SigningKey,
-    /// The longest life of a token in seconds, when there is a limit (`--service-account-max-token-expiration`).
-    pub max_expiration: Option<i64>,
-    /// Whether tokens of pods live on for a year past the time that they ask for
-    /// (`--service-account-extend-token-expiration`).
-    pub extend_expiration: bool,
-    /// Whether legacy tokens must stand in their Secret (`--service-account-lookup`).
-    pub lookup: bool,
-    /// Whether bootstrap tokens are believed (`--enable-bootstrap-token-auth`).
-    pub bootstrap_tokens: bool,
-    /// Tokens that are known without any object.
-    pub fixed: Vec<Arc<dyn TokenAuthenticator>>,
-}
-
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity")
-            .field("keys", &self.keys)
-            .field("signer", &self.signer)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The name and the groups of a service account.
-pub(crate) fn service_account(namespace: &str, name: &str, uid: &str) -> UserInfo {
-    let groups = ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
-    let mut user = UserInfo::new(user_name(namespace, name), groups);
-    uid.clone_into(&mut user.uid);
-    user
-}
-
-/// `system:serviceaccount:NAMESPACE:NAME`
-pub fn user_name(namespace: &str, name: &str) -> String {
-    format!("system:serviceaccount:{namespace}:{name}")
-}
-
-/// How audit and extra name a token by its id.
-pub fn credential_id(jti: &str) -> String {
-    format!("JTI={jti}")
-}
-
-/// An object of a core kind, or its 404.
-async fn find(verbs: &Verbs, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
-    let served = verbs.served(&GroupResource::new("", resource))?;
-    Ok(verbs.recent.stored(verbs.get(&served, namespace, name).await?))
-}
 
 /// Adds the actions that issue and check tokens to the table of resources.
 pub fn add_actions(table: &mut ResourceTable, identity: &Arc<Identity>) {
@@ -85,10 +27,4 @@ pub fn add_actions(table: &mut ResourceTable, identity: &Arc<Identity>) {
     table.add_action(("", "serviceaccounts", "token"), TokenRequest::new(Arc::clone(identity)));
     table.add_action((GROUP, "tokenreviews", ""), TokenReview::new(Arc::clone(identity)));
     table.add_action((GROUP, "selfsubjectreviews", ""), SelfReview);
-}
-
-/// Whether an object was deleted so long ago that what is bound to it is void.
-fn is_gone(stored: &Stored, now: i64) -> bool {
-    let deleted = stored.object().deletion_timestamp().and_then(portico_machinery::time::parse);
-    deleted.is_some_and(|at| at.as_second() < now - GONE_AFTER)
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use portico_auth::authn::{Reviewer, Reviewing};
 use portico_machinery::UserInfo;
 
-use super::{Identity, bootstrap, bound, legacy};
+use crate::issuer::Identity;
+use crate::{bootstrap, bound, legacy};
 use portico_registry::{Registry, Verbs};
 
 const UNKNOWN: &str = "invalid bearer token";

@@ -6,7 +6,7 @@ use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::gvk::GroupKind;
 use portico_machinery::{GroupResource, GroupVersion, Object, Status, field, time};
 
-use crate::{Identity, credential_id, find, user_name};
+use crate::issuer::{Identity, credential_id, find, user_name};
 use portico_registry::Result;
 use portico_registry::Verbs;
 use portico_registry::stored::Stored;

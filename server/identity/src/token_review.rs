@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portico_machinery::{Object, Status};
 
-use crate::Identity;
+use crate::issuer::Identity;
 use crate::review::{self, Reviewed};
 use crate::self_review::write_user;
 use portico_registry::Result;

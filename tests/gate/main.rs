@@ -7,6 +7,7 @@
 mod files;
 mod imports;
 mod layout;
+mod modules;
 mod rules;
 mod source;
 mod tree;
@@ -38,6 +39,8 @@ invariants! {
     every_rule_matches_a_file: "Each place that a rule names holds a file", rules::without_files;
     every_row_of_the_imports_names_a_package: "Each row of the table of imports is a package", imports::rows_without_packages;
     server_manifests_name_no_axum: "No server crate depends on axum", imports::axum;
+    files_of_a_crate_stand_in_no_new_circle: "Files of a crate import each other in one direction", modules::circles;
+    every_row_of_circles_names_a_crate: "Each row of the table of circles is a crate", modules::rows_without_crates;
     crates_import_only_downwards: "Who may import whom (docs/ARCHITECTURE.md)", imports::directions;
     every_dependency_is_used: "A dependency is named where its table says", imports::unused;
     every_shared_version_is_taken: "Each of [workspace.dependencies] is some package's", imports::untaken;
@@ -53,4 +56,12 @@ invariants! {
     nothing_is_missing_at_the_top: "The top level holds all that the design lists", layout::missing_at_the_top;
     folders_nest_one_level: "Crates nest one level", layout::nesting;
     migrations_have_the_same_numbers: "Every database has the same migrations, numbered from 0001", layout::migrations;
+}
+
+/// Prints the drawing of all crates (`.ci/graph`).
+#[test]
+#[ignore = "prints; the invariants are tests of their own"]
+fn the_graph_is_printed() {
+    use std::io::Write as _;
+    writeln!(std::io::stdout(), "{}", modules::drawing(&REPOSITORY)).expect("standard output takes text");
 }

@@ -152,7 +152,7 @@ pub fn directions(tree: &Tree) -> Vec<String> {
         let Some(name) = package(manifest).filter(|name| !OUTSIDE.contains(name)) else { continue };
         let Some((_, allowed)) = MAY_IMPORT.iter().find(|(package, _)| *package == name) else {
             broken.push(format!(
-                "{folder}: {name} has no line in the table of directions (tests/house/imports.rs)"
+                "{folder}: {name} has no line in the table of directions (tests/gate/imports.rs)"
             ));
             continue;
         };

@@ -1,0 +1,275 @@
+//! Circles between the files of a crate: files that import each other, directly or by way of others.
+//!
+//! Reads `use` lines and paths in the code, follows re-exports to the file that has the item, and takes a parent's
+//! re-export of its child for no import. How many files of a crate stand in circles may only shrink ([`CIRCLES`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::source;
+use crate::tree::Tree;
+
+/// The crates that have circles still, with how many of their files stand in one. A crate that is not named has none.
+const CIRCLES: &[(&str, usize)] = &[
+    ("", 10),
+    ("facade", 20),
+    ("facade/catalog", 8),
+    ("facade/proxy", 25),
+    ("machinery", 8),
+    ("machinery/auth", 10),
+    ("machinery/cel", 37),
+    ("machinery/gostd", 2),
+    ("machinery/kinds", 6),
+    ("machinery/kit", 10),
+    ("machinery/schema", 67),
+    ("machinery/validation", 12),
+    ("server", 14),
+    ("server/admission", 14),
+    ("server/catalog", 11),
+    ("server/controllers", 19),
+    ("server/registry", 40),
+    ("server/resources", 18),
+    ("server/routes", 3),
+    ("server/store", 12),
+];
+
+/// The path of a module below its crate; empty for the crate's root.
+type Module = Vec<String>;
+
+/// The files of one crate and what each imports.
+struct Graph {
+    imports: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+/// What a file says of other modules.
+struct File {
+    /// Paths, and whether they are re-exported.
+    paths: Vec<(bool, Module)>,
+    /// Names that it defines.
+    defines: BTreeSet<String>,
+}
+
+/// Crates in which more files stand in circles than the table allows, or fewer: the table must follow.
+pub fn circles(tree: &Tree) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (crate_folder, graph) in graphs(tree) {
+        let found: usize = graph.circles().iter().map(Vec::len).sum();
+        let allowed = CIRCLES.iter().find(|(name, _)| *name == crate_folder).map_or(0, |(_, count)| *count);
+        if found != allowed {
+            wrong.push(format!(
+                "{crate_folder}: {found} files stand in circles, the table in tests/gate/modules.rs says {allowed} \
+                 (.ci/graph shows them)"
+            ));
+        }
+    }
+    wrong
+}
+
+/// Rows of the table for crates that do not exist.
+pub fn rows_without_crates(tree: &Tree) -> Vec<String> {
+    let graphs = graphs(tree);
+    let named = CIRCLES.iter().map(|(name, _)| *name);
+    named.filter(|name| !graphs.contains_key(*name)).map(str::to_owned).collect()
+}
+
+/// The drawing: each crate with the crates that it imports, its files and its circles.
+pub fn drawing(tree: &Tree) -> String {
+    let mut lines = Vec::new();
+    for (crate_folder, graph) in graphs(tree) {
+        let circles = graph.circles();
+        let inside: usize = circles.iter().map(Vec::len).sum();
+        let edges: usize = graph.imports.values().map(BTreeSet::len).sum();
+        lines.push(format!(
+            "{crate_folder}: {} files, {edges} imports, {inside} files in {} circles",
+            graph.imports.len(),
+            circles.len()
+        ));
+        for circle in circles {
+            lines.push(format!("    {}", circle.iter().map(name).collect::<Vec<_>>().join(" ")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn name(module: &Module) -> String {
+    if module.is_empty() { "lib".to_owned() } else { module.join("::") }
+}
+
+/// The graph of every crate, by its folder.
+fn graphs(tree: &Tree) -> BTreeMap<&str, Graph> {
+    let tests = tree.test_files();
+    let mut graphs = BTreeMap::new();
+    for (folder, _) in tree.manifests() {
+        let prefix = if folder.is_empty() { "src/".to_owned() } else { format!("{folder}/src/") };
+        let files = tree.rust().filter(|(path, _)| path.starts_with(&prefix) && !tests.contains(*path));
+        let files: BTreeMap<Module, &str> =
+            files.map(|(path, text)| (module(&path[prefix.len()..]), text)).collect();
+        if !files.is_empty() {
+            graphs.insert(folder, Graph::of(&files));
+        }
+    }
+    graphs
+}
+
+/// The module that a file below `src` holds.
+fn module(path: &str) -> Module {
+    let path = path.trim_end_matches(".rs");
+    if matches!(path, "lib" | "main") { Module::new() } else { path.split('/').map(str::to_owned).collect() }
+}
+
+impl Graph {
+    fn of(files: &BTreeMap<Module, &str>) -> Self {
+        let read: BTreeMap<&Module, File> =
+            files.iter().map(|(module, text)| (module, File::read(module, text, files))).collect();
+        let mut imports = BTreeMap::new();
+        for (module, file) in &read {
+            let targets = file.paths.iter().filter_map(|(reexported, path)| {
+                let target = resolve(path, &read, 0)?;
+                let child = *reexported && target.starts_with(module);
+                (target != **module && !child).then_some(target)
+            });
+            imports.insert((*module).clone(), targets.collect());
+        }
+        Self { imports }
+    }
+
+    /// The circles: sets of two files or more, each of which leads to each other.
+    fn circles(&self) -> Vec<Vec<Module>> {
+        let reach: BTreeMap<&Module, BTreeSet<&Module>> =
+            self.imports.keys().map(|from| (from, self.reachable(from))).collect();
+        let mut circles: Vec<Vec<Module>> = Vec::new();
+        for (from, reached) in &reach {
+            if !reached.contains(from) || circles.iter().any(|circle| circle.contains(from)) {
+                continue;
+            }
+            let circle = reached.iter().filter(|to| reach.get(**to).is_some_and(|back| back.contains(from)));
+            circles.push(circle.map(|module| (*module).clone()).collect());
+        }
+        circles
+    }
+
+    /// All modules that imports lead to from one.
+    fn reachable(&self, from: &Module) -> BTreeSet<&Module> {
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<&Module> = self.imports.get(from).into_iter().flatten().collect();
+        while let Some(module) = open.pop() {
+            if reached.insert(module) {
+                open.extend(self.imports.get(module).into_iter().flatten());
+            }
+        }
+        reached
+    }
+}
+
+impl File {
+    fn read(module: &Module, text: &str, files: &BTreeMap<Module, &str>) -> Self {
+        let exported: BTreeSet<usize> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| line.trim_start().starts_with("pub") && line.contains("use "))
+            .map(|(index, _)| index + 1)
+            .collect();
+        let (mut paths, mut defines) = (Vec::new(), BTreeSet::new());
+        for (number, line) in source::program(text) {
+            let found: Vec<&str> = match line.strip_prefix("use ") {
+                Some(path) => vec![path.trim_end_matches(';').split(" as ").next().unwrap_or_default()],
+                None => paths_in(&line).collect(),
+            };
+            for path in found {
+                let segments: Vec<&str> = path.split("::").map(str::trim).collect();
+                if let Some(path) = absolute(module, &segments, files) {
+                    paths.push((exported.contains(&number), path));
+                }
+            }
+            defines.extend(defined(&line).map(str::to_owned));
+        }
+        Self { paths, defines }
+    }
+}
+
+/// Paths in a line of code: words joined by `::`.
+fn paths_in(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).filter(|word| word.contains("::"))
+}
+
+/// The name of the item that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    const WORDS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+    words.find(|word| WORDS.contains(word))?;
+    words.find(|word| !WORDS.contains(word))
+}
+
+/// A path from the crate's root; nothing for one that leads out of the crate.
+fn absolute(module: &Module, path: &[&str], files: &BTreeMap<Module, &str>) -> Option<Module> {
+    let (first, rest) = path.split_first()?;
+    let mut base = match *first {
+        "crate" => return Some(rest.iter().map(ToString::to_string).collect()),
+        "super" => {
+            let mut base = module.clone();
+            base.pop()?;
+            return absolute(&base, &[&["self"], rest].concat(), files);
+        }
+        "self" if rest.first() == Some(&"super") => return absolute(module, rest, files),
+        "self" => module.clone(),
+        child => {
+            let mut base = module.clone();
+            base.push((*child).to_owned());
+            if !files.contains_key(&base) {
+                return None;
+            }
+            base
+        }
+    };
+    base.extend(rest.iter().map(ToString::to_string));
+    Some(base)
+}
+
+/// The module whose file has what a path names, behind all re-exports.
+fn resolve(path: &Module, files: &BTreeMap<&Module, File>, depth: usize) -> Option<Module> {
+    let at = (0..=path.len()).rev().find(|at| files.contains_key(&path[..*at].to_vec()))?;
+    let (module, rest) = (path[..at].to_vec(), &path[at..]);
+    let file = files.get(&module)?;
+    let Some(item) = rest.first().filter(|item| !file.defines.contains(*item) && depth < 8) else {
+        return Some(module);
+    };
+    let behind = file.paths.iter().find(|(reexported, path)| *reexported && path.last() == Some(item));
+    let behind = behind.and_then(|(_, path)| resolve(path, files, depth + 1));
+    Some(behind.unwrap_or(module))
+}
+
+#[test]
+fn a_circle_is_found_behind_a_reexport_and_a_path_in_the_code() {
+    let tree = Tree::with(&[
+        ("made/Cargo.toml", ""),
+        ("made/src/lib.rs", "mod a;\nmod b;\npub use a::Made;\n"),
+        ("made/src/a.rs", "use crate::b::other;\npub struct Made;\n"),
+        ("made/src/b.rs", "pub fn other() {\n    crate::Made;\n}\n"),
+    ]);
+    assert_eq!(drawing(&tree).lines().nth(1), Some("    a b"));
+    assert_eq!(circles(&tree).len(), 1);
+}
+
+#[test]
+fn what_a_parent_reexports_of_its_children_is_no_import() {
+    let tree = Tree::with(&[
+        ("made/Cargo.toml", ""),
+        ("made/src/lib.rs", "mod a;\n"),
+        ("made/src/a.rs", "mod child;\npub use child::Made;\npub struct Base;\n"),
+        ("made/src/a/child.rs", "use super::Base;\npub struct Made(Base);\n"),
+    ]);
+    assert_eq!(circles(&tree), Vec::<String>::new());
+}
+
+#[test]
+fn tests_and_comments_import_nothing() {
+    let tree = Tree::with(&[
+        ("made/Cargo.toml", ""),
+        ("made/src/lib.rs", "mod a;\nmod b;\n"),
+        ("made/src/a.rs", "use crate::b::x;\npub fn y() {}\n"),
+        (
+            "made/src/b.rs",
+            "pub fn x() {} // crate::a::y\n#[cfg(test)]\nmod tests {\n    use crate::a::y;\n}\n",
+        ),
+    ]);
+    assert_eq!(circles(&tree), Vec::<String>::new());
+}
