@@ -1,7 +1,7 @@
-//! What may be written and its forms: the one door to objects.
+//! The verbs of the API, for any resource: one pipeline for every write, the traits that resources and admission
+//! implement, forms, watches, managed fields.
 //!
-//! Generic verbs name no kind; `strategies/` does. Knows no SQL, no gRPC, and HTTP only
-//! where it asks webhooks.
+//! Names no kind and no plugin. Knows no SQL, no gRPC, and HTTP only where it calls webhooks.
 
 use portico_machinery::Status;
 
