@@ -182,7 +182,7 @@ impl Verbs {
         object: Object,
     ) -> Result<Option<Stored>> {
         let served = attributes.served;
-        match self.commit_write(served, &self.write(attributes, &object, None), txn).await? {
+        match self.commit_write(&self.write(attributes, &object, None), txn).await? {
             Ok(record) => self.committed(served, record, object).await.map(Some),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),

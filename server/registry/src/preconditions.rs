@@ -23,10 +23,10 @@ impl Verbs {
     /// What the newest state says against the write; what else goes wrong is the inner result's.
     pub(crate) async fn commit_write(
         &self,
-        served: &ServedResource,
         write: &Write<'_>,
         txn: Txn,
     ) -> Result<Result<Arc<Record>, TxnError>> {
+        let served = write.attributes.served;
         let created = write.old.is_none().then_some(write.new);
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, created).await?;
@@ -38,6 +38,7 @@ impl Verbs {
         Err(too_busy(&served.resource, write.new.name()))
     }
 
+    /// Commits a write and these checks, counted in quotas where there are some.
     async fn commit_charged(
         &self,
         write: &Write<'_>,

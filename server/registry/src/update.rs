@@ -222,7 +222,7 @@ impl Verbs {
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);
-            (self.commit_write(served, &write, txn).await?, None)
+            (self.commit_write(&write, txn).await?, None)
         };
         match committed {
             Ok(record) => Ok(done(match removed {
