@@ -27,8 +27,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("server/catalog", 11),
     ("server/controllers", 19),
     ("server/registry", 40),
-    ("server/resources", 18),
-    ("server/routes", 3),
+    ("server/resources", 11),
     ("server/store", 12),
 ];
 

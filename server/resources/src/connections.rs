@@ -4,34 +4,18 @@
 //! In upstream's order: options, permission, the object, the way. Admission of connections comes between options and
 //! permission, with webhooks and policies; none of the plugins that are here looks at them.
 
+mod kind;
 mod kubelet;
 mod log;
 mod options;
 mod proxy;
 mod service;
 
+pub(crate) use kind::Kind;
+
 use portico_machinery::connect::Dial;
 use portico_machinery::{Attributes, Object, RequestInfo, Status};
 use portico_registry::{ConnectRequest, Connection, Deciding, Result, stored};
-
-/// A subresource that connects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// What a container wrote.
-    Log,
-    /// A command in a container.
-    Exec,
-    /// A container's own streams.
-    Attach,
-    /// Ports of a pod.
-    Ports,
-    /// HTTP to a pod.
-    Pod,
-    /// HTTP to one of the pods behind a Service.
-    Service,
-    /// HTTP to a node: to its kubelet, mostly.
-    Node,
-}
 
 impl Connection for Kind {
     fn is_text(&self) -> bool {
@@ -40,13 +24,6 @@ impl Connection for Kind {
 
     fn decide<'a>(&'a self, request: &'a ConnectRequest<'a>) -> Deciding<'a> {
         Box::pin(async move { Resolver { request }.decide(*self).await })
-    }
-}
-
-impl Kind {
-    /// Whether a GET of it does what a `create` does: it changes the protocol.
-    fn is_stream(self) -> bool {
-        matches!(self, Self::Exec | Self::Attach | Self::Ports)
     }
 }
 

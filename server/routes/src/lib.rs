@@ -5,6 +5,7 @@
 //! room never asks whether a backend answers, it reads that off the Available condition.
 
 mod compiler;
+mod entry;
 mod explain;
 mod feed;
 mod index;
@@ -19,9 +20,10 @@ mod webhooks;
 mod tests;
 
 pub use compiler::{Compiled, Shadow, compile};
+pub use entry::{Entry, EntryKey};
 pub use explain::{Ack, Evidence, NoEvidence, ReachStage, Reached, Stage, group_version_of};
 pub use feed::FeedError;
 pub use index::Index;
-pub use publish::{Delta, Entry, EntryKey, Publisher, Snapshot, Subscription, Update};
+pub use publish::{Delta, Publisher, Snapshot, Subscription, Update};
 pub use routes::Routes;
 pub use settings::{Installed, Settings};

@@ -8,7 +8,7 @@ use portico_machinery::resolve::CaBundle;
 use portico_machinery::route::Backend;
 
 use crate::compiler::{Compiled, compile};
-use crate::publish::{Entry, EntryKey};
+use crate::entry::{Entry, EntryKey};
 use crate::{Index, Settings};
 use portico_machinery::resolve::Touched;
 

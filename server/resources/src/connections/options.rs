@@ -5,7 +5,7 @@ use std::num::IntErrorKind;
 use portico_machinery::Status;
 use url::form_urlencoded::Serializer;
 
-use super::Kind;
+use super::kind::Kind;
 use portico_registry::Result;
 use portico_registry::options::Query;
 

@@ -5,6 +5,7 @@ mod carry;
 mod cells;
 mod defaults;
 mod families;
+mod fault;
 mod involved;
 mod node_ports;
 mod transitions;

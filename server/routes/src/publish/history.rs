@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::EntryKey;
+use crate::entry::EntryKey;
 use crate::table::Changes;
 
 /// One publication: its number, the revision that it was labelled with, what it changed.

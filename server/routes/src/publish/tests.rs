@@ -1,5 +1,7 @@
 //! Snapshots, deltas, resuming and falling behind.
 
+use portico_machinery::route::Route;
+
 use super::*;
 use futures::FutureExt;
 

@@ -4,13 +4,11 @@
 use portico_machinery::table::Cell;
 use portico_machinery::{Object, UserInfo, time};
 
+use super::validate::VERDICTS;
 use super::{signer, validate};
 use portico_registry::Part;
 use portico_registry::{Moment, Strategy, Write};
 use portico_validation::Errors;
-
-/// Conditions that `/approval` alone may add.
-pub(super) const VERDICTS: [&str; 2] = ["Approved", "Denied"];
 
 const CONDITIONS: [&str; 2] = ["status", "conditions"];
 

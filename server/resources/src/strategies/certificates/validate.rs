@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use portico_machinery::{Cursor, Object, field};
 
 use super::signer;
-use super::signing_request::VERDICTS;
 use portico_validation::Errors;
 use portico_validation::pem;
+
+/// Conditions that `/approval` alone may add.
+pub(super) const VERDICTS: [&str; 2] = ["Approved", "Denied"];
 
 const USAGES: [&str; 23] = [
     "any",

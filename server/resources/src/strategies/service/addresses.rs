@@ -6,7 +6,7 @@ use portico_machinery::Object;
 use portico_machinery::field::Error;
 
 use super::families;
-use super::involved::Fault;
+use super::fault::Fault;
 use super::view::View;
 use crate::allocation::{AddressPool, Family};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use portico_machinery::field::Error;
 use portico_machinery::{GroupResource, Object, Status};
 use portico_store::{Change, Expect, Operation, Snapshot};
 
+use super::fault::Fault;
 use super::{addresses, carry, families, node_ports};
 use crate::allocation::{AddressPool, Claims, Family, PortPool, Range, addresses_in_use, ports_in_use};
 use portico_registry::Result;
@@ -15,14 +15,6 @@ use portico_registry::{Part, Verbs};
 
 /// See the module.
 pub(crate) struct Allocation;
-
-/// Why nothing could be allocated.
-pub(super) enum Fault {
-    /// The writer asks for what cannot be had.
-    Invalid(Vec<Error>),
-    /// There is nothing left.
-    Internal(String),
-}
 
 impl TransactionHooks for Allocation {
     fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use portico_machinery::Object;
 use portico_machinery::field::{Error, Path};
 
-use super::involved::Fault;
+use super::fault::Fault;
 use super::view::View;
 use crate::allocation::{PortPool, Refusal};
 
