@@ -27,7 +27,7 @@ fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(repository())
-        .args(["build", "--quiet", "--workspace", "--bin", "portico", "--test", "house", "--target-dir"])
+        .args(["build", "--quiet", "--workspace", "--bin", "portico", "--test", "gate", "--target-dir"])
         .arg(target)
         .arg("--profile")
         .arg(profile)
