@@ -1,11 +1,11 @@
 //! The name of bytes by their content: documents and CA bundles go by it on both sides of the stream.
 
-use sha2::{Digest, Sha256};
+use aws_lc_rs::digest::{Context, SHA256, digest};
 
 /// SHA-256, lower-case hex.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    hex(digest(&SHA256, bytes).as_ref())
 }
 
 /// How names begin that are not of the content but of all that it is made of: the same inputs give the same bytes, so
@@ -15,12 +15,12 @@ const MADE: &str = "made-";
 /// The name of a document that is made when somebody asks for it, by everything that goes into it.
 #[must_use]
 pub fn made_of(inputs: &[&[u8]]) -> String {
-    let mut digest = Sha256::new();
+    let mut context = Context::new(&SHA256);
     for input in inputs {
-        digest.update(input.len().to_le_bytes());
-        digest.update(input);
+        context.update(&input.len().to_le_bytes());
+        context.update(input);
     }
-    format!("{MADE}{}", hex(&digest.finalize()))
+    format!("{MADE}{}", hex(context.finish().as_ref()))
 }
 
 /// Whether bytes may go by this name: those of its hash, and any where the name is of what they are made of.

@@ -28,7 +28,7 @@ pub use list::List;
 pub use map::{Map, MapBuilder};
 pub use opaque::Opaque;
 pub use text::Text;
-pub use timestamp::{Civil, Timestamp};
+pub use timestamp::Timestamp;
 
 use crate::error::EvalError;
 use crate::types::Type;

@@ -19,10 +19,10 @@ pub use signature::has_signed;
 use std::io;
 use std::path::PathBuf;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::{self, PemObject};
-use sha2::{Digest, Sha256};
 
 use crate::tls::TlsError;
 
@@ -137,7 +137,9 @@ fn store_of(
 
 /// SHA-256 over the DER of a certificate.
 pub fn fingerprint(der: &[u8]) -> [u8; 32] {
-    Sha256::digest(der).into()
+    let mut fingerprint = [0; 32];
+    fingerprint.copy_from_slice(digest(&SHA256, der).as_ref());
+    fingerprint
 }
 
 #[cfg(test)]

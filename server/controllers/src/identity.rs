@@ -5,13 +5,13 @@ pub mod expired;
 
 use std::time::Duration;
 
+use aws_lc_rs::digest::{self, SHA256};
 use jiff::Timestamp;
 use portico_kit::backoff::Policy;
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, GroupVersionKind, Object, Reason, Status, time};
 use portico_registry::{Context, CreateOptions, DeleteOptions, Part, Registry};
-use sha2::{Digest, Sha256};
 
 use crate::outcome::unless;
 use crate::rounds::at_intervals;
@@ -52,12 +52,12 @@ impl Identity {
 
 /// Upstream's id: lower-case base32 of the first 16 bytes of SHA-256 over the length-prefixed host name and component.
 fn id(hostname: &str) -> String {
-    let mut hash = Sha256::new();
+    let mut hash = digest::Context::new(&SHA256);
     for part in [hostname, COMPONENT] {
-        hash.update(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
-        hash.update(part);
+        hash.update(&u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
+        hash.update(part.as_bytes());
     }
-    format!("apiserver-{}", base32(&hash.finalize()[..16]))
+    format!("apiserver-{}", base32(&hash.finish().as_ref()[..16]))
 }
 
 /// RFC 4648, lower case, without padding.

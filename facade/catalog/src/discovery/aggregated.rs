@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
+use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::{Encoding, parse_accept};
@@ -12,7 +13,6 @@ use portico_machinery::discovery::{Served, VersionDiscovery};
 use portico_machinery::version_order::preferred_first;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha512};
 
 use super::{legacy, protobuf};
 use crate::catalog::Catalog;
@@ -178,7 +178,7 @@ fn finish(items: Vec<Item>, complete: bool) -> Result<Arc<Aggregated>, Arc<Aggre
 pub(crate) fn quoted_sha512(bytes: &[u8]) -> String {
     let mut tag = String::with_capacity(130);
     tag.push('"');
-    for byte in Sha512::digest(bytes) {
+    for byte in digest(&SHA512, bytes).as_ref() {
         // Writing to a String cannot fail.
         let _ = write!(tag, "{byte:02X}");
     }

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use jiff::civil::DateTime;
 use portico_gostd::time::{Layout, Time};
 
 use super::Duration;
@@ -19,28 +20,6 @@ pub struct Timestamp {
     pub offset: i32,
 }
 
-/// A point in time on somebody's calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Civil {
-    /// Year.
-    pub year: i64,
-    /// Month, 1 to 12.
-    pub month: i64,
-    /// Day of the month, 1 to 31.
-    pub day: i64,
-    /// Day of the year, 1 to 366.
-    pub day_of_year: i64,
-    /// Day of the week, Sunday is 0.
-    pub weekday: i64,
-    /// Hour.
-    pub hour: i64,
-    /// Minute.
-    pub minute: i64,
-    /// Second.
-    pub second: i64,
-}
-
-const DAY: i64 = 86_400;
 /// 0001-01-01T00:00:00Z.
 const FIRST: i64 = -62_135_596_800;
 /// 9999-12-31T23:59:59Z.
@@ -124,65 +103,22 @@ impl Timestamp {
         i128::from(self.seconds) * 1_000_000_000 + i128::from(self.nanos)
     }
 
-    /// On the calendar of a zone so many seconds east of UTC.
+    /// The year and the moment within it on the calendar of a zone so many seconds east of UTC, as [`Time::calendar`]
+    /// gives them.
     #[must_use]
-    pub fn civil(&self, offset: i32) -> Civil {
-        let local = self.seconds + i64::from(offset);
-        let (days, rest) = (local.div_euclid(DAY), local.rem_euclid(DAY));
-        let (year, month, day) = civil_from_days(days);
-        Civil {
-            year,
-            month,
-            day,
-            day_of_year: days - days_from_civil(year, 1, 1) + 1,
-            weekday: (days + 4).rem_euclid(7),
-            hour: rest / 3_600,
-            minute: rest / 60 % 60,
-            second: rest % 60,
-        }
+    pub fn calendar(&self, offset: i32) -> (i64, DateTime) {
+        Time { offset, ..self.time() }.calendar()
     }
-}
 
-/// Days since 1970 of a day of the Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let part = (5 * of_year + 2) / 153;
-    let month = if part < 10 { part + 3 } else { part - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    (year, month, of_year - (153 * part + 2) / 5 + 1)
+    fn time(self) -> Time {
+        Time { seconds: self.seconds, nanos: self.nanos, offset: self.offset }
+    }
 }
 
 /// RFC 3339 with as many digits of a fraction as needed.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.civil(self.offset);
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-            at.year, at.month, at.day, at.hour, at.minute, at.second
-        )?;
-        if self.nanos != 0 {
-            let fraction = format!("{:09}", self.nanos);
-            write!(f, ".{}", fraction.trim_end_matches('0'))?;
-        }
-        if self.offset == 0 {
-            return f.write_str("Z");
-        }
-        let minutes = self.offset.abs() / 60;
-        let sign = if self.offset < 0 { '-' } else { '+' };
-        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        self.time().fmt(f)
     }
 }
 
@@ -234,8 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_day_knows_its_place_in_week_and_year() {
-        let at = Timestamp::parse("2023-07-14T10:30:45Z").unwrap().civil(0);
-        assert_eq!((at.weekday, at.day_of_year, at.hour), (5, 195, 10));
+    fn calendars_go_beyond_four_digits_of_years() {
+        let last = Timestamp::parse("9999-12-31T23:59:59Z").unwrap();
+        let (year, at) = last.calendar(3_600);
+        assert_eq!((year, at.month(), at.day(), at.hour()), (10_000, 1, 1, 0));
+        assert_eq!(Timestamp { offset: 3_600, ..last }.to_string(), "10000-01-01T00:59:59+01:00");
+        let first = Timestamp::parse("0001-01-01T00:00:00Z").unwrap();
+        assert_eq!(first.calendar(-1).0, 0);
+        let (year, at) = Timestamp::parse("2023-07-14T10:30:45Z").unwrap().calendar(0);
+        assert_eq!((year, at.day_of_year(), at.hour()), (2023, 195, 10));
     }
 }

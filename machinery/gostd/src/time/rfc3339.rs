@@ -10,6 +10,9 @@ use jiff::civil::{Date, DateTime, date};
 /// 1970-01-01T00:00:00.
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
+/// After so many seconds dates, weekdays and leap years repeat: 400 years.
+const CALENDAR_CYCLE: i64 = 146_097 * 86_400;
+
 /// What a text must look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -53,6 +56,17 @@ impl Time {
     pub fn civil(&self) -> Option<DateTime> {
         let local = SignedDuration::from_secs(self.seconds.saturating_add(i64::from(self.offset)));
         EPOCH.checked_add(local).ok().filter(|at| at.year() >= 0)
+    }
+
+    /// The year of the calendar of its offset, any year, and a moment with the same date, weekday and clock in one of the
+    /// years 1970 to 2369.
+    #[must_use]
+    pub fn calendar(&self) -> (i64, DateTime) {
+        let local = self.seconds.saturating_add(i64::from(self.offset));
+        let nanos = i32::try_from(self.nanos).unwrap_or_default();
+        let in_cycle = SignedDuration::new(local.rem_euclid(CALENDAR_CYCLE), nanos);
+        let at = EPOCH.checked_add(in_cycle).unwrap_or(EPOCH);
+        (i64::from(at.year()) + 400 * local.div_euclid(CALENDAR_CYCLE), at)
     }
 
     /// `2006-01-02T15:04:05Z`, in UTC, without its fraction; nothing when UTC is in another millennium.
@@ -106,7 +120,13 @@ fn two_digits(text: &mut String, number: u8) {
 /// As `time.RFC3339Nano`: in its own offset, with as many digits of a fraction as needed.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.civil().map(clock).unwrap_or_default())?;
+        match self.civil() {
+            Some(at) => f.write_str(&clock(at))?,
+            None => {
+                let (year, at) = self.calendar();
+                write!(f, "{year:04}{}", &clock(at)[4..])?;
+            }
+        }
         if self.nanos != 0 {
             let fraction = format!("{:09}", self.nanos);
             write!(f, ".{}", fraction.trim_end_matches('0'))?;

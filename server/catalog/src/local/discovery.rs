@@ -2,6 +2,7 @@
 //!
 //! Built-in kinds say group and version of a kind only where they differ from the resource's; custom resources always do.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portico_machinery::discovery::{
@@ -9,7 +10,6 @@ use portico_machinery::discovery::{
 };
 use portico_machinery::gvk::GroupVersionKind;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::{Described, Kind, Subresource};
 
@@ -111,7 +111,7 @@ fn storage_version_hash(stored_as: &str) -> String {
     if stored_as.is_empty() {
         return String::new();
     }
-    STANDARD.encode(&Sha256::digest(stored_as.as_bytes())[..8])
+    STANDARD.encode(&digest(&SHA256, stored_as.as_bytes()).as_ref()[..8])
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
