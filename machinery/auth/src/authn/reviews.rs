@@ -8,7 +8,6 @@ mod unknown;
 
 pub use unknown::{MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, TooManyReviews};
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use parking_lot::Mutex;
 use portico_machinery::UserInfo;
+use quick_cache::unsync::Cache;
 
 use super::{AuthnError, TokenKeys};
 use unknown::UnknownReviews;
@@ -30,10 +30,9 @@ const BAD_KEPT: Duration = Duration::from_secs(1);
 const STALE_KEPT: Duration = Duration::from_secs(600);
 /// How long nobody is asked again after an answer that did not come.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Good tokens kept; beyond that the one that was asked about the longest ago leaves.
+/// Good tokens kept; beyond that those that are used least leave.
 const MAX_GOOD: usize = 4096;
-/// Bad tokens kept; beyond that those whose time is over leave, and if none is, all. They never push out good ones: anybody
-/// can send bad tokens.
+/// Bad tokens kept, apart from good ones, so that they never push those out: anybody can send bad tokens.
 const MAX_BAD: usize = 4096;
 
 /// What a review came to: the user, or why the token does not count. Nothing when no review was possible.
@@ -71,10 +70,9 @@ pub struct Reviews {
 type Hashed = [u8; 32];
 
 /// What was answered lately.
-#[derive(Default)]
 struct Answers {
-    good: HashMap<Hashed, Good>,
-    bad: HashMap<Hashed, Bad>,
+    good: Cache<Hashed, Good>,
+    bad: Cache<Hashed, Bad>,
     /// How often trust has changed: an answer that was asked for before counts no more.
     trusted: u64,
 }
@@ -92,6 +90,10 @@ struct Bad {
 }
 
 impl Answers {
+    fn new(trusted: u64) -> Self {
+        Self { good: Cache::new(MAX_GOOD), bad: Cache::new(MAX_BAD), trusted }
+    }
+
     fn known(&self, key: &Hashed, at: Instant) -> Option<Known> {
         if let Some(good) = self.good.get(key).filter(|good| good.until > at) {
             return Some(Known::User(Arc::clone(&good.user)));
@@ -106,22 +108,12 @@ impl Answers {
     }
 
     fn keep_good(&mut self, key: Hashed, user: UserInfo, at: Instant) {
-        if self.good.len() >= MAX_GOOD && !self.good.contains_key(&key) {
-            let oldest = self.good.iter().min_by_key(|(_, good)| good.answered).map(|(key, _)| *key);
-            oldest.and_then(|oldest| self.good.remove(&oldest));
-        }
         self.bad.remove(&key);
         let user = Arc::new(user);
         self.good.insert(key, Good { user, until: at + GOOD_KEPT, answered: at });
     }
 
     fn keep_bad(&mut self, key: Hashed, why: String, at: Instant) {
-        if self.bad.len() >= MAX_BAD {
-            self.bad.retain(|_, bad| bad.until > at);
-            if self.bad.len() >= MAX_BAD {
-                self.bad.clear();
-            }
-        }
         self.good.remove(&key);
         self.bad.insert(key, Bad { error: AuthnError::Token(why.into()), until: at + BAD_KEPT });
     }
@@ -129,7 +121,7 @@ impl Answers {
     /// Nobody could be asked: a token that was good counts a little longer.
     fn keep_on(&mut self, key: &Hashed, at: Instant) {
         if self.was_good(key, at)
-            && let Some(good) = self.good.get_mut(key)
+            && let Some(mut good) = self.good.get_mut(key)
         {
             good.until = at + PAUSE;
         }
@@ -146,7 +138,7 @@ impl Default for Reviews {
             keys: ArcSwap::default(),
             bootstrap: false.into(),
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
-            answers: Mutex::default(),
+            answers: Mutex::new(Answers::new(0)),
             unknown: UnknownReviews::default(),
         }
     }
@@ -158,7 +150,7 @@ impl Reviews {
         self.keys.store(Arc::new(keys));
         self.bootstrap.store(bootstrap, std::sync::atomic::Ordering::Relaxed);
         let mut answers = self.answers.lock();
-        *answers = Answers { trusted: answers.trusted + 1, ..Answers::default() };
+        *answers = Answers::new(answers.trusted + 1);
     }
 
     /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
@@ -311,8 +303,9 @@ mod tests {
         for n in 0..MAX_GOOD {
             now(reviews.ask(&format!("good.{n}"), &Keeper::default())).unwrap();
         }
-        assert_eq!(reviews.answers.lock().good.len(), MAX_GOOD);
-        assert_eq!(reviews.look(&token, 0), Known::Ask, "the oldest one left");
+        assert!(reviews.answers.lock().good.len() <= MAX_GOOD);
+        let last = format!("good.{}", MAX_GOOD - 1);
+        assert!(matches!(reviews.look(&last, 0), Known::User(_)), "the newest is kept");
     }
 
     /// Trusts other keys while it is asked.

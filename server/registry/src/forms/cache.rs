@@ -1,12 +1,12 @@
-//! The cache of made forms: keyed by revision, bounded in bytes, oldest out first.
+//! The cache of made forms: keyed by revision, bounded in bytes; what is read least leaves.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use portico_machinery::accept::{Encoding, MetaVersion};
 use portico_machinery::table::Cell;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
 use crate::frame::{EventType, Frame};
 
@@ -59,54 +59,34 @@ impl Made {
     }
 }
 
-#[derive(Default)]
-struct Shard {
-    made: HashMap<FormKey, Made>,
-    order: VecDeque<(FormKey, usize)>,
-    bytes: usize,
+#[derive(Clone)]
+struct Weights;
+
+impl Weighter<FormKey, Made> for Weights {
+    fn weight(&self, _key: &FormKey, made: &Made) -> u64 {
+        made.weight() as u64
+    }
 }
 
-const SHARDS: usize = 16;
+/// What an entry is expected to weigh, which sizes the tables.
+const EXPECTED_WEIGHT: usize = 4096;
 
 /// Made forms, shared by readers and watchers.
-pub(crate) struct FormCache {
-    shards: [Mutex<Shard>; SHARDS],
-    shard_bytes: usize,
-}
+pub(crate) struct FormCache(Cache<FormKey, Made, Weights>);
 
 impl FormCache {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { shards: Default::default(), shard_bytes: bytes / SHARDS }
+        Self(Cache::with_weighter(bytes / EXPECTED_WEIGHT, bytes as u64, Weights))
     }
 
     /// The form under this key, made now if it is not there. Two who miss at once may both make it; one is kept.
     pub(crate) fn get_or_make(&self, key: FormKey, make: impl FnOnce() -> Made) -> Made {
-        let shard = &self.shards[key.revision.unsigned_abs() as usize % SHARDS];
-        if let Some(found) = shard.lock().made.get(&key) {
-            return found.clone();
+        if let Some(found) = self.0.get(&key) {
+            return found;
         }
         let made = make();
-        let weight = made.weight();
-        if weight > self.shard_bytes / 4 {
-            return made;
-        }
-        let mut shard = shard.lock();
-        if shard.made.insert(key, made.clone()).is_none() {
-            shard.order.push_back((key, weight));
-            shard.bytes += weight;
-            shard.shrink(self.shard_bytes);
-        }
+        self.0.insert(key, made.clone());
         made
-    }
-}
-
-impl Shard {
-    fn shrink(&mut self, limit: usize) {
-        while self.bytes > limit {
-            let Some((key, weight)) = self.order.pop_front() else { return };
-            self.made.remove(&key);
-            self.bytes -= weight;
-        }
     }
 }
 
@@ -115,16 +95,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_forms_leave_when_the_bytes_are_used_up() {
-        let cache = FormCache::new(16 * 1024);
+    fn forms_leave_when_the_bytes_are_used_up() {
+        const BYTES: usize = 64 * 1024;
+        let cache = FormCache::new(BYTES);
         let key = |revision| FormKey { revision, served: 0, shape: Shape::Json };
         let make = || Made::Bytes(Bytes::from(vec![0; 100]));
-        // All of one shard, which holds a 16th: four entries of 228 bytes.
-        for n in 0..10 {
-            cache.get_or_make(key(n * 16), make);
+        for n in 0..1000 {
+            cache.get_or_make(key(n), make);
         }
-        let shard = cache.shards[0].lock();
-        assert!(shard.bytes <= 1024 && shard.made.len() == 4 && shard.order.len() == 4);
-        assert!(!shard.made.contains_key(&key(0)) && shard.made.contains_key(&key(9 * 16)));
+        assert!(cache.0.weight() <= BYTES as u64 && cache.0.len() > 100);
+        // What is larger than all of it is made and not kept.
+        let large = || Made::Bytes(Bytes::from(vec![0; 2 * BYTES]));
+        cache.get_or_make(key(1000), large);
+        assert!(cache.0.get(&key(1000)).is_none());
     }
 }
