@@ -1,11 +1,16 @@
-//! The contract: protobuf packages, their conversions from and to the vocabulary, and the client library.
+//! The contract: protobuf packages, the client library, and conversions from and to the vocabulary.
 //!
 //! Generated types live in the modules named after their packages. Knows nothing of stores, HTTP or kinds.
+#![doc = include_str!("../README.md")]
 
+#[cfg(feature = "client")]
 pub mod client;
 mod codec;
+#[cfg(feature = "conversions")]
 pub mod convert;
+#[cfg(feature = "conversions")]
 pub mod identity;
+#[cfg(feature = "conversions")]
 pub mod rpc_status;
 
 /// A generated package.

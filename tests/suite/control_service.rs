@@ -1,5 +1,9 @@
 //! APIServices over gRPC, with the client library: every method, its answers and its refusals.
 
+#[path = "../../proto/examples/api_services.rs"]
+#[allow(dead_code, reason = "its main is for users")]
+mod example;
+
 use std::pin::pin;
 use std::time::Duration;
 
@@ -369,4 +373,13 @@ async fn a_read_at_a_revision_that_is_not_there_yet_is_not_answered_with_an_olde
     let request = GetRequest { name: "v1.".into(), resource_version: "1000000".into() };
     let refused = client.api_services().get(request).await.unwrap_err();
     assert_eq!((refused.code(), reason(&refused).as_str()), (Code::DeadlineExceeded, "Timeout"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_of_the_client_library_does_what_it_says() {
+    let portico = Portico::start().await;
+    let outcome = example::run(&portico.data().join("admin.kubeconfig")).await.unwrap();
+    assert!(outcome.names.iter().any(|name| name == "v1.example.example.com"), "{:?}", outcome.names);
+    assert_eq!(outcome.first_event, EventType::Added);
+    assert!(!outcome.summary.is_empty());
 }
