@@ -15,6 +15,11 @@ pub fn binary() -> &'static Path {
     BINARY.get_or_init(|| std::env::var_os("PORTICO_BIN").map_or_else(build, PathBuf::from))
 }
 
+/// The example of an API server to aggregate, built with the binary.
+pub fn example_backend() -> PathBuf {
+    build().with_file_name("examples").join("backend")
+}
+
 /// `target/<profile>/portico`, of the profile and target folder of the running test.
 ///
 /// The same selection as `cargo test --workspace`, so that dependencies have the same features and nothing is compiled a
@@ -27,7 +32,18 @@ fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .current_dir(repository())
-        .args(["build", "--quiet", "--workspace", "--bin", "portico", "--test", "gate", "--target-dir"])
+        .args([
+            "build",
+            "--quiet",
+            "--workspace",
+            "--bin",
+            "portico",
+            "--example",
+            "backend",
+            "--test",
+            "gate",
+            "--target-dir",
+        ])
         .arg(target)
         .arg("--profile")
         .arg(profile)

@@ -16,6 +16,7 @@ pub mod tools;
 pub mod wait;
 
 pub use backend::{Backend, Mood, SERVER_NAME, Seen};
+pub use binary::{binary, example_backend};
 pub use process::{Launch, Portico};
 pub use wait::{eventually, until};
 

@@ -26,6 +26,7 @@ mod malformed;
 mod nodes;
 mod proxying;
 mod query_authorization;
+mod readme;
 mod real_definitions;
 mod service_accounts;
 mod split;
