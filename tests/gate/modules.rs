@@ -20,7 +20,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("machinery/gostd", 2),
     ("machinery/kinds", 6),
     ("machinery/kit", 10),
-    ("machinery/schema", 67),
     ("machinery/validation", 12),
     ("server", 14),
     ("server/admission", 14),

@@ -9,9 +9,12 @@ mod compare;
 mod filter;
 mod item;
 mod merge;
+mod misfit;
+mod owned;
 mod owners;
 mod printed;
 mod prune;
+mod reading;
 mod remove;
 mod shape;
 mod to_set;
@@ -20,56 +23,18 @@ mod view;
 
 pub use compare::Comparison;
 pub use filter::Filter;
-pub use owners::{Conflicts, Failure, Owned, Owners, apply, update};
+pub use misfit::{Misfit, Misfits};
+pub use owned::{Owned, Owners};
+pub use owners::{Conflicts, Failure, apply, update};
 pub use versions::{Unconverted, Versions};
-
-use std::fmt;
 
 use portico_machinery::Object;
 
 use self::check::Duplicates;
-use self::compare::Reading;
+use self::reading::Reading;
 use crate::decode::{DecodeError, Decoded, Format};
 use crate::fields::Set;
 use crate::schema::Schema;
-
-/// A value that does not fit its type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{path}{}{text}", if path.is_empty() { "" } else { ": " })]
-pub struct Misfit {
-    /// Where, as upstream prints it: `.spec.ports[port=80]`.
-    pub path: String,
-    /// Why.
-    pub text: String,
-}
-
-impl Misfit {
-    fn at(path: &str, text: &str) -> Self {
-        Self { path: path.to_owned(), text: text.to_owned() }
-    }
-
-    /// The same one step further down.
-    fn below(mut self, step: &str) -> Self {
-        self.path.insert_str(0, step);
-        self
-    }
-}
-
-/// Everything of a configuration that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfits(pub Vec<Misfit>);
-
-impl std::error::Error for Misfits {}
-
-impl fmt::Display for Misfits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [only] = &self.0[..] {
-            return only.fmt(f);
-        }
-        f.write_str("errors:")?;
-        self.0.iter().try_for_each(|misfit| write!(f, "\n  {misfit}"))
-    }
-}
 
 impl Schema {
     fn shape(&self) -> shape::Map<'_> {

@@ -1,6 +1,7 @@
 //! Strict decoding: bytes straight into an object along a type, with upstream's words for what does not fit.
 
 mod error;
+mod limits;
 mod reader;
 mod scalar;
 pub(crate) mod times;
@@ -10,6 +11,8 @@ mod yaml_keys;
 
 pub(crate) use error::head;
 pub use error::{DecodeError, patch_status};
+pub use limits::MAX_DEPTH;
+pub(crate) use limits::{MAX_VALUES, TooManyValues};
 pub use reader::no_json;
 pub(crate) use reader::{Reader, Start, SyntaxError, number_value};
 pub(crate) use scalar::{base64, quantity_text as quantity};
@@ -24,21 +27,7 @@ use serde_json::Value;
 use self::walk::Walk;
 use crate::normalise::whole_value;
 use crate::protobuf;
-use crate::schema::Typed;
-
-/// The deepest nesting that a body may have. Upstream stops at 10,000; 100 keeps what is stored (and its managed
-/// fields, which nest a few levels deeper) within what any JSON reader of ours takes without a risk to the stack.
-pub const MAX_DEPTH: usize = 100;
-
-/// The most values that a body, a patch or what a patch makes may hold: members of objects and elements of arrays, managed
-/// fields included. Each costs dozens of times its bytes, wherever it stands. An object of etcd's size (1.5 MiB) with
-/// descriptions, as the largest definitions are, has less than half of it.
-pub(crate) const MAX_VALUES: usize = 100_000;
-
-/// There are more than [`MAX_VALUES`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many values: at most {MAX_VALUES} are accepted")]
-pub(crate) struct TooManyValues;
+use crate::typed::Typed;
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

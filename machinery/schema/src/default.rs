@@ -4,7 +4,7 @@ use portico_machinery::Object;
 use serde_json::{Map, Value};
 
 use crate::model::{Field, FieldType, Type, TypeSet};
-use crate::schema::Typed;
+use crate::typed::Typed;
 
 pub(crate) fn object(schema: &Typed, object: &mut Object) {
     fields(schema.types(), schema.root(), object.map_mut());

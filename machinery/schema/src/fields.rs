@@ -4,12 +4,13 @@
 //! type are in [`crate::apply`].
 
 mod element;
+mod error;
 mod json;
 mod set;
 
 pub use element::PathElement;
 pub(crate) use element::compare_values;
-pub use json::FieldsError;
+pub use error::FieldsError;
 pub(crate) use set::Node;
 pub use set::Set;
 

@@ -19,6 +19,7 @@ mod normalise;
 mod protobuf;
 mod schema;
 pub mod structural;
+mod typed;
 mod validate;
 
 pub use decode::times::seconds as rfc3339;
@@ -26,8 +27,9 @@ pub use decode::{DecodeError, Decoded, Format, patch_status};
 pub use equality::same_content;
 pub use merge::PatchError;
 pub use model::{Field, FieldType, Type, TypeId, TypeSet};
-pub use schema::{Schema, Typed};
+pub use schema::Schema;
 pub use structural::Structural;
+pub use typed::Typed;
 
 #[cfg(test)]
 mod growth_tests;

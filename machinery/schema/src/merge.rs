@@ -1,26 +1,25 @@
 //! Patches: JSON patch (RFC 6902), merge patch (RFC 7396), strategic merge patch; all with upstream's limits.
 
+mod directive;
+mod document;
 mod error;
 mod json_patch;
+mod limits;
 mod lists;
 mod strategic;
 
 pub use error::PatchError;
+pub use limits::{MAX_COPIED_BYTES, MAX_OPERATIONS};
 
 use std::collections::HashSet;
 
 use portico_machinery::Object;
 use serde_json::{Map, Value};
 
-use crate::decode::{Reader, json_name};
-use crate::schema::Typed;
+use self::document::{mistyped, read, remove_all};
+use crate::decode::json_name;
 use crate::structural::body;
-
-/// The most operations that a JSON patch may have; more is 413.
-pub const MAX_OPERATIONS: usize = 10_000;
-
-/// The most bytes that a JSON patch's `copy` operations may add up to; more is 422.
-pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+use crate::typed::Typed;
 
 /// Applies a JSON patch. As upstream: `replace` of a missing map key adds it, negative indices count from the end.
 ///
@@ -78,13 +77,6 @@ fn merge_into(map: &mut Map<String, Value>, patch: Map<String, Value>) {
     remove_all(map, &deleted);
 }
 
-/// Removes keys in one walk, the order of the others kept.
-fn remove_all(map: &mut Map<String, Value>, keys: &HashSet<String>) {
-    if !keys.is_empty() {
-        map.retain(|key, _| !keys.contains(key));
-    }
-}
-
 /// Upstream's merge drops the nulls of objects inside of lists, too; those that are elements stay.
 fn drop_nulls(value: &mut Value) {
     match value {
@@ -118,22 +110,6 @@ pub(crate) fn strategic(schema: &Typed, current: &Object, patch: &[u8]) -> Resul
     };
     let map = strategic::structure(schema.types(), schema.root(), current.map().clone(), patch)?;
     Ok(Object::from_map(map.unwrap_or_default()))
-}
-
-/// A patch of another shape, in upstream's words.
-fn mistyped(patch: &Value, expected: &str) -> PatchError {
-    let name = json_name(patch);
-    PatchError::Malformed(format!(
-        "error decoding patch: json: cannot unmarshal {name} into Go value of type {expected}"
-    ))
-}
-
-/// The JSON of a patch.
-fn read(patch: &[u8]) -> Result<Value, PatchError> {
-    let text = String::from_utf8_lossy(patch);
-    let mut reader = Reader::new(&text);
-    let value = reader.any().and_then(|value| reader.end().map(|()| value));
-    value.map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::decode::times;
 use crate::model::{Emit, Field, FieldType, Type, TypeSet};
-use crate::schema::Typed;
+use crate::typed::Typed;
 
 pub(crate) fn object(schema: &Typed, object: &mut Object) {
     let map = std::mem::take(object.map_mut());

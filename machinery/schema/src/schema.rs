@@ -12,8 +12,9 @@ use portico_machinery::{Object, field};
 
 use crate::decode::{self, DecodeError, Decoded, Format};
 use crate::merge::{self, PatchError};
-use crate::model::{FieldType, Type, TypeId, TypeSet};
+use crate::model::{TypeId, TypeSet};
 use crate::structural::{CompileError, CustomResource, Source, Structural};
+use crate::typed::Typed;
 use crate::{default, normalise, protobuf, validate};
 
 /// The schema of an object. Cheap to clone.
@@ -26,45 +27,11 @@ enum Dialect {
     Structural(Arc<CustomResource>),
 }
 
-/// The typed dialect: one type of a set as the root of an object. Cheap to clone.
-#[derive(Clone)]
-pub struct Typed {
-    types: Arc<TypeSet>,
-    root: TypeId,
-}
-
-impl Typed {
-    /// The set that the root and all types below it live in: what discovery and OpenAPI walk.
-    #[must_use]
-    pub fn types(&self) -> &Arc<TypeSet> {
-        &self.types
-    }
-
-    /// The root type's place in the set.
-    #[must_use]
-    pub fn root_id(&self) -> TypeId {
-        self.root
-    }
-
-    /// The root type.
-    #[must_use]
-    pub fn root(&self) -> &Type {
-        self.types.get(self.root)
-    }
-
-    fn of_field(&self, name: &str) -> Option<Self> {
-        match self.root().field(name)?.ty {
-            FieldType::Ref(id) => Some(Self { types: self.types.clone(), root: id }),
-            _ => None,
-        }
-    }
-}
-
 impl Schema {
     /// A type of this set as root.
     #[must_use]
     pub fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
-        Self(Dialect::Typed(Typed { types, root }))
+        Self(Dialect::Typed(Typed::new(types, root)))
     }
 
     /// A type of this set by name.
@@ -111,8 +78,8 @@ impl Schema {
     /// The set in which the types of this schema live; of a custom resource those of its metadata.
     pub(crate) fn types_in_use(&self) -> &TypeSet {
         match &self.0 {
-            Dialect::Typed(typed) => &typed.types,
-            Dialect::Structural(custom) => &custom.object_meta().types,
+            Dialect::Typed(typed) => typed.types(),
+            Dialect::Structural(custom) => custom.object_meta().types(),
         }
     }
 
@@ -283,11 +250,5 @@ impl fmt::Debug for Schema {
             Dialect::Typed(typed) => f.debug_tuple("Schema").field(&typed.root().name).finish(),
             Dialect::Structural(_) => f.debug_tuple("Schema").field(&"structural").finish(),
         }
-    }
-}
-
-impl fmt::Debug for Typed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Typed").field(&self.root().name).finish()
     }
 }

@@ -7,6 +7,8 @@
 mod at;
 mod breaking;
 mod compile;
+mod compile_error;
+mod compiled;
 mod correlate;
 mod decode;
 mod default;
@@ -15,6 +17,7 @@ mod embedded;
 mod format;
 mod held;
 mod intern;
+mod json_type;
 mod lists;
 mod meta;
 pub mod model;
@@ -29,7 +32,8 @@ mod settled;
 mod validate;
 
 pub use breaking::{Breaking, MOST_BREAKING};
-pub use compile::CompileError;
+pub use compile_error::CompileError;
+pub use compiled::Structural;
 pub use correlate::Pair;
 pub(crate) use decode::Source;
 pub use embedded::Place;
@@ -39,59 +43,8 @@ pub use pattern::Pattern;
 pub(crate) use read::body;
 pub use resource::{CustomResource, rules_not_checked};
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
-/// The compiled schema of one version of a custom resource. Immutable and shared.
-#[derive(Debug)]
-pub struct Structural {
-    root: Arc<Node>,
-    nodes: usize,
-}
-
 #[cfg(test)]
 mod properties;
 
 #[cfg(test)]
 pub(crate) use decode::tests::object_meta as object_meta_for_tests;
-
-impl Structural {
-    /// Compiles the JSON of a JSONSchemaProps (`openAPIV3Schema`). Equal sub-schemas are shared; titles, descriptions and
-    /// examples are left out; a null default is none. Which fields objects always have (`apiVersion`, `kind`, `metadata`)
-    /// is known to the walks, not written into the tree.
-    ///
-    /// # Errors
-    /// [`CompileError`]: what upstream's conversion to a structural schema refuses.
-    pub fn compile(props: &Value) -> Result<Arc<Self>, CompileError> {
-        compile::root(props).map(|(root, nodes)| Arc::new(Self { root, nodes }))
-    }
-
-    /// The same from the bytes of the JSON.
-    ///
-    /// # Errors
-    /// [`CompileError`]; bytes that are no JSON, too.
-    pub fn from_json(json: &[u8]) -> Result<Arc<Self>, CompileError> {
-        let props: Value = serde_json::from_slice(json).map_err(|e| CompileError::NoJson(e.to_string()))?;
-        Self::compile(&props)
-    }
-
-    /// What says nothing: objects of any content.
-    #[must_use]
-    pub fn anything() -> Arc<Self> {
-        let root = Node { ty: Some(JsonType::Object), preserve_unknown: true, ..Node::default() };
-        Arc::new(Self { root: Arc::new(root), nodes: 1 })
-    }
-
-    /// The node of the object itself.
-    #[must_use]
-    pub fn root(&self) -> &Arc<Node> {
-        &self.root
-    }
-
-    /// How many distinct nodes the tree is made of.
-    #[must_use]
-    pub fn nodes(&self) -> usize {
-        self.nodes
-    }
-}

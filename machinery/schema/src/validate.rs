@@ -4,7 +4,7 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Cursor, Object};
 
 use crate::model::{Field, FieldType, Type, TypeSet};
-use crate::schema::Typed;
+use crate::typed::Typed;
 
 pub(crate) fn object(schema: &Typed, object: &Object) -> Vec<Error> {
     let mut errors = Vec::new();

@@ -7,10 +7,11 @@ use portico_machinery::bounded::Weight;
 use portico_machinery::object::{cut, go_type};
 use serde_json::{Map as Json, Value};
 
-use super::compare::{Reading, entries, items};
+use super::item;
+use super::misfit::{Misfit, Misfits};
 use super::printed::{Pointer, Syntax};
+use super::reading::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
-use super::{Misfit, Misfits, item};
 use crate::model::{FieldType, TypeSet};
 
 /// How many misfits are reported at most: each has its path, and together they would be far larger than what they are about.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map as Json, Value};
 
-use super::Misfit;
 use super::item;
-use super::printed::Pointer;
+use super::misfit::Misfit;
+use super::reading::{Reading, Side, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::view::{emitted, same};
 use crate::fields::{Node, PathElement, Set};
@@ -43,17 +43,6 @@ impl Comparison {
         changed.extend(self.added);
         changed
     }
-}
-
-/// How struct fields are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// As typed objects print: zero values by each field's emit rule.
-    Typed,
-    /// As they stand there; an explicit null where there was nothing says nothing.
-    Raw,
-    /// As they stand there, null being a value like others: custom resources.
-    Whole,
 }
 
 /// What differs at a place and below.
@@ -120,7 +109,6 @@ struct Walk<'t> {
     reading: Reading,
 }
 
-type Side<'v> = Option<&'v Value>;
 type Result<T, E = Misfit> = std::result::Result<T, E>;
 
 impl<'t> Walk<'t> {
@@ -271,23 +259,5 @@ impl<'t> Walk<'t> {
             }
         }
         Ok(delta)
-    }
-}
-
-/// The entries of a map; null has none.
-pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>> {
-    match side {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Object(map)) => Ok(Some(map)),
-        Some(other) => Err(Misfit::at("", &format!("expected map, got {}", Pointer(other)))),
-    }
-}
-
-/// The items of a list; null has none.
-pub(super) fn items(side: Side<'_>) -> Result<&[Value]> {
-    match side {
-        None | Some(Value::Null) => Ok(&[]),
-        Some(Value::Array(list)) => Ok(list),
-        Some(other) => Err(Misfit::at("", &format!("expected list, got {}", Pointer(other)))),
     }
 }

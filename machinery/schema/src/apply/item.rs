@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::compare::Reading;
+use super::reading::Reading;
 use super::shape::{List, Relation, Shape};
 use super::view::emitted;
 use crate::fields::PathElement;

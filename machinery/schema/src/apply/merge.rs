@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Map as Json, Value};
 
-use super::Misfit;
-use super::compare::{Reading, entries, items};
 use super::item;
+use super::misfit::Misfit;
+use super::reading::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::PathElement;
 use crate::model::TypeSet;

@@ -7,25 +7,13 @@ use std::collections::BTreeMap;
 
 use portico_machinery::Object;
 
+use super::compare::Comparison;
+use super::misfit::Misfit;
+use super::owned::{Owned, Owners};
 use super::prune::prune;
 use super::versions::{At, Unconverted, Versions};
-use super::{Comparison, Misfit};
 use crate::fields::Set;
 use crate::schema::Schema;
-
-/// What a manager owns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
-    /// The fields.
-    pub set: Set,
-    /// The `apiVersion` in which they are named.
-    pub version: Box<str>,
-    /// Whether they were applied, not updated.
-    pub applied: bool,
-}
-
-/// All managers of an object.
-pub type Owners<K> = BTreeMap<K, Owned>;
 
 /// What other managers own of what is to be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

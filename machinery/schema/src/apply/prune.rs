@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use portico_machinery::Object;
 
-use super::owners::{Owned, Owners};
+use super::owned::{Owned, Owners};
 use super::versions::{At, Unconverted};
 use crate::fields::Set;
 

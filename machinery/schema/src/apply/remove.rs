@@ -2,8 +2,8 @@
 
 use serde_json::{Map as Json, Value};
 
-use super::compare::Reading;
 use super::item;
+use super::reading::Reading;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{PathElement, Set};
 use crate::model::TypeSet;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map as Json, Value};
 
-use super::compare::Reading;
 use super::item;
+use super::reading::Reading;
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::{Node, PathElement, Set};
 use crate::model::TypeSet;

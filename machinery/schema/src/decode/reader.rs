@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-use super::{MAX_DEPTH, MAX_VALUES, TooManyValues};
+use super::limits::{MAX_DEPTH, MAX_VALUES, TooManyValues};
 
 /// Why the bytes are no JSON, in upstream's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,7 +7,7 @@ use serde_saphyr::Error;
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
-use super::{MAX_DEPTH, MAX_VALUES, TooManyValues};
+use super::limits::{MAX_DEPTH, MAX_VALUES, TooManyValues};
 
 /// The most bytes of JSON that a YAML text may become: four times the largest body, for what aliases repeat.
 const MAX_JSON: usize = 12 * 1024 * 1024;

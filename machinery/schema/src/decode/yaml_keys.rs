@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::MAX_STRICT;
+use super::walk::MAX_STRICT;
 
 /// How upstream's reader begins what it has to say.
 const BEGINNING: &str = "yaml: unmarshal errors:";

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
+use portico_machinery::object::{escape_html, step_json, value_from_json};
 use serde_json::{Number, Value};
 
-use super::json::{FieldsError, element_from_json, write_value};
+use super::error::FieldsError;
 
 /// One step of a path. Ordered as upstream orders them: fields, keys, values, indices.
 #[derive(Clone, Debug)]
@@ -40,7 +41,24 @@ impl PathElement {
     /// # Errors
     /// [`FieldsError`].
     pub fn parse(text: &str) -> Result<Option<Self>, FieldsError> {
-        element_from_json(text)
+        let refuse = |why: &str| FieldsError::Element(format!("{why}: {text}"));
+        let json =
+            |text: &str| value_from_json(text.as_bytes()).map_err(|e| FieldsError::Element(e.to_string()));
+        let (kind, rest) = match text.split_at_checked(2) {
+            Some((kind, rest)) if kind.ends_with(':') => (kind, rest),
+            Some(_) => return Err(refuse("missing colon")),
+            None => return Err(refuse("key must be 2 characters long")),
+        };
+        Ok(Some(match kind {
+            "f:" => Self::field(rest),
+            "v:" => Self::Value(json(rest)?),
+            "k:" => match json(rest)? {
+                Value::Object(keys) => Self::key(keys.into_iter().map(|(k, v)| (k.into(), v)).collect()),
+                _ => return Err(refuse("keys must be an object")),
+            },
+            "i:" => Self::Index(rest.parse().map_err(|_| refuse("an index must be a number"))?),
+            _ => return Ok(None),
+        }))
     }
 
     /// The form that `fieldsV1` has.
@@ -191,4 +209,9 @@ fn kind(value: &Value) -> u8 {
         Value::Object(_) => 4,
         Value::Null => 5,
     }
+}
+
+/// A value as upstream writes it into a step: compact, with what HTML could mistake escaped.
+fn write_value(out: &mut String, value: &Value) {
+    out.push_str(&escape_html(&step_json(value)));
 }

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::PathElement;
+use super::element::PathElement;
 
 /// How many times smaller a set must be for its nodes to be looked up one by one in the other.
 const FEW: usize = 16;

@@ -3,7 +3,7 @@
 use portico_machinery::Status;
 use portico_machinery::status::{Details, Reason};
 
-use super::MAX_OPERATIONS;
+use super::limits::MAX_OPERATIONS;
 
 /// A patch that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

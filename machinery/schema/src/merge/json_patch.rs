@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{MAX_COPIED_BYTES, MAX_OPERATIONS, PatchError, mistyped, read};
+use super::document::{mistyped, read};
+use super::error::PatchError;
+use super::limits::{MAX_COPIED_BYTES, MAX_OPERATIONS};
 use crate::decode::{MAX_DEPTH, MAX_STRICT, json_name};
 
 /// How many elements all operations of a patch may shift in lists and maps, or look at in what they add.

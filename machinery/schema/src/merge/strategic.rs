@@ -1,24 +1,21 @@
-//! Strategic merge patch of maps: fields by their patch strategy, and the directives that stand in maps.
+//! Strategic merge patch: fields and lists by their patch strategy, and the directives that stand in them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use portico_machinery::object::{Plain, cut};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{PatchError, lists, remove_all};
+use super::directive::{Directive, Json, Result, directive, malformed};
+use super::document::remove_all;
+use super::lists::{delete_primitives, identities, identity, key_of, ordered, places, union};
 use crate::model::{Field, FieldType, Type, TypeSet};
 
-const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PRIMITIVES: &str = "$deleteFromPrimitiveList/";
 const ELEMENT_ORDER: &str = "$setElementOrder/";
 
-pub(super) type Json = Map<String, Value>;
-pub(super) type Result<T> = std::result::Result<T, PatchError>;
-
 /// What is known of the map that is being merged.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'s> {
+enum Place<'s> {
     /// A struct with fields.
     Struct(&'s Type),
     /// A map of such values.
@@ -28,7 +25,7 @@ pub(super) enum Place<'s> {
 }
 
 impl<'s> Place<'s> {
-    pub(super) fn of(types: &'s TypeSet, ty: &'s FieldType) -> Self {
+    fn of(types: &'s TypeSet, ty: &'s FieldType) -> Self {
         match types.resolve(ty) {
             FieldType::Ref(id) => Self::Struct(types.get(*id)),
             FieldType::Map(of) => Self::MapOf(of),
@@ -50,46 +47,13 @@ impl<'s> Place<'s> {
     }
 }
 
-/// What a directive asks of the map or list element that it stands in.
-pub(super) enum Directive {
-    Merge,
-    Replace,
-    Delete,
-}
-
-/// Takes the `$patch` directive out of a map.
-pub(super) fn directive(map: &mut Json) -> Result<Option<Directive>> {
-    match map.shift_remove(PATCH) {
-        None => Ok(None),
-        Some(Value::String(word)) if word == "merge" => Ok(Some(Directive::Merge)),
-        Some(Value::String(word)) if word == "replace" => Ok(Some(Directive::Replace)),
-        Some(Value::String(word)) if word == "delete" => Ok(Some(Directive::Delete)),
-        Some(other) => {
-            let named = Plain(&other).to_string();
-            map.insert(PATCH.to_owned(), other);
-            let map = Value::Object(std::mem::take(map));
-            let text = format!("unknown patch type: {named} in map: {}", Plain(&map));
-            Err(PatchError::UnknownDirective(cut(text)))
-        }
-    }
-}
-
-pub(super) fn malformed(text: String) -> PatchError {
-    PatchError::Malformed(text)
-}
-
 /// Merges a struct; nothing when the patch deletes it.
 pub(super) fn structure(types: &TypeSet, ty: &Type, original: Json, patch: Json) -> Result<Option<Json>> {
     map(types, Place::Struct(ty), original, patch)
 }
 
 /// Merges a map; nothing when the patch deletes it.
-pub(super) fn map(
-    types: &TypeSet,
-    at: Place<'_>,
-    mut original: Json,
-    mut patch: Json,
-) -> Result<Option<Json>> {
+fn map(types: &TypeSet, at: Place<'_>, mut original: Json, mut patch: Json) -> Result<Option<Json>> {
     match directive(&mut patch)? {
         Some(Directive::Delete) => return Ok(None),
         Some(Directive::Replace) => original.clear(),
@@ -101,7 +65,7 @@ pub(super) fn map(
     let mut deleted = HashSet::new();
     for (key, value) in patch {
         if let Some(name) = key.strip_prefix(DELETE_PRIMITIVES) {
-            lists::delete_primitives(original.get_mut(name), &value)?;
+            delete_primitives(original.get_mut(name), &value)?;
             continue;
         }
         let merged = match (original.get_mut(&key).map(Value::take), value) {
@@ -139,7 +103,7 @@ fn list(
 ) -> Result<Vec<Value>> {
     let old = if let Some(Value::Array(old)) = old { old } else { Vec::new() };
     match at.field(key) {
-        Some(field) if field.patch.merge => lists::merge(types, field, old, new),
+        Some(field) if field.patch.merge => merge(types, field, old, new),
         _ => Ok(new),
     }
 }
@@ -197,9 +161,81 @@ fn element_orders(types: &TypeSet, at: Place<'_>, original: &mut Json, patch: &m
             _ if new.is_empty() => continue,
             _ => Vec::new(),
         };
-        let merged = lists::merge_ordered(types, field, old, new, &order)?;
+        let merged = merge_ordered(types, field, old, new, &order)?;
         original.insert(name, Value::Array(merged));
     }
     patch.retain(|key, _| !key.starts_with(ELEMENT_ORDER) && !done.contains(key));
     Ok(())
+}
+
+/// Merges a list into another; without an order of its own, the patch's elements take their order from the patch.
+fn merge(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    let order = identities(field, &new);
+    let server: Vec<String> = identities(field, &old);
+    let merged = elements(types, field, old, new)?;
+    Ok(ordered(field, merged, &order, &server))
+}
+
+/// The same with the order that `$setElementOrder` gives.
+fn merge_ordered(
+    types: &TypeSet,
+    field: &Field,
+    old: Vec<Value>,
+    new: Vec<Value>,
+    order: &[Value],
+) -> Result<Vec<Value>> {
+    let order = identities(field, order);
+    let known = places(&order);
+    if let Some(stray) =
+        new.iter().find(|e| e.get("$patch").is_none() && !known.contains_key(&identity(field, e)))
+    {
+        return Err(malformed(format!("the order of {} does not list the element {stray}", field.name)));
+    }
+    let server = identities(field, &old);
+    let merged = elements(types, field, old, new)?;
+    Ok(ordered(field, merged, &order, &server))
+}
+
+fn elements(types: &TypeSet, field: &Field, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    match (&field.merge_key, &field.ty) {
+        (Some(key), FieldType::List(of)) => keyed(types, Place::of(types, of), key, old, new),
+        _ => Ok(union(old, new)),
+    }
+}
+
+fn keyed(types: &TypeSet, at: Place<'_>, key: &str, old: Vec<Value>, new: Vec<Value>) -> Result<Vec<Value>> {
+    let (mut patches, mut gone, mut replaces) = (Vec::new(), HashMap::new(), false);
+    for element in new {
+        let Value::Object(mut element) = element else {
+            return Err(malformed(format!(
+                "an element of a list that merges by {key:?} is no object: {element}"
+            )));
+        };
+        match directive(&mut element)? {
+            Some(Directive::Replace) => replaces = true,
+            Some(Directive::Delete) => drop(gone.insert(key_of(&element, key)?, ())),
+            Some(Directive::Merge) | None => patches.push((key_of(&element, key)?, element)),
+        }
+    }
+    let mut kept: Vec<Value> = if replaces { Vec::new() } else { old };
+    kept.retain(|element| element.get(key).is_none_or(|value| !gone.contains_key(&value.to_string())));
+    let mut at_key: HashMap<String, usize> = HashMap::new();
+    for (place, element) in kept.iter().enumerate() {
+        if let Some(value) = element.get(key) {
+            at_key.entry(value.to_string()).or_insert(place);
+        }
+    }
+    let mut merged: Vec<Option<Value>> = kept.into_iter().map(Some).collect();
+    for (identity, patch) in patches {
+        let place = *at_key.entry(identity).or_insert(merged.len());
+        if place == merged.len() {
+            merged.push(None);
+        }
+        let original = match merged[place].take() {
+            Some(Value::Object(original)) => original,
+            _ => Json::new(),
+        };
+        merged[place] = map(types, at, original, patch)?.map(Value::Object);
+    }
+    Ok(merged.into_iter().flatten().collect())
 }

@@ -5,32 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::definition;
+use super::compile_error::CompileError;
+use super::definition::refused::refused;
 use super::format::Format;
 use super::intern::Interner;
 use super::model::{Additional, Bound, Checks, JsonType, Marks, Node, Properties, Rule};
 use crate::decode::MAX_DEPTH;
 use crate::model::{ListType, MapType};
-
-/// What cannot be made a structural schema.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CompileError {
-    /// A keyword that has no place in a structural schema.
-    #[error("OpenAPIV3Schema '{0}' is not supported")]
-    Unsupported(&'static str),
-    /// A list of schemas where one is meant.
-    #[error("OpenAPIV3Schema 'items' must be a schema, but is an array")]
-    Items,
-    /// An extension that may be left out, not be false.
-    #[error("internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined")]
-    PreserveFalse,
-    /// More levels than any accepted body has.
-    #[error("OpenAPIV3Schema is nested too deeply")]
-    TooDeep,
-    /// Bytes that are no JSON.
-    #[error("OpenAPIV3Schema cannot be read: {0}")]
-    NoJson(String),
-}
 
 /// An enumeration of more values is looked up, not read from end to end.
 const MANY_VALUES: usize = 16;
@@ -56,7 +37,7 @@ impl Compiler {
         if self.depth > MAX_DEPTH {
             return Err(CompileError::TooDeep);
         }
-        if let Some(error) = definition::refused(props) {
+        if let Some(error) = refused(props) {
             return Err(error);
         }
         let empty = Map::new();

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 use super::at::At;
 use super::default::MAX_DEFAULT_BYTES;
 use super::meta::{self, Embedded, Misfits};
+use super::model::Node;
 use super::read::{self, Body};
-use super::{CustomResource, Node, default, nulls, prune};
+use super::resource::CustomResource;
+use super::{default, nulls, prune};
 use crate::decode::{DecodeError, Decoded, Format, head, json_name, read_text};
 
 /// The struct that upstream reads `apiVersion` and `kind` into, as its errors print it.

@@ -6,9 +6,10 @@
 mod complaints;
 mod completeness;
 mod defaults;
-mod field_path;
+mod errors;
+pub(super) mod field_path;
 mod formats;
-mod internal;
+pub(super) mod internal;
 mod invariants;
 mod limits;
 mod lists;
@@ -17,73 +18,37 @@ mod nested;
 mod nodes;
 mod pattern;
 mod props;
-mod refused;
+pub(super) mod refused;
 mod root;
 mod rules;
+mod survey;
+pub(super) mod terms;
 mod traits;
+mod visit;
 
 pub use defaults::Metadata;
 pub use field_path::{Found, resolve};
-pub(super) use field_path::{Tokens, quoted};
 pub use formats::unrecognized;
 pub use internal::{rule_as_held, schema_as_held};
 pub use limits::{
     MAX_BRANCHES, MAX_LIST_MAP_KEYS, MAX_PATTERN_BYTES, MAX_PROPERTY_NAME_BYTES, MAX_REQUIRED, MAX_RULES,
 };
-pub(super) use refused::refused;
+pub use terms::Terms;
 pub use traits::{Traits, traits};
 
 #[cfg(test)]
 mod tests;
 
+use portico_machinery::Cursor;
 use portico_machinery::field::Error;
-use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
-use portico_machinery::{Bounded, Cursor};
 use serde_json::Value;
 
+use self::errors::Errors;
+use self::props::Props;
+use self::survey::Survey;
 use super::at::At;
-use props::Props;
-use traits::Survey;
-
-use super::CompileError;
+use super::compile_error::CompileError;
 use super::rules::definition::validate as rules_of;
-
-/// How many errors of one schema are kept: enough to report the first thousand of them in order.
-const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
-/// How many bytes they may hold.
-const MAX_ERRORS_BYTES: usize = 4 * MOST_CAUSES_BYTES;
-
-/// What is demanded of a schema. Old definitions keep what was let through before (1.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// The schema must be structural.
-    pub structural: bool,
-    /// Types must be those of OpenAPI v3.
-    pub known_types: bool,
-    /// Defaults must hold nothing that the schema does not know.
-    pub pruned_defaults: bool,
-    /// Items of sets must be atomic.
-    pub atomic_sets: bool,
-    /// Items of sets and maps must not be nullable, keys of maps must be there.
-    pub settled_keys: bool,
-    /// A status subresource will judge `properties.status` alone.
-    pub status: bool,
-    /// The schema stays as it was: what a single rule may cost is not judged again.
-    pub stays: bool,
-}
-
-impl Terms {
-    /// Those of a new definition without a status subresource.
-    pub const NEW: Self = Self {
-        structural: true,
-        known_types: true,
-        pruned_defaults: true,
-        atomic_sets: true,
-        settled_keys: true,
-        status: false,
-        stays: false,
-    };
-}
 
 /// Judges a schema; the cursor knows where upstream sees it. Structural errors come first; only without them defaults are
 /// judged; then each node.
@@ -153,27 +118,4 @@ fn structural(schema: &Value, at: &At<'_>) -> Vec<Error> {
     let mut errors = errors.0.into_items();
     errors.sort_by_cached_key(ToString::to_string);
     errors
-}
-
-/// Errors, up to a bound.
-struct Errors(Bounded<Error>);
-
-impl Default for Errors {
-    fn default() -> Self {
-        Self(Bounded::new(MOST_ERRORS, MAX_ERRORS_BYTES))
-    }
-}
-
-impl Errors {
-    fn push_with(&mut self, error: impl FnOnce() -> Error) {
-        self.0.push_with(error);
-    }
-
-    fn len(&self) -> usize {
-        self.0.items().len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.items().is_empty()
-    }
 }

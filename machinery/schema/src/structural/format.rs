@@ -12,7 +12,7 @@ use portico_gostd::strfmt::{is_date, is_date_time, parse_duration};
 use portico_gostd::url::check_request_uri;
 use portico_machinery::names;
 
-use super::model::JsonType;
+use super::json_type::JsonType;
 
 /// A known format, and how the schema spells it: errors and expressions tell that spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

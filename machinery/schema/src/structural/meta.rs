@@ -12,7 +12,7 @@ use super::printed;
 use crate::decode::{self, strict_errors};
 use crate::model::{Emit, FieldType};
 use crate::normalise;
-use crate::schema::Typed;
+use crate::typed::Typed;
 
 /// What reading metadata along its types found.
 #[derive(Debug, Default)]

@@ -6,54 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::format::Format;
+pub use super::json_type::JsonType;
 use super::pattern::Pattern;
 use crate::model::{ListType, MapType};
-
-/// The JSON type that a place demands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum JsonType {
-    /// `object`.
-    Object,
-    /// `array`.
-    Array,
-    /// `string`.
-    String,
-    /// `integer`: a number without a fraction.
-    Integer,
-    /// `number`.
-    Number,
-    /// `boolean`.
-    Boolean,
-}
-
-impl JsonType {
-    /// The type of this name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "object" => Self::Object,
-            "array" => Self::Array,
-            "string" => Self::String,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "boolean" => Self::Boolean,
-            _ => return None,
-        })
-    }
-
-    /// As a schema spells it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Object => "object",
-            Self::Array => "array",
-            Self::String => "string",
-            Self::Integer => "integer",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-        }
-    }
-}
 
 /// Named fields and what they hold, sorted by name.
 pub type Properties = Box<[(Arc<str>, Arc<Node>)]>;

@@ -8,12 +8,15 @@ use portico_machinery::field::{Error, ErrorType, Path};
 use serde_json::Value;
 
 use super::at::At;
+use super::compile_error::CompileError;
+use super::compiled::Structural;
+use super::correlate::Pair;
 use super::embedded::Place;
 use super::meta::{self, Embedded, Misfits};
 use super::rules::{self, Judged};
-use super::{CompileError, Pair, Structural, default, embedded, lists, nulls, prune, validate};
+use super::{default, embedded, lists, nulls, prune, validate};
 use crate::model::FieldType;
-use crate::schema::Typed;
+use crate::typed::Typed;
 
 /// What makes a schema when the first object is walked along it.
 type Compile = Box<dyn FnOnce() -> Compiled + Send + Sync>;

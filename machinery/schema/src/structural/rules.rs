@@ -7,8 +7,11 @@ mod compiled;
 mod cost;
 pub mod definition;
 mod evaluation;
+mod findings;
+mod limits;
 mod message;
 mod path;
+mod place;
 mod ratchet;
 mod tree;
 mod types;
@@ -17,15 +20,10 @@ mod walk;
 use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 
+pub use findings::Judged;
+pub use limits::MOST_PER_OBJECT;
 pub(super) use tree::Tree;
 pub(super) use walk::object as judge;
-
-/// The most that one evaluation may cost.
-const MOST_PER_CALL: u64 = 1_000_000;
-/// The most that all evaluations over one object may cost.
-pub const MOST_PER_OBJECT: i64 = 10_000_000;
-/// The most bytes of a request: what bounds what a schema leaves unbounded.
-const MOST_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 
 /// Validates a default by the rules of its place and below, as upstream does when a definition is written: as if it had been
 /// there before, and as if it were new. What is left of the budget comes back, less than nothing when it is used up.
@@ -37,15 +35,6 @@ pub(super) fn validate_default(tree: &Tree, default: &Value, path: &Path, budget
     }
     let (fresh, left_fresh) = walk::value(tree, default, None, path, budget);
     (fresh.errors, left.min(left_fresh))
-}
-
-/// What rules say of an object.
-#[derive(Debug, Default)]
-pub struct Judged {
-    /// What is wrong with it.
-    pub errors: Vec<Error>,
-    /// What is wrong with it but was before: told, not refused.
-    pub warnings: Vec<String>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The order of checks, what counts as a match of a junctor's branch, and which branch's errors are told are upstream's. An
 //! old object makes errors go whose place is as it was: ratcheting.
 
+mod float;
 mod junctors;
 mod number;
 mod outcome;

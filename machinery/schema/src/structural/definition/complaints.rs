@@ -2,7 +2,7 @@
 
 use portico_machinery::field::Error;
 
-use super::Errors;
+use super::errors::Errors;
 use crate::structural::at::At;
 
 impl At<'_> {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Errors;
+use super::errors::Errors;
 use super::props::Props;
 use crate::structural::at::At;
 

@@ -9,14 +9,15 @@ use portico_machinery::field::{Error, Path};
 use portico_machinery::{Bounded, Object, aggregate};
 use serde_json::{Map, Value};
 
-use super::Errors;
-use crate::schema::Typed;
+use super::errors::Errors;
 use crate::structural::at::At;
+use crate::structural::compiled::Structural;
 use crate::structural::embedded::Place;
 use crate::structural::meta::{Embedded, Misfits};
 use crate::structural::model::{Additional, Node};
 use crate::structural::rules::Tree;
-use crate::structural::{Structural, embedded, printed, prune, rules, validate};
+use crate::structural::{embedded, printed, prune, rules, validate};
+use crate::typed::Typed;
 
 /// The metadata of objects that a schema may hold: their types, and the rules that the schema's user has for them.
 #[derive(Clone, Copy)]

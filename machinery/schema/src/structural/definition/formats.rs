@@ -2,7 +2,7 @@
 
 use portico_machinery::Cursor;
 
-use super::traits;
+use super::visit::visit;
 use crate::structural::Format;
 use crate::structural::model::JsonType;
 
@@ -20,7 +20,7 @@ fn is_recognized(ty: &str, format: &str) -> bool {
 pub fn unrecognized<'a>(schema: &Cursor<'a>) -> Vec<&'a str> {
     let mut found = Vec::new();
     if let Some(schema) = schema.value() {
-        traits::visit(schema, &mut |props| {
+        visit(schema, &mut |props| {
             if !props.format.is_empty() && !is_recognized(props.ty, props.format) {
                 found.push(props.format);
             }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Errors;
+use super::errors::Errors;
 use super::props::{Additional, Props};
 use super::{metadata, nested};
 use crate::structural::at::At;

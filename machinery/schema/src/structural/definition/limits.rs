@@ -8,9 +8,9 @@ use portico_machinery::field::Error;
 use portico_machinery::object::cut_at;
 use serde_json::Value;
 
-use super::Errors;
+use super::errors::Errors;
 use super::props::{Props, entries};
-use super::traits::visit;
+use super::visit::visit;
 use crate::structural::at::At;
 
 /// The longest name of a property.

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::errors::Errors;
+use super::internal;
 use super::props::{Items, Props};
-use super::{Errors, Terms, internal};
+use super::terms::Terms;
 use crate::structural::at::At;
 
 pub(super) fn validate(props: &Props<'_>, at: &At<'_>, terms: &Terms, errors: &mut Errors) {

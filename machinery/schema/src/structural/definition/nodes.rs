@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::errors::Errors;
 use super::props::{Additional, Items, Props, entries};
-use super::{Errors, Terms, lists, rules};
+use super::terms::Terms;
+use super::{lists, rules};
 use crate::structural::at::At;
 
 /// The types of OpenAPI v3.

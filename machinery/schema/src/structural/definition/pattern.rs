@@ -1,6 +1,6 @@
 //! Patterns must be regular expressions that run in linear time (2.1).
 
-use super::Errors;
+use super::errors::Errors;
 use crate::structural::Pattern;
 use crate::structural::at::At;
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::props::{Items, Props};
-use crate::structural::CompileError;
+use crate::structural::compile_error::CompileError;
 
 /// The first thing that this node says.
 pub(in crate::structural) fn refused(node: &Value) -> Option<CompileError> {

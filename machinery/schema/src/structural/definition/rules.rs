@@ -4,9 +4,10 @@ use std::cell::LazyCell;
 
 use serde_json::Value;
 
+use super::errors::Errors;
+use super::field_path;
 use super::props::Props;
-use super::traits::Survey;
-use super::{Errors, field_path};
+use super::survey::Survey;
 use crate::structural::at::At;
 
 /// Reasons that a rule may give.

@@ -3,6 +3,7 @@
 use portico_machinery::Object;
 use serde_json::{Map, Value, json};
 
+use super::errors::MOST_ERRORS;
 use super::*;
 
 /// What is wrong with a schema that stands at `s`.

@@ -1,11 +1,11 @@
 //! What a schema has somewhere, be it at the root or deep below.
 
 use portico_machinery::Cursor;
-use serde_json::Value;
 
-use super::props::{Additional, Items, Props, entries};
-use super::{Errors, lists, nodes, refused};
-use crate::structural::CompileError;
+use super::errors::Errors;
+use super::props::Props;
+use super::visit::visit;
+use super::{lists, nodes};
 use crate::structural::at::At;
 
 /// What was found, each by itself.
@@ -61,49 +61,5 @@ fn of_node(props: &Props<'_>) -> Traits {
         unknown_types: !props.ty.is_empty() && !nodes::TYPES.contains(&props.ty),
         loose_sets: lists::has_loose_items(props),
         loose_keys: !errors.is_empty(),
-    }
-}
-
-/// Shows every node, also those in places where schemas are refused.
-pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
-    let props = Props::of(schema);
-    see(&props);
-    match props.items {
-        Some(Items::One(schema)) => visit(schema, see),
-        Some(Items::Many(schemas)) => schemas.iter().for_each(|schema| visit(schema, see)),
-        None => {}
-    }
-    let junctors = [props.all_of, props.any_of, props.one_of].into_iter().flatten();
-    junctors.chain(props.not).for_each(|schema| visit(schema, see));
-    props.properties().for_each(|(_, schema)| visit(schema, see));
-    let mut additional = |additional| {
-        if let Some(Additional::Schema(schema)) = additional {
-            visit(schema, see);
-        }
-    };
-    additional(props.additional);
-    additional(props.additional_items);
-    let rare = [props.pattern_properties, props.definitions, props.dependencies];
-    let rare = rare.into_iter().flat_map(entries).filter(|(_, schema)| schema.is_object());
-    rare.for_each(|(_, schema)| visit(schema, see));
-}
-
-/// What decides how a schema is judged.
-pub(super) struct Survey {
-    /// Why upstream cannot make its structural form at all.
-    pub(super) refused: Option<CompileError>,
-    /// Whether there is a default.
-    pub(super) defaults: bool,
-}
-
-impl Survey {
-    /// Looks at every node once.
-    pub(super) fn of(schema: &Value) -> Self {
-        let mut survey = Self { refused: None, defaults: false };
-        visit(schema, &mut |props| {
-            survey.refused = survey.refused.take().or_else(|| refused::of_node(props));
-            survey.defaults |= props.default.is_some();
-        });
-        survey
     }
 }

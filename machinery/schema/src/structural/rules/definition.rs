@@ -10,10 +10,12 @@ use serde_json::Value;
 
 use super::compiled::{Environments, Outcome, compile};
 use super::cost::{MOST_PER_EXPRESSION, Total, exceeds};
-use super::{MOST_REQUEST_BYTES, types};
+use super::limits::MOST_REQUEST_BYTES;
+use super::types;
 use crate::model::ListType;
-use crate::structural::Structural;
-use crate::structural::definition::{Terms, rule_as_held};
+use crate::structural::compiled::Structural;
+use crate::structural::definition::internal::rule_as_held;
+use crate::structural::definition::terms::Terms;
 use crate::structural::model::{Additional, JsonType, Node};
 
 /// The name of the member.

@@ -8,9 +8,11 @@ use portico_machinery::field::Path;
 use portico_machinery::status::MOST_FIELD_ERRORS;
 
 use super::compiled::Compiled;
+use super::findings::Judged;
+use super::limits::MOST_PER_CALL;
+use super::message;
+use super::place::Place;
 use super::tree::Ready;
-use super::walk::Place;
-use super::{Judged, MOST_PER_CALL, message};
 use crate::structural::held::Held;
 use crate::structural::model::Rule;
 

@@ -2,7 +2,7 @@
 
 use portico_machinery::field::Path;
 
-use crate::structural::definition::{Tokens, quoted};
+use crate::structural::definition::field_path::{Tokens, quoted};
 use crate::structural::model::Node;
 
 /// A `fieldPath` as field paths are printed; None for one that leads nowhere.

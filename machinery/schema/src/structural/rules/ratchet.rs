@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::structural::Pair;
+use crate::structural::correlate::Pair;
 
 /// A place that belongs to an old one, and whether both are the same.
 pub(super) struct Correlated<'a> {

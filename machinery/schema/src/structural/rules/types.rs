@@ -8,7 +8,7 @@ use portico_cel::DeclType;
 use portico_cel::decl::{DeclKind, Field, ListKind, escape};
 use serde_json::Value;
 
-use super::MOST_REQUEST_BYTES;
+use super::limits::MOST_REQUEST_BYTES;
 use crate::model::ListType;
 use crate::structural::model::{Additional, Checks, JsonType, Node};
 

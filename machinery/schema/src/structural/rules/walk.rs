@@ -6,22 +6,14 @@ use portico_machinery::field::Path;
 use serde_json::{Map, Value};
 
 use super::evaluation::Evaluation;
+use super::findings::Judged;
+use super::limits::MOST_PER_OBJECT;
+use super::place::Place;
 use super::ratchet::{Correlated, Ratchet};
 use super::tree::Tree;
-use super::{Judged, MOST_PER_OBJECT};
-use crate::structural::Pair;
 use crate::structural::at::At;
+use crate::structural::correlate::Pair;
 use crate::structural::held::Held;
-
-/// A place of the object.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'r, 'a> {
-    pub tree: &'a Tree,
-    pub new: Held<'a>,
-    pub old: Option<Held<'a>>,
-    pub ratchet: Ratchet<'r, 'a>,
-    pub at: &'r At<'r>,
-}
 
 /// Evaluates the rules of a schema over an object and what it was before.
 pub(in crate::structural) fn object(

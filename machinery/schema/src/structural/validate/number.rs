@@ -3,32 +3,12 @@
 use portico_machinery::object::Float;
 use serde_json::{Number, Value};
 
+use super::float::truncated;
 use super::outcome::Outcome;
 use super::{Checks, Error, Walk};
 use crate::structural::format::FormatKind;
 use crate::structural::model::{Bound, JsonType};
 use crate::structural::printed;
-
-/// Whether a float counts as a whole number: as upstream, a relative error of 1e-9 is forgiven to positive ones.
-pub(super) fn is_integral(float: f64) -> bool {
-    const MOST: f64 = 9_007_199_254_740_991.0;
-    if !float.is_finite() || float.abs() > MOST {
-        return false;
-    }
-    let whole = float.trunc();
-    if float == whole {
-        return true;
-    }
-    whole > 0.0 && (float - whole) / (float + whole) < 1e-9
-}
-
-/// A float as a whole number: the fraction goes, and what is out of range is the least number, as the processors that
-/// upstream's reference runs on have it.
-pub(super) fn truncated(float: f64) -> i64 {
-    const OVER: f64 = 9_223_372_036_854_775_808.0;
-    #[expect(clippy::cast_possible_truncation, reason = "only within the range")]
-    if (-OVER..OVER).contains(&float) { float as i64 } else { i64::MIN }
-}
 
 /// The number that a check demands, as it is compared and printed.
 #[derive(Clone, Copy)]
@@ -154,7 +134,7 @@ fn is_multiple(held: &Number, factor: Limit) -> bool {
         (Some(held), Limit::Whole(factor)) => held % factor == 0,
         (_, factor) => {
             let (held, factor) = (held.as_f64().unwrap_or_default(), factor.float());
-            is_integral(if factor < 1.0 { 1.0 / factor * held } else { held / factor })
+            super::float::is_integral(if factor < 1.0 { 1.0 / factor * held } else { held / factor })
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use portico_machinery::field::Path;
 
+use super::float;
 use super::outcome::Outcome;
 use super::view::View;
-use super::{Node, Walk, number};
+use super::{Node, Walk};
 use crate::structural::model::JsonType;
 
 fn takes(node: &Node, ty: JsonType) -> bool {
@@ -35,7 +36,7 @@ impl Walk<'_> {
         let (ty, found) = kind(view);
         let as_number = match view {
             View::Number(held) if held.is_f64() => {
-                takes(node, JsonType::Integer) && held.as_f64().is_some_and(number::is_integral)
+                takes(node, JsonType::Integer) && held.as_f64().is_some_and(float::is_integral)
             }
             View::Number(_) => takes(node, JsonType::Number),
             _ => false,

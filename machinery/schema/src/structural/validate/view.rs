@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::number;
+use super::float;
 use crate::structural::printed;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl<'v> View<'v> {
                 if b.is_f64() {
                     a.as_f64() == b.as_f64()
                 } else {
-                    a.as_i64().or_else(|| a.as_f64().map(number::truncated)) == b.as_i64()
+                    a.as_i64().or_else(|| a.as_f64().map(float::truncated)) == b.as_i64()
                 }
             }
             (Self::Number(a), Value::String(b)) => a.as_i64().is_some_and(|code| is_character(code, b)),

@@ -1,0 +1,34 @@
+//! The errors of a schema, up to a bound.
+
+use portico_machinery::Bounded;
+use portico_machinery::field::Error;
+use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+
+/// How many errors of one schema are kept: enough to report the first thousand of them in order.
+pub(super) const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
+
+/// How many bytes they may hold.
+const MAX_ERRORS_BYTES: usize = 4 * MOST_CAUSES_BYTES;
+
+/// Errors, up to a bound.
+pub(super) struct Errors(pub(super) Bounded<Error>);
+
+impl Default for Errors {
+    fn default() -> Self {
+        Self(Bounded::new(MOST_ERRORS, MAX_ERRORS_BYTES))
+    }
+}
+
+impl Errors {
+    pub(super) fn push_with(&mut self, error: impl FnOnce() -> Error) {
+        self.0.push_with(error);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.items().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.items().is_empty()
+    }
+}

@@ -1,0 +1,29 @@
+//! Walks every node of a schema.
+
+use serde_json::Value;
+
+use super::props::{Additional, Items, Props, entries};
+
+/// Shows every node, also those in places where schemas are refused.
+pub(super) fn visit<'a>(schema: &'a Value, see: &mut impl FnMut(&Props<'a>)) {
+    let props = Props::of(schema);
+    see(&props);
+    match props.items {
+        Some(Items::One(schema)) => visit(schema, see),
+        Some(Items::Many(schemas)) => schemas.iter().for_each(|schema| visit(schema, see)),
+        None => {}
+    }
+    let junctors = [props.all_of, props.any_of, props.one_of].into_iter().flatten();
+    junctors.chain(props.not).for_each(|schema| visit(schema, see));
+    props.properties().for_each(|(_, schema)| visit(schema, see));
+    let mut additional = |additional| {
+        if let Some(Additional::Schema(schema)) = additional {
+            visit(schema, see);
+        }
+    };
+    additional(props.additional);
+    additional(props.additional_items);
+    let rare = [props.pattern_properties, props.definitions, props.dependencies];
+    let rare = rare.into_iter().flat_map(entries).filter(|(_, schema)| schema.is_object());
+    rare.for_each(|(_, schema)| visit(schema, see));
+}

@@ -1,0 +1,12 @@
+//! What rules find wrong with an object.
+
+use portico_machinery::field::Error;
+
+/// What rules say of an object.
+#[derive(Debug, Default)]
+pub struct Judged {
+    /// What is wrong with it.
+    pub errors: Vec<Error>,
+    /// What is wrong with it but was before: told, not refused.
+    pub warnings: Vec<String>,
+}

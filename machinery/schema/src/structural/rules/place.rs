@@ -1,0 +1,16 @@
+//! A place of an object to which rules apply.
+
+use super::ratchet::Ratchet;
+use super::tree::Tree;
+use crate::structural::at::At;
+use crate::structural::held::Held;
+
+/// A place of the object.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'r, 'a> {
+    pub tree: &'a Tree,
+    pub new: Held<'a>,
+    pub old: Option<Held<'a>>,
+    pub ratchet: Ratchet<'r, 'a>,
+    pub at: &'r At<'r>,
+}

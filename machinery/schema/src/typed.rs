@@ -1,0 +1,51 @@
+//! The typed dialect: a type of a set as the root of an object.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::model::{FieldType, Type, TypeId, TypeSet};
+
+/// The typed dialect: one type of a set as the root of an object. Cheap to clone.
+#[derive(Clone)]
+pub struct Typed {
+    types: Arc<TypeSet>,
+    root: TypeId,
+}
+
+impl Typed {
+    /// A type of a set as root.
+    pub(crate) fn new(types: Arc<TypeSet>, root: TypeId) -> Self {
+        Self { types, root }
+    }
+
+    /// The set that the root and all types below it live in: what discovery and OpenAPI walk.
+    #[must_use]
+    pub fn types(&self) -> &Arc<TypeSet> {
+        &self.types
+    }
+
+    /// The root type's place in the set.
+    #[must_use]
+    pub fn root_id(&self) -> TypeId {
+        self.root
+    }
+
+    /// The root type.
+    #[must_use]
+    pub fn root(&self) -> &Type {
+        self.types.get(self.root)
+    }
+
+    pub(crate) fn of_field(&self, name: &str) -> Option<Self> {
+        match self.root().field(name)?.ty {
+            FieldType::Ref(id) => Some(Self { types: self.types.clone(), root: id }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Typed").field(&self.root().name).finish()
+    }
+}
