@@ -16,7 +16,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("facade/proxy", 25),
     ("machinery", 8),
     ("machinery/auth", 10),
-    ("machinery/cel", 37),
     ("machinery/gostd", 2),
     ("machinery/kinds", 6),
     ("machinery/kit", 10),

@@ -4,6 +4,7 @@ mod literals;
 mod mapping;
 mod names;
 mod overloads;
+mod qualified;
 
 use std::sync::Arc;
 
@@ -163,7 +164,7 @@ impl Checker<'_> {
             };
             return self.resolve(id, declared, None, arguments);
         };
-        if let Some(prefix) = names::qualified(receiver)
+        if let Some(prefix) = qualified::qualified(receiver)
             && let Some(declared) = self.language.function(&format!("{prefix}.{function}"))
         {
             *function = Arc::from(&*declared.name);

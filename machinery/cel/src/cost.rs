@@ -4,6 +4,7 @@
 
 mod calls;
 mod declared;
+mod entry;
 mod folds;
 mod node;
 mod scopes;
@@ -16,6 +17,7 @@ use crate::check::Checked;
 use crate::size::{CostEstimate, LIST_CREATE, MAP_CREATE, SELECT_AND_IDENT, STRUCT_CREATE, SizeEstimate};
 use crate::types::Type;
 pub use declared::DeclaredSizes;
+use entry::{EntrySize, Path};
 use scopes::Scopes;
 
 /// A part of an expression whose size is asked for.
@@ -46,24 +48,6 @@ pub(crate) fn estimate(checked: &Checked, sizes: &dyn SizeEstimator) -> CostEsti
         scopes: Scopes::default(),
     };
     coster.cost(&checked.expr)
-}
-
-/// The way to a part.
-type Path = Vec<Arc<str>>;
-
-/// Sizes of what a list or a map holds.
-#[derive(Clone, Copy, Debug)]
-struct EntrySize {
-    list: bool,
-    key: SizeEstimate,
-    value: SizeEstimate,
-}
-
-impl EntrySize {
-    fn union(one: Option<Self>, two: Option<Self>) -> Option<Self> {
-        let (one, two) = (one?, two?);
-        Some(Self { list: one.list, key: one.key.union(two.key), value: one.value.union(two.value) })
-    }
 }
 
 struct Coster<'c> {

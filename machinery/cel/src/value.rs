@@ -3,6 +3,7 @@
 //! `'v` is the life of the JSON and of its [`DeclType`](crate::DeclType): `self` is looked at, never copied. Everything computed is
 //! shared (`Arc`), so a clone costs little.
 
+mod data;
 mod double;
 mod duration;
 mod equal;
@@ -17,54 +18,20 @@ mod timestamp;
 
 use std::sync::Arc;
 
+pub use data::{Key, List, Map, MapBuilder, Value};
 pub use double::print_double;
 pub use duration::Duration;
 pub(crate) use equal::same_key;
 pub use equal::{compare, equal};
 #[cfg(feature = "json")]
 pub use json::from_json;
-pub use key::{Key, print_key};
-pub use list::List;
-pub use map::{Map, MapBuilder};
+pub use key::print_key;
 pub use opaque::Opaque;
 pub use text::Text;
 pub use timestamp::Timestamp;
 
 use crate::error::EvalError;
 use crate::types::Type;
-
-/// What an expression evaluates to.
-#[derive(Clone, Debug)]
-pub enum Value<'v> {
-    /// `null`.
-    Null,
-    /// A boolean.
-    Bool(bool),
-    /// A signed integer.
-    Int(i64),
-    /// An unsigned integer.
-    Uint(u64),
-    /// A floating-point number.
-    Double(f64),
-    /// Text.
-    String(Text<'v>),
-    /// Bytes.
-    Bytes(Arc<[u8]>),
-    /// A list, computed or looked at.
-    List(List<'v>),
-    /// A map or an object with fields, computed or looked at.
-    Map(Map<'v>),
-    /// A point in time.
-    Timestamp(Timestamp),
-    /// A span of time.
-    Duration(Duration),
-    /// A type.
-    Type(Arc<Type>),
-    /// An optional value.
-    Optional(Option<Arc<Value<'v>>>),
-    /// A value of a library: an IP address, a quantity.
-    Opaque(Arc<dyn Opaque>),
-}
 
 impl<'v> Value<'v> {
     /// Text that is made anew.

@@ -2,21 +2,11 @@
 
 use std::sync::Arc;
 
+use super::qualified::qualified;
 use super::{Checker, Reference};
 use crate::ast::{Expr, ExprKind, Id};
 use crate::types::Type;
 use crate::value::Value;
-
-/// The dotted name that a chain of selections spells, if it is one.
-pub(super) fn qualified(expr: &Expr) -> Option<String> {
-    match &expr.kind {
-        ExprKind::Ident(name) => Some(name.to_string()),
-        ExprKind::Select { operand, field, test: false } => {
-            qualified(operand).map(|prefix| format!("{prefix}.{field}"))
-        }
-        _ => None,
-    }
-}
 
 impl Checker<'_> {
     /// What a name means.

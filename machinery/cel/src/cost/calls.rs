@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::node::Arguments;
 use super::{Coster, EntrySize};
-use crate::ast::{Expr, ExprKind, operator};
+use crate::ast::{Expr, operator};
 use crate::check::Reference;
 use crate::function::{CallEstimate, Overload};
 use crate::size::{CostEstimate, SizeEstimate};
@@ -97,13 +97,5 @@ impl Coster<'_> {
         let estimate = overload.estimate.and_then(|estimate| estimate(&known));
         let estimate = estimate.unwrap_or(CallEstimate::cost(CostEstimate::ONE));
         CallEstimate { cost: estimate.cost.plus(sum), ..estimate }
-    }
-}
-
-/// An argument that is a literal integer.
-pub(super) fn literal_int(expr: &Expr) -> Option<i64> {
-    match &expr.kind {
-        ExprKind::Literal(crate::value::Value::Int(value)) => Some(*value),
-        _ => None,
     }
 }

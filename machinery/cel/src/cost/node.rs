@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::calls::literal_int;
 use super::{AstNode, Coster, Path, SizeEstimator};
-use crate::ast::{ACCUMULATOR, Expr};
+use crate::ast::{ACCUMULATOR, Expr, ExprKind};
 use crate::function::CallSizes;
 use crate::size::SizeEstimate;
 use crate::types::Type;
@@ -91,5 +90,13 @@ impl CallSizes for Arguments<'_> {
             Some(index) => self.arguments.get(index)?.size,
             None => self.target.as_ref()?.size,
         }
+    }
+}
+
+/// An argument that is a literal integer.
+fn literal_int(expr: &Expr) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Literal(crate::value::Value::Int(value)) => Some(*value),
+        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{EntrySize, Path};
+use super::entry::{EntrySize, Path};
 use crate::size::SizeEstimate;
 
 /// What is known of a local variable.

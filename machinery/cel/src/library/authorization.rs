@@ -1,7 +1,7 @@
 //! Questions to the authorizer. Rules of definitions may name these functions, yet have no authorizer to ask: there are
 //! types and no values.
 
-use super::Library;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};
 use crate::types::Type;

@@ -5,8 +5,9 @@ use std::any::Any;
 use portico_gostd::netip::Prefix;
 use portico_gostd::strconv::quote;
 
+use super::costs;
+use super::declaration::Library;
 use super::ip::{self, Ip, is_mapped};
-use super::{Library, costs};
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, STRING_TRAVERSAL, SizeEstimate, scale};

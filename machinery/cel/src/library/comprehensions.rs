@@ -1,6 +1,6 @@
 //! What the two-variable macros `transformMap` and `transformMapEntry` are made of: maps that grow by one entry.
 
-use super::Library;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};
 use crate::types::Type;

@@ -4,7 +4,8 @@ mod checks;
 
 use std::any::Any;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Implementation, Overload};
 use crate::size::{REGEX_LENGTH, STRING_TRAVERSAL};

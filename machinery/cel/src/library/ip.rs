@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use portico_gostd::netip::{self, parse_address};
 use portico_gostd::strconv::quote;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};
 use crate::types::Type;

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Implementation, Overload};
 use crate::types::Type;

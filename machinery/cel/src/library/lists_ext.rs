@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::Library;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{CostEstimate, LIST_CREATE, STRING_TRAVERSAL, SizeEstimate};

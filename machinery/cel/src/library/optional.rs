@@ -3,7 +3,8 @@
 //! `or` and `orValue` look at their argument only when they need it: they, the operators and the macros of optional
 //! values are the evaluator's own.
 
-use super::{Library, strings};
+use super::declaration::Library;
+use super::strings;
 use crate::ast::operator;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 
 use portico_gostd::apimachinery::quantity::Quantity;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};
 use crate::types::Type;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::SizeEstimate;

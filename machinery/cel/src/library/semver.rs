@@ -7,7 +7,8 @@ use std::cmp::Ordering;
 
 pub use version::Version;
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, Function, Overload};
 use crate::types::Type;

@@ -1,6 +1,7 @@
 //! Sets: lists looked at without their order: `sets.contains`, `sets.equivalent`, `sets.intersects`.
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::CostEstimate;

@@ -11,12 +11,8 @@ mod text;
 mod time;
 mod zone;
 
-use super::Library;
-use crate::error::EvalError;
-use crate::function::Call;
-use crate::size::{STRING_TRAVERSAL, scale};
+use super::declaration::Library;
 use crate::types::Type;
-use crate::value::Value;
 
 /// All of them.
 #[must_use]
@@ -56,14 +52,4 @@ fn types() -> Vec<(&'static str, Type)> {
         ("type", Type::Type(None)),
         ("uint", Type::Uint),
     ]
-}
-
-/// Stands where the evaluator knows better: logic, equality and indices are no calls.
-fn never<'v>(_: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
-    Err(EvalError::no_such_overload())
-}
-
-/// The first argument is read once.
-fn read(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    scale(arguments.first().map_or(1, Value::cost_size), STRING_TRAVERSAL)
 }

@@ -5,25 +5,20 @@
 mod clause;
 mod edit;
 mod format;
+mod limits;
 mod numerals;
 
 pub(crate) use clause::{Clause, Format, Verb, walk};
 pub(crate) use format::{refusal, shown};
+pub(crate) use limits::{MAX_TEXT_BYTES, too_long};
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};
 use crate::size::{STRING_TRAVERSAL, SizeEstimate, scale};
 use crate::types::Type;
 use crate::value::{Text, Value, print_key};
-
-/// The most bytes that one call may make of its arguments. Several times what fits into a request.
-pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
-
-/// What is said of a longer one.
-pub(crate) fn too_long() -> String {
-    format!("text is longer than {MAX_TEXT_BYTES} bytes")
-}
 
 /// What was there from the beginning.
 pub(super) fn first() -> Library {

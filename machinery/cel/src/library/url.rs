@@ -5,7 +5,8 @@ use std::any::Any;
 use indexmap::IndexMap;
 use portico_gostd::url::{Query, Url, check_request_uri};
 
-use super::{Library, costs};
+use super::costs;
+use super::declaration::Library;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Implementation, Overload};
 use crate::size::STRING_TRAVERSAL;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Attribute, CallNode, Constants, Node};
+use super::node::{Attribute, CallNode, Constants, Node};
 use crate::ast::{Entry, Expr, ExprKind, Item, operator};
 use crate::check::{Checked, Reference};
 use crate::function::{Call, Overload};

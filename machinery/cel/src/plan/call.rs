@@ -1,34 +1,14 @@
 //! Calls of a plan: which overload takes the values, and what counts the cost.
 
-use std::borrow::Cow;
-use std::sync::Arc;
-
-use super::Node;
+use super::node::{CallNode, Node};
 use crate::error::EvalError;
 use crate::function::{CostFn, Overload};
-#[cfg(feature = "regex")]
-use crate::re2::Planned;
 use crate::value::Value;
 
 /// Functions whose second argument is a regular expression.
 const PATTERNS: [&str; 3] = ["matches", "find", "findAll"];
 /// What costs take for a value in error, which is of size one.
 pub(crate) const IN_ERROR: Value<'static> = Value::Bool(false);
-
-/// A call.
-#[derive(Debug)]
-pub(crate) struct CallNode {
-    pub name: Cow<'static, str>,
-    /// The overloads that may be meant, in order.
-    pub overloads: Vec<Arc<Overload>>,
-    pub arguments: Vec<Node>,
-    /// The regular expression that is written out as its second argument.
-    #[cfg(feature = "regex")]
-    pub regex: Option<Planned>,
-    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
-    /// regular expression that is compiled once.
-    pub stops: bool,
-}
 
 impl CallNode {
     /// The regular expression that is written out as its second argument.

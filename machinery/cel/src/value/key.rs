@@ -2,22 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::{Text, Value, equal, print_double};
-
-/// A key of a computed map.
-#[derive(Clone, Debug)]
-pub enum Key<'v> {
-    /// A boolean.
-    Bool(bool),
-    /// A signed integer.
-    Int(i64),
-    /// An unsigned integer.
-    Uint(u64),
-    /// Text.
-    String(Text<'v>),
-    /// What only stands for itself: null, other numbers, times, types, optionals of all these.
-    Other(Box<Value<'v>>),
-}
+use super::{Key, Value, equal, print_double};
 
 impl<'v> Key<'v> {
     /// A value as a key to look up; doubles that are whole numbers count as these. None for what is no key.

@@ -3,34 +3,10 @@
 use std::sync::Arc;
 
 #[cfg(feature = "json")]
-use serde_json::Value as Json;
-
-use super::Value;
-#[cfg(feature = "json")]
 use super::json::{dynamic, from_json, redeclared};
+use super::{List, Value};
 use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
-
-/// A list. Reading an item of a JSON array converts it, which fails for data that its declaration does not fit.
-#[derive(Clone, Debug)]
-pub enum List<'v> {
-    /// Computed. `of` says which declared list it stems from: sets and lists of maps stay such when added to. Items are
-    /// plain data then, read as the declaration says.
-    Computed {
-        /// The items.
-        items: Arc<Vec<Value<'v>>>,
-        /// The declaration of the list that was added to.
-        of: Option<&'v DeclType>,
-    },
-    /// An array of JSON; `of` declares what is in it.
-    #[cfg(feature = "json")]
-    Json {
-        /// The array.
-        array: &'v [Json],
-        /// The declaration of the whole list.
-        of: &'v DeclType,
-    },
-}
 
 impl<'v> List<'v> {
     /// Number of items.

@@ -3,34 +3,16 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use indexmap::{Equivalent, IndexMap};
+use indexmap::Equivalent;
 #[cfg(feature = "json")]
-use serde_json::{Map as JsonMap, Value as Json};
+use serde_json::Value as Json;
 
 #[cfg(feature = "json")]
 use super::json::from_json;
-use super::{Key, Value};
+use super::{Key, Map, MapBuilder, Value};
 #[cfg(feature = "json")]
 use crate::decl::{DeclKind, DeclType};
 use crate::error::EvalError;
-
-/// Entries of a computed map, in the order of insertion.
-pub type MapBuilder<'v> = IndexMap<Key<'v>, Value<'v>>;
-
-/// A map or an object with fields.
-#[derive(Clone, Debug)]
-pub enum Map<'v> {
-    /// Computed.
-    Computed(Arc<MapBuilder<'v>>),
-    /// An object of JSON; `of` declares fields, or what all entries are.
-    #[cfg(feature = "json")]
-    Json {
-        /// The members.
-        members: &'v JsonMap<String, Json>,
-        /// The declaration of the whole.
-        of: &'v DeclType,
-    },
-}
 
 impl<'v> Map<'v> {
     /// The entries of a computed map.

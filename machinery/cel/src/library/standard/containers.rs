@@ -1,6 +1,6 @@
 //! `in`, `size`, and the declarations of indices.
 
-use super::never;
+use super::logic::never;
 use crate::ast::operator;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Overload};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::read;
 use crate::error::EvalError;
 use crate::function::{Call, CallEstimate, CallSizes, Function, Implementation, Overload};
+use crate::library::costs::read;
 use crate::size::{STRING_TRAVERSAL, SizeEstimate};
 use crate::types::Type;
 use crate::value::{Duration, Timestamp, Value, print_double};

@@ -1,7 +1,7 @@
 //! `contains`, `startsWith`, `endsWith`.
 
-use super::read;
 use crate::function::{CallEstimate, CallSizes, Function, Overload};
+use crate::library::costs::read;
 use crate::size::{STRING_TRAVERSAL, scale};
 use crate::types::Type;
 use crate::value::Value;

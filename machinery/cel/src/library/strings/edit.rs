@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{MAX_TEXT_BYTES, too_long};
+use super::limits::{MAX_TEXT_BYTES, too_long};
 use crate::error::EvalError;
 use crate::value::Text;
 

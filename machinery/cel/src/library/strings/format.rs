@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use portico_gostd::strconv::quote;
 
 use super::clause::{Clause, Format, Verb, walk};
+use super::limits::{MAX_TEXT_BYTES, too_long};
 use super::numerals;
-use super::{MAX_TEXT_BYTES, too_long};
 use crate::error::EvalError;
 use crate::value::{Value, print_double};
 

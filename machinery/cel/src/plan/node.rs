@@ -1,0 +1,167 @@
+//! What a plan is made of.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+
+use crate::function::Overload;
+#[cfg(feature = "regex")]
+use crate::re2::Planned;
+use crate::value::{Key, List, Value};
+
+/// What runs.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// A constant; costs nothing.
+    Constant(Value<'static>),
+    /// What a call with constant arguments returned; costs what the call cost.
+    Computed(Box<Computed>),
+    /// A value and a way from it: `self.a[0].?b`, `has(self.a)`, `c ? a : b`.
+    Attribute(Box<Attribute>),
+    /// `&&` (true) or `||` (false): absorbs errors of one side.
+    Logic(bool, Box<[Node; 2]>),
+    /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
+    Otherwise(bool, Box<[Node; 2]>),
+    /// Whether a quantifier goes on: all but false.
+    NotStrictlyFalse(Box<Node>),
+    /// `==` (true) or `!=`.
+    Equality(bool, Box<[Node; 2]>),
+    /// `x in [constants]`.
+    OneOf(Box<Node>, Box<Constants>),
+    /// Any other call.
+    Call(Box<CallNode>),
+    /// `[a, ?b]`.
+    List(Box<[(Node, bool)]>),
+    /// `{k: v, ?k: v}`.
+    Map(Box<[(Node, Node, bool)]>),
+    /// A comprehension.
+    Fold(Box<Fold>),
+    /// Adds an item to the list in a local variable, which nobody else sees.
+    Append(usize, Box<Node>),
+    /// Adds an entry (key and value) or the entries of a map to the map in a local variable.
+    Insert(usize, Box<(Node, Option<Node>)>),
+}
+
+/// A constant that was computed, and what that cost.
+#[derive(Debug)]
+pub(crate) struct Computed {
+    pub value: Value<'static>,
+    pub cost: u64,
+}
+
+/// A value and a way from it, taken as one: what follows an optional step is optional, too.
+#[derive(Debug)]
+pub(crate) struct Attribute {
+    pub base: Base,
+    pub steps: Vec<Step>,
+}
+
+/// Where a way begins.
+#[derive(Debug)]
+pub(crate) enum Base {
+    /// At a variable of the environment.
+    Variable(usize),
+    /// At a variable of a comprehension, by its place among those that are alive.
+    Local(usize),
+    /// At what is computed.
+    Computed(Node),
+    /// Where one of two ways ends, by a condition.
+    Either(Box<(Node, Attribute, Attribute)>),
+}
+
+/// A step of a way.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub by: By,
+    /// Whether it may lead nowhere: `.?`, `[?_]`.
+    pub optional: bool,
+    /// Whether it is only asked whether it leads anywhere: `has()`.
+    pub test: bool,
+}
+
+/// What a step goes by.
+#[derive(Debug)]
+pub(crate) enum By {
+    /// A name.
+    Name(Arc<str>),
+    /// Any other constant.
+    Constant(Value<'static>),
+    /// What an attribute leads to.
+    Attribute(Attribute),
+}
+
+/// Constants that a value may be one of.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    keys: IndexSet<Key<'static>>,
+    /// The bits of floats; zero has one sign.
+    numbers: HashSet<u64>,
+}
+
+impl Constants {
+    /// A list of them; None where others than booleans, numbers and texts are in it.
+    pub(super) fn of(list: &List<'static>) -> Option<Self> {
+        let mut constants = Self::default();
+        for item in list.iter() {
+            match item.ok()? {
+                Value::Double(number) => {
+                    constants.numbers.extend(bits(number));
+                    constants.keys.extend(Key::whole(number));
+                }
+                Value::Null | Value::Timestamp(_) | Value::Duration(_) | Value::Type(_) => return None,
+                other => {
+                    constants.keys.insert(Key::from_value(&other)?);
+                }
+            }
+        }
+        Some(constants)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.numbers.is_empty()
+    }
+
+    /// Whether a value is one of them.
+    pub fn contain(&self, value: &Value<'_>) -> bool {
+        match value {
+            Value::Double(number) if bits(*number).is_some_and(|bits| self.numbers.contains(&bits)) => true,
+            other => Key::lookup(other).is_some_and(|key| self.keys.contains(&key)),
+        }
+    }
+}
+
+/// What floats that are equal have in common; nothing for NaN, which equals nothing.
+fn bits(number: f64) -> Option<u64> {
+    (!number.is_nan()).then(|| if number == 0.0 { 0 } else { number.to_bits() })
+}
+
+/// A comprehension over locals that start at `base`: the accumulator, the variable, the second variable.
+#[derive(Debug)]
+pub(crate) struct Fold {
+    pub base: usize,
+    pub range: Node,
+    pub two: bool,
+    pub start: Node,
+    pub condition: Node,
+    pub step: Node,
+    pub result: Node,
+    /// Whether it only binds a name.
+    pub binds: bool,
+}
+
+/// A call.
+#[derive(Debug)]
+pub(crate) struct CallNode {
+    pub name: Cow<'static, str>,
+    /// The overloads that may be meant, in order.
+    pub overloads: Vec<Arc<Overload>>,
+    pub arguments: Vec<Node>,
+    /// The regular expression that is written out as its second argument.
+    #[cfg(feature = "regex")]
+    pub regex: Option<Planned>,
+    /// Whether nothing is looked at behind an argument in error: calls of three arguments and more, and those with a
+    /// regular expression that is compiled once.
+    pub stops: bool,
+}
