@@ -1,6 +1,7 @@
 //! `portico crds check`: what definitions would do if they were applied. Asks the control service; writes nothing.
 
 mod documents;
+mod failure;
 mod print;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use portico_proto::apiextensions::{CheckRequest, CheckResponse};
 use portico_proto::client::{Client, Connection};
 
 use documents::Document;
+use failure::Failure;
 
 /// How long the control service may take for one definition: it judges all stored objects.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -58,9 +60,6 @@ enum Output {
     Json,
 }
 
-/// Why nothing could be checked; one line for people.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 /// Runs the verb in these arguments, of which the first are `portico crds`.
 pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -77,7 +76,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitC
     match outcome {
         Ok(all) if all.iter().any(breaks) => ExitCode::from(FOUND),
         Ok(_) => ExitCode::SUCCESS,
-        Err(failure) => crate::complain(&format!("crds check: {failure}"), FAILED),
+        Err(failure) => crate::ending::fail_with(&format!("crds check: {failure}"), FAILED),
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use portico_server::data::{self, BackupError, DEFAULT_REVISION_BUMP};
 
-use crate::complain;
+use crate::ending::fail_with;
 
 /// The verbs that are ours.
 pub(crate) const VERBS: [&str; 3] = ["backup", "restore", "doctor"];
@@ -79,7 +79,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&error.to_string(), USAGE),
+        Err(error) => return fail_with(&error.to_string(), USAGE),
     };
     runtime.block_on(async {
         match cli.verb {
@@ -92,8 +92,8 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 fn report(verb: &str, done: Result<String, BackupError>) -> ExitCode {
     match done {
-        Ok(text) => crate::say(&text),
-        Err(error) => complain(&format!("{verb}: {error}"), FAILED),
+        Ok(text) => crate::ending::print_text(&text),
+        Err(error) => fail_with(&format!("{verb}: {error}"), FAILED),
     }
 }
 

@@ -2,12 +2,14 @@
 
 mod crds;
 mod data;
+mod ending;
 mod run;
 mod settings;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
+use ending::{fail_with, print_text};
 use settings::{Parsed, Role, SettingError};
 
 /// Why not the system's: docs/adr/0005.
@@ -26,31 +28,16 @@ fn main() -> ExitCode {
         _ => {}
     }
     match settings::parse(std::env::args_os().collect()) {
-        Ok(Parsed::Print(text)) => say(&text),
-        Ok(Parsed::Version | Parsed::Run(Role::Version, _)) => say(&run::version()),
+        Ok(Parsed::Print(text)) => print_text(&text),
+        Ok(Parsed::Version | Parsed::Run(Role::Version, _)) => print_text(&run::version()),
         Ok(Parsed::Run(role, settings)) => match run::run(role, *settings, started) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => complain(&failure.to_string(), failure.exit_code()),
+            Err(failure) => fail_with(&failure.to_string(), failure.exit_code()),
         },
-        Err(error) => complain_setting(&error),
+        Err(error) => refuse_setting(&error),
     }
 }
 
-fn say(text: &str) -> ExitCode {
-    use std::io::Write;
-    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-fn complain_setting(error: &SettingError) -> ExitCode {
-    complain(&error.to_string(), USAGE)
-}
-
-fn complain(text: &str, code: u8) -> ExitCode {
-    use std::io::Write;
-    // Nowhere is left to say that nothing can be said.
-    let _ = writeln!(std::io::stderr(), "portico: {text}");
-    ExitCode::from(code)
+fn refuse_setting(error: &SettingError) -> ExitCode {
+    fail_with(&error.to_string(), USAGE)
 }

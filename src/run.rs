@@ -3,6 +3,8 @@
 mod addresses;
 mod banner;
 mod facade;
+mod failure;
+mod process;
 mod server;
 mod signals;
 
@@ -12,76 +14,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use portico_gostd::os::error_text;
 use portico_kit::lanes::Lanes;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::{TaskFailure, TaskSet};
-use portico_kit::telemetry::{LogFormat, Telemetry, TelemetryError};
+use portico_kit::telemetry::{LogFormat, Telemetry};
 
-use crate::settings::{LoggingFormat, Role, SettingError, Settings};
+use crate::settings::{LoggingFormat, Role, Settings};
 use addresses::AddressesFile;
+pub(crate) use failure::Failure;
+use process::Process;
 pub(crate) use server::KUBERNETES;
 use signals::{Asked, Signals};
 
 /// A worker's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
-/// A setting turned out to be unusable only when its file was read.
-const USAGE: u8 = 2;
-/// The database is not the one that was served last: only a person can say what is to become of it.
-const REPLACED: u8 = 3;
-
-/// Why the process ended badly; one line for people.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// A setting.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// Logging.
-    #[error("--v: {0}")]
-    Telemetry(#[from] TelemetryError),
-    /// The runtime could not be made.
-    #[error("cannot start: {}", error_text(.0))]
-    Runtime(#[source] std::io::Error),
-    /// The control service.
-    #[error(transparent)]
-    Server(#[from] portico_server::StartError),
-    /// The facade.
-    #[error(transparent)]
-    Facade(#[from] portico_facade::StartError),
-    /// A file that tells where we are.
-    #[error("--addresses-file: {}", error_text(.0))]
-    Addresses(#[source] std::io::Error),
-    /// A part that the process cannot live without ended.
-    #[error("{} ended: {}", .0.task, .0.reason)]
-    Part(TaskFailure),
-}
-
-impl Failure {
-    /// 2 for settings, 3 for a database that was exchanged, 1 for everything else.
-    pub(crate) fn exit_code(&self) -> u8 {
-        match self {
-            Self::Setting(_) | Self::Telemetry(_) => USAGE,
-            Self::Server(error) if error.is_setting() => USAGE,
-            Self::Facade(error) if error.is_setting() => USAGE,
-            Self::Server(error) if error.is_replaced() => REPLACED,
-            _ => 1,
-        }
-    }
-}
 
 /// What `portico version` prints.
 pub(crate) fn version() -> String {
     let version = portico_facade::VersionInfo::default();
     format!("portico {} (Kubernetes {})", env!("CARGO_PKG_VERSION"), version.git_version)
-}
-
-/// What every role has.
-struct Process {
-    registry: Registry,
-    telemetry: Telemetry,
-    /// The threads that serve connections, of whichever listener.
-    lanes: Arc<Lanes>,
-    started: Instant,
 }
 
 /// Runs a role until it is told to stop.
@@ -149,7 +100,7 @@ async fn all_in_one(settings: Settings, process: Process) -> Result<(), Failure>
     };
     let reload = async || {
         server.reload().await;
-        complain_of(facade.reload().await);
+        log_file_errors(facade.reload().await);
     };
     let failed = async {
         tokio::select! { f = server.failed() => f, f = facade.failed() => f }
@@ -193,7 +144,7 @@ async fn facade_alone(settings: Settings, process: Process) -> Result<(), Failur
         banner::ready(&settings, process.started, Some(facade.addr()), None, &kubeconfig);
         Ok(())
     };
-    let reload = async || complain_of(facade.reload().await);
+    let reload = async || log_file_errors(facade.reload().await);
     let outcome = live(&mut signals, ready, facade.failed(), reload).await;
     file.remove();
     tasks.cancel();
@@ -221,7 +172,7 @@ async fn live(
     }
 }
 
-fn complain_of(errors: Vec<portico_kit::certs::FileError>) {
+fn log_file_errors(errors: Vec<portico_kit::certs::FileError>) {
     for error in errors {
         tracing::error!(%error, "changed files are not used");
     }

@@ -7,6 +7,7 @@ mod authentication;
 mod authorization;
 mod control;
 mod core_api;
+mod error;
 mod file;
 mod files;
 mod kubelets;
@@ -22,6 +23,7 @@ pub(crate) use authentication::Authentication;
 pub(crate) use authorization::Authorization;
 pub(crate) use control::Control;
 pub(crate) use core_api::CoreApi;
+pub(crate) use error::SettingError;
 pub(crate) use kubelets::Kubelets;
 pub(crate) use process::{LoggingFormat, Process};
 pub(crate) use proxying::Proxying;
@@ -96,20 +98,6 @@ pub(crate) struct Settings {
     pub(crate) core_api: CoreApi,
     #[command(flatten)]
     pub(crate) admission: Admission,
-}
-
-/// A setting that cannot be used; printed as one line, exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{setting}: {message}")]
-pub(crate) struct SettingError {
-    setting: String,
-    message: String,
-}
-
-impl SettingError {
-    pub(crate) fn new(setting: &str, message: impl std::fmt::Display) -> Self {
-        Self { setting: setting.to_owned(), message: message.to_string() }
-    }
 }
 
 /// What reading the command line comes to.
@@ -203,7 +191,7 @@ fn one_line(error: &clap::Error) -> SettingError {
         },
         (kind, None) => reason.unwrap_or_else(|| kind.to_string()),
     };
-    SettingError { setting, message }
+    SettingError::new(&setting, message)
 }
 
 /// What may have been meant.

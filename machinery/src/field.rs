@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::cause::Cause;
 use crate::object::{MOST_PRINTED_BYTES, cut, cut_at};
-use crate::status::Cause;
 
 /// The most bytes of one error's text; of a longer one the beginning is kept. A message may list a hundred thousand supported
 /// values, and be given for each element of a list.

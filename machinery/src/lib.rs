@@ -6,6 +6,7 @@ pub mod accept;
 mod aggregate;
 pub mod attributes;
 pub mod bounded;
+mod cause;
 pub mod connect;
 pub mod digest;
 pub mod discovery;

@@ -6,6 +6,7 @@ mod field;
 mod label;
 mod object;
 mod parse;
+mod requirement;
 
 pub use field::{FieldSelector, FieldTerm, InvalidFieldSelector};
 pub use label::{InvalidLabelSelector, LabelSelector, Operator, Requirement};

@@ -7,6 +7,7 @@ use std::fmt;
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 
+pub use crate::cause::Cause;
 use crate::field;
 use crate::gvk::{GroupKind, GroupResource};
 
@@ -103,21 +104,6 @@ impl Reason {
     pub fn parse(text: &str) -> Self {
         Self::ALL.iter().find(|(_, name, _)| *name == text).map_or(Self::Unknown, |(reason, ..)| *reason)
     }
-}
-
-/// One cause in `details.causes`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Cause {
-    /// Machine-readable, such as `FieldValueRequired`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// For people.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// The field, `spec.a[0].b`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub field: String,
 }
 
 /// `details` of a Status. `kind` is the plural resource in most errors, the Kind in Invalid and precondition conflicts.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use portico_gostd::os::error_text;
 use serde::Deserialize;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// One definition as it was written.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use portico_gostd::os::error_text;
 use portico_machinery::expiration::Evaluator;
 use portico_server::data::{DataError, DataFolder, Exported};
 
-use crate::complain;
+use crate::ending::fail_with;
 use crate::run::KUBERNETES;
 
 /// Something is wrong, or still is.
@@ -47,7 +47,7 @@ pub(super) async fn run(verb: &Doctor) -> ExitCode {
     match examine(verb).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FOUND),
-        Err(failure) => complain(&format!("doctor: {failure}"), FAILED),
+        Err(failure) => fail_with(&format!("doctor: {failure}"), FAILED),
     }
 }
 

@@ -12,7 +12,8 @@ use portico_kit::tasks::TaskSet;
 use portico_proto::client::Connection;
 use portico_server::Server;
 
-use super::{Failure, Process};
+use super::failure::Failure;
+use super::process::Process;
 use crate::settings::{SettingError, Settings};
 
 /// Starts the facade of an all-in-one.

@@ -9,7 +9,8 @@ use portico_server::{
     WebhookLimits,
 };
 
-use super::{Failure, Process};
+use super::failure::Failure;
+use super::process::Process;
 use crate::settings::Settings;
 
 /// The Kubernetes release that this build follows.

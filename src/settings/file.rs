@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use portico_gostd::os::error_text;
 
-use super::SettingError;
+use super::error::SettingError;
 
 /// A value in the file.
 #[derive(Deserialize)]

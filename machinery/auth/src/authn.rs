@@ -9,10 +9,13 @@ use portico_machinery::UserInfo;
 use rustls_pki_types::UnixTime;
 
 use crate::headers::HeaderValues;
+use method::completed;
 use reviews::Known;
 
 mod bearer;
 mod chain;
+mod error;
+mod method;
 mod request_header;
 mod reviews;
 mod service_account;
@@ -22,6 +25,8 @@ mod x509;
 
 pub use bearer::EXTRA_SPACE_WARNING;
 pub use chain::{Authority, AuthorityError, PeerChain};
+pub use error::AuthnError;
+pub use method::{Method, RESERVED_GROUP_PREFIX};
 pub use request_header::RequestHeader;
 pub use reviews::{
     MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, Reviewer, Reviewing, Reviews, TooManyReviews,
@@ -33,8 +38,6 @@ pub use websocket::without_token;
 
 /// The group of facades' certificates. Only the internal CA can put a caller into it.
 pub const FACADES: &str = "system:portico:facades";
-/// Groups of this prefix are Portico's own; every identity that the internal CA does not vouch for loses them.
-pub const RESERVED_GROUP_PREFIX: &str = "system:portico:";
 
 /// What one request brought to prove who sends it.
 #[derive(Clone, Copy)]
@@ -47,44 +50,6 @@ pub struct Credentials<'a> {
     pub peer: Option<&'a PeerChain>,
     /// The header fields, read only when the peer is a front proxy.
     pub headers: &'a dyn HeaderValues,
-}
-
-/// What named the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// A front proxy's headers.
-    RequestHeader,
-    /// A certificate of `--client-ca-file`.
-    ClientCertificate,
-    /// A certificate of Portico's internal CA: administrators and facades.
-    InternalCertificate,
-    /// A bearer token.
-    BearerToken,
-    /// A bearer token sent as a WebSocket subprotocol.
-    WebSocketToken,
-}
-
-/// Why a credential did not count. For logs and audit; callers are told `Unauthorized` and nothing else.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AuthnError {
-    /// The presented chain does not lead to the authority, or is out of date.
-    #[error("x509: {0}")]
-    Chain(Arc<str>),
-    /// The leaf cannot be read or says its uid badly.
-    #[error("x509: {0}")]
-    Certificate(String),
-    /// A good front-proxy certificate of somebody who is not named in `--requestheader-allowed-names`.
-    #[error("x509: subject with cn={0} is not in the allowed list")]
-    NameNotAllowed(String),
-    /// No token authenticator knows the token.
-    #[error("invalid bearer token")]
-    InvalidToken,
-    /// The token is of a known issuer and does not count.
-    #[error("{0}")]
-    Token(Arc<str>),
-    /// The subprotocol token is malformed.
-    #[error("websocket bearer token: {0}")]
-    WebSocket(&'static str),
 }
 
 /// Knows the user of a bearer token, from memory.
@@ -332,20 +297,6 @@ impl Union {
             Known::Nothing => Err(last),
         }
     }
-}
-
-/// The user with the group of everybody who proved who they are, and without Portico's own groups unless the internal
-/// CA vouches for them. Costs a look at the groups when the user is complete already.
-fn completed(mut user: Arc<UserInfo>, method: Method) -> Arc<UserInfo> {
-    let reserved = |group: &String| group.starts_with(RESERVED_GROUP_PREFIX);
-    if method != Method::InternalCertificate && user.groups.iter().any(reserved) {
-        Arc::make_mut(&mut user).groups.retain(|group| !reserved(group));
-    }
-    if user.lacks_authenticated() {
-        let user = Arc::make_mut(&mut user);
-        *user = std::mem::take(user).authenticated();
-    }
-    user
 }
 
 fn attempted(credentials: &Credentials<'_>) -> Vec<&'static str> {

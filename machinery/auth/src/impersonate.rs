@@ -4,70 +4,19 @@
 //! asks first whether the caller may do *this request* in that mode, then whether it may be that identity; the legacy
 //! mode comes last; of several refusals the first is shown. Must not know HTTP, nor what authorizes.
 
-use std::collections::BTreeMap;
-
 use portico_machinery::user::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use portico_machinery::{Attributes, GroupResource, RequestInfo, Status, UserInfo};
 
 use crate::authn::RESERVED_GROUP_PREFIX;
 use crate::authz::{Authorizer, forbidden};
-use crate::headers::{self, HeaderValues};
+use crate::headers;
 
 mod identity;
 mod mode;
+mod request;
 
-const USER: &str = "Impersonate-User";
-const GROUP: &str = "Impersonate-Group";
-const UID: &str = "Impersonate-Uid";
-const EXTRA_PREFIX: &str = "Impersonate-Extra-";
-
-/// Whom the caller wants to be, as written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImpersonationRequest {
-    /// The user; never empty.
-    pub user: String,
-    /// The uid, often empty.
-    pub uid: String,
-    /// Groups, in order.
-    pub groups: Vec<String>,
-    /// Extra fields, keys decoded and in lower case.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl ImpersonationRequest {
-    /// Reads the `Impersonate-*` fields; nothing when there is none.
-    ///
-    /// # Errors
-    /// 400 when a group, uid or extra field is given without a user.
-    pub fn from_headers(fields: &dyn HeaderValues) -> Result<Option<Self>, Box<Status>> {
-        let mut wanted = Self::default();
-        let mut others = false;
-        fields.visit(&mut |name, value| {
-            let is = |known: &str| name.eq_ignore_ascii_case(known);
-            if is(USER) && wanted.user.is_empty() {
-                value.clone_into(&mut wanted.user);
-            } else if is(UID) && wanted.uid.is_empty() {
-                value.clone_into(&mut wanted.uid);
-            } else if is(GROUP) {
-                wanted.groups.push(value.to_owned());
-            } else if let Some(key) = headers::after_prefix(name, EXTRA_PREFIX) {
-                wanted.extra.entry(headers::extra_key(key)).or_default().push(value.to_owned());
-            }
-        });
-        others |= !wanted.uid.is_empty() || !wanted.groups.is_empty() || !wanted.extra.is_empty();
-        match (wanted.user.is_empty(), others) {
-            (false, _) => Ok(Some(wanted)),
-            (true, false) => Ok(None),
-            (true, true) => Err(Box::new(Status::bad_request(
-                "Impersonate-Group, Impersonate-Uid and Impersonate-Extra- fields need Impersonate-User beside them",
-            ))),
-        }
-    }
-
-    fn only_user(&self) -> bool {
-        self.uid.is_empty() && self.groups.is_empty() && self.extra.is_empty()
-    }
-}
+pub use request::ImpersonationRequest;
+use request::{EXTRA_PREFIX, GROUP, UID, USER};
 
 /// Whether this field asks for impersonation: removed before inner handlers and backends see the request.
 #[must_use]

@@ -4,9 +4,12 @@
 //! engine: what only the engine knows is refused or means itself. Matching takes time in proportion to the text.
 
 mod class;
+mod error;
 mod escape;
 mod flags;
 mod parse;
+
+pub use error::{Code, DEEPEST, Error};
 
 use regex::{Regex, RegexBuilder};
 
@@ -14,68 +17,6 @@ use regex::{Regex, RegexBuilder};
 pub const MAX_COMPILED_BYTES: usize = 4 * 1024 * 1024;
 /// The most bytes that matching may keep to go faster.
 pub const MAX_CACHE_BYTES: usize = 512 * 1024;
-/// The deepest nesting of groups. Upstream allows 1,000, which the engine would walk on its stack.
-pub const DEEPEST: usize = 250;
-
-/// Why a text is no regular expression, in Go's words.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("error parsing regexp: {code}: `{expression}`")]
-pub struct Error {
-    /// What is wrong.
-    pub code: Code,
-    /// The part that is, or all of it.
-    pub expression: String,
-}
-
-/// What may be wrong with a regular expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Code {
-    /// `[z-a]`, `[[:x:]]`, `\p{x}`.
-    #[error("invalid character class range")]
-    CharacterRange,
-    /// `\8`
-    #[error("invalid escape sequence")]
-    Escape,
-    /// `(?P<a`
-    #[error("invalid named capture")]
-    NamedCapture,
-    /// `(?=a)`
-    #[error("invalid or unsupported Perl syntax")]
-    Perl,
-    /// `a**`
-    #[error("invalid nested repetition operator")]
-    NestedRepetition,
-    /// `a{1001}`
-    #[error("invalid repeat count")]
-    RepeatCount,
-    /// `[a`
-    #[error("missing closing ]")]
-    MissingBracket,
-    /// `(a`
-    #[error("missing closing )")]
-    MissingParenthesis,
-    /// `*`
-    #[error("missing argument to repetition operator")]
-    MissingArgument,
-    /// `\`
-    #[error("trailing backslash at end of expression")]
-    TrailingBackslash,
-    /// `)`
-    #[error("unexpected )")]
-    UnexpectedParenthesis,
-    /// More groups in groups than [`DEEPEST`].
-    #[error("expression nests too deeply")]
-    Depth,
-    /// Larger than [`MAX_COMPILED_BYTES`].
-    #[error("expression too large")]
-    Size,
-}
-
-impl Error {
-    fn new(code: Code, expression: &str) -> Self {
-        Self { code, expression: expression.to_owned() }
-    }
-}
 
 /// The expression that a text is.
 ///

@@ -10,7 +10,7 @@ use portico_machinery::expiration::Release;
 use portico_schema::description::Packages;
 use serde::Deserialize;
 
-use crate::kind::{NameRule, Orphaning};
+use crate::choice::{NameRule, Orphaning};
 
 /// One file.
 #[derive(Debug, Default, Deserialize)]

@@ -6,7 +6,10 @@
 //!
 //! Must not know what any kind means: rules that data cannot say are strategies of the registry.
 
+mod builtin;
+mod choice;
 mod column;
+mod error;
 mod file;
 mod group;
 mod kind;
@@ -16,11 +19,11 @@ mod registry;
 mod runtime_config;
 
 pub use column::{CellRule, ColumnRule, Shown};
+pub use error::LoadError;
 pub use group::GroupVersionInfo;
 pub use kind::{
     Deletion, Generation, KindInfo, NameRule, Orphaning, QueryParameter, StatusRule, Subresource,
 };
-pub use load::LoadError;
 pub use ownership::Ownership;
 pub use registry::Kinds;
 pub use runtime_config::{RuntimeConfig, RuntimeConfigError};

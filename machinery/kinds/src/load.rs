@@ -6,10 +6,11 @@ use portico_machinery::digest::sha256_hex;
 use portico_machinery::expiration::Lifecycle;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use portico_machinery::table::Column;
-use portico_schema::model::{BuildError, TypeSet, TypeSetBuilder};
+use portico_schema::model::{TypeSet, TypeSetBuilder};
 use portico_schema::{Schema, description};
 
 use crate::column::{CellRule, ColumnRule};
+use crate::error::LoadError;
 use crate::file::{ColumnEntry, File, GroupEntry, KindEntry, ParameterEntry, SubresourceEntry};
 use crate::group::GroupVersionInfo;
 use crate::kind::{Deletion, Generation, KindInfo, QueryParameter, StatusRule, Subresource};
@@ -19,33 +20,6 @@ use crate::registry::Kinds;
 /// The data files as JSON, made when this crate was built.
 const KINDS: &str = include_str!(concat!(env!("OUT_DIR"), "/kinds.json"));
 const GROUPS: &str = include_str!(concat!(env!("OUT_DIR"), "/groups.json"));
-
-/// Descriptions that cannot be read or do not fit together.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum LoadError {
-    /// Not in the format of the data files.
-    #[error("kinds as data: {0}")]
-    Format(String),
-    /// Types that do not fit together.
-    #[error("kinds as data: {0}")]
-    Types(#[from] BuildError),
-    /// A kind that names a type or group version that is not described.
-    #[error("kinds as data: kind {kind} names {name}, which is not described")]
-    Missing {
-        /// The kind.
-        kind: String,
-        /// What it names.
-        name: String,
-    },
-    /// A column that does not say, in exactly one way, where its cells come from.
-    #[error("kinds as data: column {column} of kind {kind} needs exactly one source of its cells")]
-    Column {
-        /// The kind.
-        kind: String,
-        /// The column.
-        column: String,
-    },
-}
 
 /// Tells these data from any others.
 pub(crate) fn fingerprint() -> String {
@@ -134,7 +108,11 @@ fn kind(group: String, entry: KindEntry, types: &Arc<TypeSet>) -> Result<KindInf
             dependents: entry.dependents,
         },
         generation: generation(entry.generation.as_deref()),
-        ownership: Ownership::new(&entry.resets, &entry.keeps, entry.status.as_ref()),
+        ownership: Ownership::new(
+            &entry.resets,
+            &entry.keeps,
+            entry.status.as_ref().map(|status| &status.owns[..]),
+        ),
         status: entry.status.map(|s| {
             Arc::new(StatusRule {
                 owns: s.owns,

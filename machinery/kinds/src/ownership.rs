@@ -6,8 +6,6 @@ use std::sync::{Arc, LazyLock};
 use portico_schema::apply::Filter;
 use portico_schema::fields::Set;
 
-use crate::file::StatusEntry;
-
 /// The word that stands for the object itself among subresources.
 const MAIN: &str = "main";
 
@@ -22,11 +20,11 @@ impl Ownership {
     pub(crate) fn new<'d>(
         resets: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
         keeps: impl IntoIterator<Item = (&'d String, &'d Vec<String>)>,
-        status: Option<&StatusEntry>,
+        status_owns: Option<&[String]>,
     ) -> Self {
         let mut by_subresource = BTreeMap::new();
-        if let Some(status) = status {
-            by_subresource.insert(String::new(), dropping(&status.owns));
+        if let Some(owned) = status_owns {
+            by_subresource.insert(String::new(), dropping(owned));
             by_subresource.insert("status".to_owned(), dropping(&["spec".to_owned()]));
         }
         let name = |name: &String| if name == MAIN { String::new() } else { name.clone() };

@@ -1,16 +1,15 @@
 //! All built-in kinds, found by what requests and stored objects name.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use portico_machinery::expiration::Evaluator;
 use portico_machinery::gvk::{GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
 use portico_schema::{Schema, TypeSet};
 
+use crate::error::LoadError;
 use crate::group::GroupVersionInfo;
 use crate::kind::KindInfo;
-use crate::load::{self, LoadError};
-use crate::runtime_config::RuntimeConfig;
 
 /// The built-in kinds.
 #[derive(Debug, Default)]
@@ -25,32 +24,6 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// The embedded kinds that are served by default, shared from the first ask on.
-    ///
-    /// # Errors
-    /// [`LoadError`] when the embedded data do not fit together, which a test of this crate rules out.
-    pub fn builtin() -> Result<Arc<Self>, LoadError> {
-        static BUILTIN: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
-        BUILTIN.get_or_init(|| Self::all()?.retain(|info| !info.off_by_default)).clone()
-    }
-
-    /// All embedded kinds, also those that are off by default; read at first ask and shared from then on.
-    ///
-    /// # Errors
-    /// As [`Kinds::builtin`].
-    pub fn all() -> Result<Arc<Self>, LoadError> {
-        static ALL: OnceLock<Result<Arc<Kinds>, LoadError>> = OnceLock::new();
-        ALL.get_or_init(|| load::all().map(Arc::new)).clone()
-    }
-
-    /// The kinds that a release serves and a `--runtime-config` asks for.
-    ///
-    /// # Errors
-    /// As [`Kinds::builtin`].
-    pub fn serving(evaluator: &Evaluator, wanted: &RuntimeConfig) -> Result<Arc<Self>, LoadError> {
-        Self::all()?.retain(|info| wanted.serves(info))?.unexpired(evaluator)
-    }
-
     /// Sorts the kinds into discovery order and indexes them.
     pub(crate) fn new(
         infos: Vec<Arc<KindInfo>>,
@@ -83,13 +56,6 @@ impl Kinds {
         })
     }
 
-    /// Tells the data that built-in kinds are described by from any others: part of the names of documents made of them.
-    #[must_use]
-    pub fn fingerprint(&self) -> &'static str {
-        static FINGERPRINT: OnceLock<String> = OnceLock::new();
-        FINGERPRINT.get_or_init(load::fingerprint)
-    }
-
     /// These kinds without those that the evaluator's release does not serve; a group version without any kind left is
     /// served no more.
     ///
@@ -99,7 +65,10 @@ impl Kinds {
         self.retain(|info| evaluator.serves(&info.lifecycle))
     }
 
-    fn retain(self: &Arc<Self>, serves: impl Fn(&KindInfo) -> bool) -> Result<Arc<Self>, LoadError> {
+    pub(crate) fn retain(
+        self: &Arc<Self>,
+        serves: impl Fn(&KindInfo) -> bool,
+    ) -> Result<Arc<Self>, LoadError> {
         if self.iter().all(|info| serves(info)) {
             return Ok(Arc::clone(self));
         }

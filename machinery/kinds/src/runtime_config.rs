@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use portico_machinery::GroupVersion;
 use portico_machinery::features::parse_bool;
 
+use crate::error::LoadError;
 use crate::kind::KindInfo;
-use crate::load::LoadError;
 use crate::registry::Kinds;
 
 /// Words for many, from the widest to the narrowest.

@@ -4,6 +4,9 @@
 //! body, no redirects. It must not know what the answer means.
 
 mod pool;
+mod target;
+
+pub use target::FetchTarget;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -16,19 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::dial::{Connector, DialError, Target, http_reason};
 use crate::tasks::TaskSet;
-use crate::tls::ClientTls;
 use pool::{Pool, Sender};
-
-/// Where to, and how.
-#[derive(Clone)]
-pub struct FetchTarget {
-    /// What to dial.
-    pub target: Target,
-    /// TLS settings; none = plain HTTP.
-    pub tls: Option<ClientTls>,
-    /// The `Host` header; none = the target.
-    pub host: Option<String>,
-}
 
 /// One request.
 #[derive(Clone, Debug)]

@@ -3,9 +3,11 @@
 //! Rendering is pure: a status code and a body. It must not know HTTP, nor what a check looks at.
 
 mod check;
+mod endpoint;
 mod render;
 
 pub use check::{Check, Checked};
+pub use endpoint::{Endpoint, RemoteCheck};
 pub use render::{Evaluation, HealthQuery, Rendered};
 
 use std::sync::Arc;
@@ -18,31 +20,6 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::lifecycle::Signal;
 use crate::metrics::Registry;
-
-/// The three health endpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// `/healthz`, everything but what only readiness needs.
-    Healthz,
-    /// `/livez`, with the grace for boot checks.
-    Livez,
-    /// `/readyz`.
-    Readyz,
-}
-
-impl Endpoint {
-    /// All three, in upstream's order.
-    pub const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
-
-    /// `healthz`, `livez` or `readyz`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Healthz => "healthz",
-            Self::Livez => "livez",
-            Self::Readyz => "readyz",
-        }
-    }
-}
 
 /// Why a check was refused.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -58,18 +35,6 @@ pub enum HealthError {
     /// Own checks are fixed once the endpoints are installed (upstream's rule).
     #[error("check {0:?} cannot be added: the health endpoints are already installed")]
     Installed(String),
-}
-
-/// A check whose result arrives from elsewhere, already known: a facade shows the control service's
-/// checks with these.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteCheck {
-    /// Name as at the endpoint.
-    pub name: String,
-    /// Where it counts.
-    pub endpoints: Vec<Endpoint>,
-    /// Why it fails; none = it passes.
-    pub failure: Option<String>,
 }
 
 /// The health of one process. Clones share it.

@@ -7,12 +7,14 @@ mod authority;
 mod chain;
 mod files;
 mod info;
+mod profile;
 mod request;
 mod signature;
 
-pub use authority::{Authority, PemPair, Profile, Signed, Usage};
+pub use authority::{Authority, Signed};
 pub use files::PairFiles;
 pub use info::CertInfo;
+pub use profile::{PemPair, Profile, Usage};
 pub use request::SigningRequest;
 pub use signature::has_signed;
 

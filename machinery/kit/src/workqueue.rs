@@ -4,16 +4,16 @@
 //! is being worked on it is worked on again afterwards. Memory is bounded by the number of distinct
 //! keys; the queue is never full. It must not know what a key stands for.
 
+mod key;
 mod metrics;
 mod state;
 mod workers;
 
+pub use key::Key;
 pub use metrics::QueueMetrics;
 pub use workers::{Reconciled, run_workers};
 
 use std::borrow::Cow;
-use std::fmt::Debug;
-use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,6 @@ use tokio::time::Instant;
 use crate::backoff::{KeyLimiter, Policy};
 use metrics::Handles;
 use state::State;
-
-/// What a key must be.
-pub trait Key: Eq + Hash + Clone + Debug + Send + Sync + 'static {}
-impl<T: Eq + Hash + Clone + Debug + Send + Sync + 'static> Key for T {}
 
 /// The queue. Clones share it.
 pub struct WorkQueue<K: Key> {

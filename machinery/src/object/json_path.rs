@@ -4,6 +4,7 @@
 //! it is odd, too: `['a.b']` are two fields and `['a\.b']` is one, `..` finds texts, maps and lists but no numbers, there
 //! is neither `&&` nor `||`, and values of different types cannot be compared.
 
+mod error;
 mod evaluate;
 mod found;
 mod parse;
@@ -11,6 +12,7 @@ mod quoted;
 #[cfg(test)]
 mod tests;
 
+pub use error::{InvalidJsonPath, LONGEST_PATH, MOST_VISITED};
 pub use found::Found;
 
 use std::sync::Arc;
@@ -18,48 +20,12 @@ use std::sync::Arc;
 use super::Object;
 use parse::Steps;
 
-/// How long a path may be, in bytes. Upstream has no limit.
-pub const LONGEST_PATH: usize = 16 * 1024;
-
-/// How many values a path may look at in one object before it finds nothing. Upstream has no limit: a few `..` in a row
-/// look at each value many times.
-pub const MOST_VISITED: usize = 100_000;
-
 /// A path; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JsonPath {
     text: Arc<str>,
     /// Of a template with several braces each; only what the first finds is ever shown.
     lists: Arc<[Steps]>,
-}
-
-/// Why a text is no path.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidJsonPath {
-    /// It goes on for more than [`LONGEST_PATH`].
-    #[error("a path may have {LONGEST_PATH} bytes at most")]
-    TooLong,
-    /// Something is opened and not closed.
-    #[error("{0} is not closed")]
-    Unclosed(&'static str),
-    /// A character that begins nothing.
-    #[error("{0:?} begins nothing")]
-    Unexpected(char),
-    /// Two `..` in a row.
-    #[error("one .. follows another")]
-    TwiceRecursive,
-    /// What looks like a number and is none.
-    #[error("{0:?} is no number")]
-    Number(String),
-    /// What stands between brackets.
-    #[error("{0:?} is no index")]
-    Index(String),
-    /// A quoted text with an escape that means nothing.
-    #[error("{0} cannot be unquoted")]
-    Quoted(String),
-    /// Filters and unions inside each other without end.
-    #[error("it is nested too deeply")]
-    Nested,
 }
 
 impl JsonPath {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::label::{InvalidLabelSelector, Operator, Requirement};
+use super::requirement::{InvalidLabelSelector, Operator, Requirement};
 
 type Result<T> = std::result::Result<T, InvalidLabelSelector>;
 

@@ -12,39 +12,31 @@ mod images;
 mod mounts;
 mod network;
 mod os;
+mod parts;
 mod ports;
 mod privileges;
 mod resources;
+mod scene;
 mod scheduling;
 mod security;
 pub mod totals;
 mod volumes;
 mod warnings;
 
-use portico_machinery::field::Path;
 use portico_machinery::{Cursor, Object, names};
 
 use crate::Errors;
 use crate::{checks, tolerations, validate_annotations, validate_labels, values};
 
 pub use annotations::{APPARMOR, MIRROR, validate_pod_annotations, validate_profiles_agree};
-pub use containers::is_sidecar;
 pub use defaults::{CONTAINER_LISTS, default_spec, drop_old_annotations, round_to_milli};
+pub use parts::{Of, all_containers, is_sidecar};
 pub use privileges::allow as allow_privileges;
 pub use resources::{COUNTED, container_resource_name, is_counted, is_extended, resource_name, total};
 pub use volumes::claims::{access_modes, validate_claim_spec};
 pub use volumes::host_path;
 pub use volumes::network::source as volume_source;
 pub use warnings::{claim_spec_warnings, fractional_bytes, pod_warnings};
-
-/// Whose spec is judged: some rules are for pods alone, some for templates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// A pod.
-    Pod,
-    /// A template of pods.
-    Template,
-}
 
 /// Sets what absent fields of a template (`metadata` and `spec`) hold, behind the data's own defaults.
 pub fn default_template(template: &mut Object) {
@@ -138,14 +130,6 @@ pub fn template_warnings(template: &Cursor<'_>, old: Option<&Cursor<'_>>) -> Vec
     warnings::of(template, Of::Template)
 }
 
-/// All containers with the list that they are in: initContainers, containers, ephemeralContainers.
-pub fn all_containers<'a>(spec: &Cursor<'a>) -> Vec<Cursor<'a>> {
-    ["initContainers", "containers", "ephemeralContainers"]
-        .iter()
-        .flat_map(|list| spec.field(list).items().collect::<Vec<_>>())
-        .collect()
-}
-
 /// A template whose pods are made anew whenever they end: what its kind (`Deployment`, ...) allows beyond the template's
 /// own rules.
 pub fn validate_restarting_template(template: &Cursor<'_>, kind: &str, errors: &mut Errors) {
@@ -172,9 +156,4 @@ pub fn name_warning(object: &Object, used_in: &str) -> Option<String> {
             complaints.join(" ")
         )
     })
-}
-
-/// A path below another, each part a field.
-fn below(path: &Path, fields: &[&str]) -> Path {
-    fields.iter().fold(path.clone(), |path, field| path.child(field))
 }

@@ -6,9 +6,11 @@
 
 mod discovery;
 mod fetch;
+mod known;
 mod lanes;
 mod legacy;
 mod openapi;
+mod readable;
 mod services;
 
 pub use fetch::{Answer, Fetch, FetchFailure, FetchFuture, Get};

@@ -23,7 +23,9 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 
 use reason::chain_reason;
 
-use super::{AuthnError, Method, completed, x509};
+use super::error::AuthnError;
+use super::method::{Method, completed};
+use super::x509;
 
 /// A refusal is looked at again after this long: the certificate may have become valid.
 const REFUSAL_KEPT: Duration = Duration::from_secs(5);
@@ -165,12 +167,12 @@ impl PeerChain {
     /// The leaf's user, unverified: for messages about a connection, never for a decision.
     #[must_use]
     pub fn claimed_user(&self) -> Option<UserInfo> {
-        x509::user(self).ok().flatten()
+        x509::user(self.subject().ok()?).ok().flatten()
     }
 
     /// The leaf's user once an authority has vouched for it, the same one for all requests of the connection.
     pub(super) fn user(&self, method: Method) -> Named {
-        let user = || Ok(x509::user(self)?.map(|user| completed(Arc::new(user), method)));
+        let user = || Ok(x509::user(self.subject()?)?.map(|user| completed(Arc::new(user), method)));
         self.users[usize::from(method == Method::InternalCertificate)].get_or_init(user).clone()
     }
 

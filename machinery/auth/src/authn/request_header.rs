@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use portico_machinery::UserInfo;
 use rustls_pki_types::UnixTime;
 
-use super::{AuthnError, Authority, PeerChain};
+use super::chain::{Authority, PeerChain};
+use super::error::AuthnError;
 use crate::headers::{self, HeaderValues};
 
 /// Whom to believe and which headers to read (`--requestheader-*`).

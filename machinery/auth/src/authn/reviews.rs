@@ -19,7 +19,8 @@ use parking_lot::Mutex;
 use portico_machinery::UserInfo;
 use quick_cache::unsync::Cache;
 
-use super::{AuthnError, TokenKeys};
+use super::error::AuthnError;
+use super::service_account::TokenKeys;
 use unknown::UnknownReviews;
 
 /// A user whose token was good is believed for this long: deletions are seen after it.

@@ -5,7 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::AuthnError;
+use super::error::AuthnError;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 

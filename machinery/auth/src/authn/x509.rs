@@ -6,7 +6,7 @@ use portico_machinery::UserInfo;
 use portico_machinery::digest::sha256_hex;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{AuthnError, PeerChain};
+use super::error::AuthnError;
 
 /// The attribute of a subject that carries the user's uid.
 const UID_OID: &str = "1.3.6.1.4.1.57683.2";
@@ -48,9 +48,8 @@ fn credential_id(der: &[u8]) -> String {
     format!("X509SHA256={}", sha256_hex(der))
 }
 
-/// The user of a verified chain; nothing when the leaf has no CN.
-pub(super) fn user(peer: &PeerChain) -> Result<Option<UserInfo>, AuthnError> {
-    let subject = peer.subject()?;
+/// The user that a leaf names; nothing when it has no CN.
+pub(super) fn user(subject: &Subject) -> Result<Option<UserInfo>, AuthnError> {
     if subject.common_name.is_empty() {
         return Ok(None);
     }

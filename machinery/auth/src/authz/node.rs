@@ -7,6 +7,7 @@
 mod facts;
 mod graph;
 mod rules;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +19,8 @@ use portico_machinery::user::NODES;
 use portico_machinery::{Attributes, RequestInfo, UserInfo};
 
 use super::{Authorizer, Decision, Rules};
-pub use facts::Source;
 pub use graph::{Fact, Graph, Kind, Vertex};
+pub use source::Source;
 
 /// What the names of nodes' users begin with.
 const USER_PREFIX: &str = "system:node:";

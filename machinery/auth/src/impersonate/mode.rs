@@ -5,8 +5,8 @@ use std::sync::Arc;
 use portico_machinery::user::MASTERS;
 use portico_machinery::{Attributes, GroupResource, RequestInfo, Status, UserInfo};
 
-use super::ImpersonationRequest;
 use super::identity::{self, node_name, service_account};
+use super::request::ImpersonationRequest;
 use crate::authz::{Authorizer, forbidden};
 
 const AUTHENTICATION: &str = "authentication.k8s.io";

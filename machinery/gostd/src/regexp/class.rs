@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::error::{Code, Error};
 use super::escape::perl_class;
 use super::parse::Parser;
-use super::{Code, Error};
 
 /// POSIX' names of classes.
 const POSIX: [&str; 14] = [

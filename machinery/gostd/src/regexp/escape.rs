@@ -1,7 +1,7 @@
 //! Backslashes: classes, anchors, and characters that are hard to write.
 
+use super::error::{Code, Error};
 use super::parse::Parser;
-use super::{Code, Error};
 
 /// Perl's classes, which are of ASCII.
 const PERL: [(char, &str, &str); 3] =

@@ -1,7 +1,7 @@
 //! The parser: one pass over the text, which writes the same expression in the engine's words.
 
+use super::error::{Code, DEEPEST, Error};
 use super::flags::Flags;
-use super::{Code, DEEPEST, Error};
 
 /// The most repetitions, also of repetitions in repetitions.
 const MOST_REPETITIONS: u64 = 1000;

@@ -11,7 +11,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 
-use super::FetchTarget;
+use super::target::FetchTarget;
 use crate::dial::{Connection, NegotiatedAlpn, Target, http_reason};
 use crate::received::Received;
 use crate::tasks::TaskSet;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 
-use super::RemoteCheck;
+use super::endpoint::RemoteCheck;
 
 type Run = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 

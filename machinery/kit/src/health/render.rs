@@ -1,6 +1,7 @@
 //! Upstream's text output of health endpoints, as pure functions.
 
-use super::{Check, Checked, Endpoint};
+use super::check::{Check, Checked};
+use super::endpoint::Endpoint;
 
 /// The query parameters that health endpoints know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

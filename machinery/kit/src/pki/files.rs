@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{PemPair, PkiError, parse_certs};
+use super::profile::PemPair;
+use super::{PkiError, parse_certs};
 use crate::atomic_file::{self, PRIVATE, PUBLIC};
 
 /// Where a pair is.

@@ -7,7 +7,8 @@ use rcgen::{
     PKCS_ECDSA_P256_SHA256, PublicKey, SanType,
 };
 
-use super::{PkiError, Profile};
+use super::PkiError;
+use super::profile::Profile;
 
 /// A new key and the request to certify it.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use tokio::time::Instant;
 
-use super::Key;
+use super::key::Key;
 
 pub(super) struct State<K> {
     queue: VecDeque<(K, Instant)>,

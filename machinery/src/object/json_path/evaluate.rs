@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::error::MOST_VISITED;
 use super::found::{Found, Kind};
 use super::parse::{Filter, Literal, Operator, Slice, Step, Steps};
-use super::{MOST_VISITED, Object};
+use crate::object::Object;
 
 type Values<'a> = Vec<Found<'a>>;
 

@@ -1,6 +1,6 @@
 //! Reading a path, with the grammar and the oddities of upstream's reader.
 
-use super::InvalidJsonPath as Invalid;
+use super::error::InvalidJsonPath as Invalid;
 use super::quoted;
 
 type Result<T> = std::result::Result<T, Invalid>;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::Cursor;
 use portico_machinery::field::{Error, Path};
 
-use super::all_containers;
+use super::parts::all_containers;
 use crate::Errors;
 
 /// Marks the mirror of a static pod.

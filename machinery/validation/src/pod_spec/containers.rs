@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
+use super::parts::is_sidecar;
+use super::scene::Scene;
 use super::volumes::Volumes;
 use super::{env, handlers, mounts, ports, resources, security};
 use crate::Errors;
@@ -13,14 +15,6 @@ use crate::{checks, values};
 /// Most restart rules of a container, and most exit codes of a rule.
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
-
-/// What containers are judged with.
-pub(super) struct Scene<'v, 'a> {
-    /// The spec around them.
-    pub(super) spec: Cursor<'a>,
-    /// The volumes that they may mount.
-    pub(super) volumes: &'v Volumes<'a>,
-}
 
 /// Judges all three lists.
 pub(super) fn validate<'a>(spec: &Cursor<'a>, volumes: &Volumes<'a>, errors: &mut Errors) {
@@ -103,11 +97,6 @@ fn only_what_ephemeral_containers_have(container: &Cursor<'_>, errors: &mut Erro
             }
         }
     }
-}
-
-/// Whether an init container keeps running beside the others.
-pub fn is_sidecar(container: &Cursor<'_>) -> bool {
-    container.field("restartPolicy").str() == "Always"
 }
 
 fn unique_name<'a>(container: &Cursor<'a>, names: &mut HashSet<&'a str>, errors: &mut Errors) {

@@ -3,7 +3,7 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Quantity, names};
 
-use super::all_containers;
+use super::parts::all_containers;
 use crate::Errors;
 use crate::{checks, paths, values};
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::containers::Scene;
+use super::scene::Scene;
 use crate::Errors;
 use crate::{checks, paths};
 

@@ -3,7 +3,7 @@
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::all_containers;
+use super::parts::all_containers;
 use super::privileges::HOST_PROCESS;
 use crate::Errors;
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, names};
 
+use super::parts::{all_containers, below};
 use super::privileges::PRIVILEGED;
-use super::{all_containers, below};
 use crate::Errors;
 use crate::{checks, paths};
 

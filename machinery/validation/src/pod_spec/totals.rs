@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use portico_machinery::{Cursor, Object, Quantity};
 
-use super::containers::is_sidecar;
+use super::parts::is_sidecar;
 
 /// Amounts by the name of their resource.
 pub type Amounts = BTreeMap<String, Quantity>;

@@ -4,12 +4,12 @@ pub(super) mod claims;
 mod files;
 pub(super) mod network;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 
-use super::Of;
+use super::parts::Of;
 use crate::Errors;
 use crate::{checks, paths, values};
 
@@ -143,9 +143,4 @@ pub fn host_path(here: &Cursor<'_>, errors: &mut Errors) {
         paths::no_climbing(&path, &path.path(), errors);
     }
     checks::one_of(&here.field("type"), &TYPES, errors);
-}
-
-/// Names that may be used once only: the answer is whether this one was new.
-fn once<'a>(seen: &mut HashSet<&'a str>, name: &'a str) -> bool {
-    name.is_empty() || seen.insert(name)
 }

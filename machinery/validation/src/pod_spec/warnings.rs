@@ -6,7 +6,7 @@ use portico_machinery::field::Path;
 use portico_machinery::{Cursor, names};
 
 use super::annotations::{SECCOMP_CONTAINER, SECCOMP_POD};
-use super::{Of, all_containers};
+use super::parts::{Of, all_containers};
 use crate::{node_labels, values};
 
 const CRITICAL: &str = "scheduler.alpha.kubernetes.io/critical-pod";

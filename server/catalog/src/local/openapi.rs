@@ -3,6 +3,8 @@
 //! One walk lists the operations ([`operation`]) and the types they reach ([`types`]); the two versions differ only in
 //! how these are written ([`v3`], [`v2`]). Descriptions of types come from [`words`], of operations and parameters from here.
 
+mod definition;
+mod meta;
 mod names;
 mod operation;
 mod parameter;
@@ -17,31 +19,22 @@ mod write_v3;
 use std::collections::BTreeMap;
 
 use portico_machinery::GroupVersion;
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Described;
+use definition::Definition;
+pub(crate) use meta::META;
 use names::Names;
 pub(crate) use schema::{Dialect, KindRef};
-use schema::{Pen, Schema, definition};
+use schema::{Pen, definition};
 use types::Reached;
 pub(crate) use words::Words;
 
 /// Types that are written elsewhere, by name: those of custom resources. They refer to [`SHARED`] types.
 pub(crate) type Own = BTreeMap<String, Box<RawValue>>;
 
-/// Names of the `meta/v1` types that operations use.
-pub(crate) const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 /// The types of `meta/v1` that types of custom resources refer to.
 const SHARED: [&str; 2] = ["ObjectMeta", "ListMeta"];
-
-/// A type as a document has it.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Definition {
-    Typed(Box<Schema>),
-    Own(Box<RawValue>),
-}
 
 /// The whole version 3 document; `version` is the Kubernetes version in `info`.
 pub(crate) fn v3(described: &Described<'_>, own: Own, words: Option<&Words>, version: &str) -> Vec<u8> {

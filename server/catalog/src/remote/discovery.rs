@@ -12,21 +12,14 @@ use portico_machinery::user::{AGGREGATOR, MASTERS};
 use serde::Deserialize;
 
 use super::fetch::{Answer, Fetch, Get};
+use super::known::{Found, Job};
 use super::legacy;
-use super::services::Job;
+use super::readable::passed_over;
 
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// A discovery document of a backend may have so many bytes.
 const MAX_BODY: usize = 4 << 20;
-
-/// What a service said of its group versions.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// The tag of the aggregated document; empty for legacy answers, which are asked for anew each time.
-    pub etag: String,
-    pub versions: HashMap<GroupVersion, VersionDiscovery>,
-}
 
 /// One round. Errors say what went wrong, for the log.
 pub(super) async fn fetch(fetch: &dyn Fetch, job: &Job) -> Result<Arc<Found>, String> {
@@ -118,14 +111,6 @@ fn parse(answer: &Answer) -> Result<Found, String> {
         }
     }
     Ok(Found { etag: answer.etag.clone(), versions })
-}
-
-/// The entries of a list that could be read; the others are named in the log.
-pub(super) fn passed_over<T>(within: &str, list: Readable<T>) -> Vec<T> {
-    if !list.unreadable.is_empty() {
-        tracing::warn!(within, entries = ?list.unreadable, "entries of a discovery document cannot be read");
-    }
-    list.items
 }
 
 impl From<Version> for VersionDiscovery {

@@ -8,7 +8,7 @@ use portico_machinery::discovery::{
 };
 use serde::Deserialize;
 
-use super::discovery::passed_over;
+use super::readable::passed_over;
 
 /// `APIResourceList`, as far as it matters here.
 #[derive(Default, Deserialize)]

@@ -15,45 +15,13 @@ use portico_machinery::openapi::SpecV2;
 use serde::Deserialize;
 
 use super::fetch::{Answer, Fetch, Get};
-use super::services::Job;
+use super::known::{Described, Document, Job, V2};
 use crate::documents::Documents;
 
 const USER: &str = "system:aggregator";
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// An OpenAPI document of a backend may have so many bytes.
 const MAX_BODY: usize = 32 << 20;
-
-/// One version 3 document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Document {
-    /// Its address in the backend's index: the same as before means the same document.
-    pub address: String,
-    /// The backend's tag.
-    pub etag: String,
-    /// The content's hash in the store.
-    pub hash: String,
-}
-
-/// What is known of version 2: its tag and the hash of each member's part.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct V2 {
-    /// The backend's tag, to be sent back; empty when it sends none.
-    pub etag: String,
-    /// The hash of the whole body: the same as before means the same parts.
-    pub body: String,
-    /// The members that the parts were cut for.
-    pub members: Vec<GroupVersion>,
-    pub parts: HashMap<GroupVersion, String>,
-    /// Version 3 documents made of the parts, for backends without their own.
-    pub converted: HashMap<GroupVersion, String>,
-}
-
-/// The last good documents of a service.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Described {
-    pub v3: HashMap<GroupVersion, Document>,
-    pub v2: Arc<V2>,
-}
 
 /// One round: what is known now, and what went wrong if anything did. What could not be had stays as it was.
 pub(super) async fn fetch(

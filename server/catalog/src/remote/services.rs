@@ -8,8 +8,7 @@ use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source, VersionDiscovery};
 use portico_machinery::route::{Backend, Route, ServiceReference, Trust};
 
-use super::discovery::Found;
-use super::openapi::Described;
+use super::known::{Described, Found, Job};
 use crate::documents::Documents;
 
 /// What one fetch serves: a service as it is dialled and trusted. Shared by all group versions that it serves.
@@ -38,20 +37,6 @@ impl fmt::Display for ServiceKey {
         let ServiceReference { namespace, name, port } = &self.0.service;
         write!(f, "{namespace}/{name}:{port}")
     }
-}
-
-/// What to ask a service for, and what is known already.
-#[derive(Clone, Debug)]
-pub(super) struct Job {
-    pub backend: Arc<Backend>,
-    /// Its group versions, in order.
-    pub members: Vec<GroupVersion>,
-    /// The last good discovery of the whole service.
-    pub known: Option<Arc<Found>>,
-    /// The last good OpenAPI.
-    pub described: Arc<Described>,
-    /// Which state of the service the job was made of: a result for an older one is still used, but not relied on.
-    generation: u64,
 }
 
 #[derive(Debug, Default)]

@@ -2,49 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use portico_machinery::{Cursor, GroupResource, Object};
+use portico_machinery::{Cursor, Object};
 
 use super::graph::{Fact, Kind, Vertex};
-
-/// On a pod that a kubelet has of its own: nobody else wrote it, so it gives no rights.
-const MIRROR: &str = "kubernetes.io/config.mirror";
-/// Sources of pods' volumes whose secret is named by a reference.
-const BY_REFERENCE: [&str; 7] = ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"];
-
-/// A resource whose objects make edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Pods.
-    Pods,
-    /// Persistent volumes.
-    Volumes,
-    /// Volume attachments.
-    Attachments,
-    /// Resource slices.
-    Slices,
-    /// Pod certificate requests.
-    CertificateRequests,
-}
+use super::source::Source;
 
 impl Source {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Pods, Self::Volumes, Self::Attachments, Self::Slices, Self::CertificateRequests];
-
-    /// Its group and resource.
-    #[must_use]
-    pub fn resource(self) -> GroupResource {
-        let (group, resource) = self.names();
-        GroupResource::new(group, resource)
-    }
-
-    /// The source that a resource is, if it is one.
-    #[must_use]
-    pub fn of(resource: &GroupResource) -> Option<Self> {
-        let same = |source: &Self| source.names() == (resource.group.as_str(), resource.resource.as_str());
-        Self::ALL.into_iter().find(same)
-    }
-
     /// The object of this name.
     #[must_use]
     pub fn vertex(self, namespace: &str, name: &str) -> Vertex {
@@ -60,27 +23,12 @@ impl Source {
             Self::Attachments | Self::Slices | Self::CertificateRequests => bound(object, BTreeSet::new()),
         }
     }
-
-    pub(super) fn kind(self) -> Kind {
-        match self {
-            Self::Pods => Kind::Pod,
-            Self::Volumes => Kind::Volume,
-            Self::Attachments => Kind::Attachment,
-            Self::Slices => Kind::Slice,
-            Self::CertificateRequests => Kind::CertificateRequest,
-        }
-    }
-
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Pods => ("", "pods"),
-            Self::Volumes => ("", "persistentvolumes"),
-            Self::Attachments => ("storage.k8s.io", "volumeattachments"),
-            Self::Slices => ("resource.k8s.io", "resourceslices"),
-            Self::CertificateRequests => ("certificates.k8s.io", "podcertificaterequests"),
-        }
-    }
 }
+
+/// On a pod that a kubelet has of its own: nobody else wrote it, so it gives no rights.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+/// Sources of pods' volumes whose secret is named by a reference.
+const BY_REFERENCE: [&str; 7] = ["cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"];
 
 fn bound(object: &Object, refers: BTreeSet<Vertex>) -> Option<Fact> {
     let node = object.str_at("spec.nodeName");

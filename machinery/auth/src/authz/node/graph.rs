@@ -7,32 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Source;
-
-/// Kinds of objects in the graph.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// Pod
-    Pod,
-    /// PersistentVolume
-    Volume,
-    /// VolumeAttachment
-    Attachment,
-    /// ResourceSlice
-    Slice,
-    /// PodCertificateRequest
-    CertificateRequest,
-    /// Secret
-    Secret,
-    /// ConfigMap
-    ConfigMap,
-    /// PersistentVolumeClaim
-    Claim,
-    /// ResourceClaim
-    ResourceClaim,
-    /// ServiceAccount
-    ServiceAccount,
-}
+pub use super::source::Kind;
+use super::source::Source;
 
 /// An object, there or only referred to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

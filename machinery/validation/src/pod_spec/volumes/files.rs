@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use portico_machinery::Cursor;
 use portico_machinery::field::{Error, Path};
 
-use super::once;
 use crate::Errors;
 use crate::pod_spec::env;
 use crate::{checks, paths};
@@ -148,4 +147,9 @@ fn token(token: &Cursor<'_>, base: &Path, errors: &mut Errors) {
         _ => {}
     }
     file_path(&token.field("path"), &base.child("path"), errors);
+}
+
+/// Names that may be used once only: the answer is whether this one was new.
+pub(super) fn once<'a>(seen: &mut HashSet<&'a str>, name: &'a str) -> bool {
+    name.is_empty() || seen.insert(name)
 }

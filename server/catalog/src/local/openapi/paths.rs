@@ -4,10 +4,11 @@
 
 use portico_machinery::GroupVersionKind;
 
+use super::meta::META;
+use super::names;
 use super::names::capitalised;
 use super::operation::{Body, Content, Media, Operation, PathItem, Takes};
 use super::parameter::{self, BELOW, NAME, NAMESPACE, PRETTY, Parameter};
-use super::{META, names};
 use crate::local::{Described, Kind, Subresource};
 
 /// What the operations of one kind have in common.

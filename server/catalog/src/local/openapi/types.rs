@@ -7,7 +7,7 @@ use portico_machinery::GroupVersion;
 use portico_machinery::gvk::GroupVersionKind;
 use portico_schema::{FieldType, Type, TypeSet};
 
-use super::META;
+use super::meta::META;
 use super::operation::{Body, Content, PathItem};
 use crate::local::Described;
 

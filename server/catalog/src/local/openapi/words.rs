@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use flate2::read::DeflateDecoder;
 use parking_lot::Mutex;
 
-use super::META;
+use super::meta::META;
 
 /// What `build.rs` made.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptions.deflate"));

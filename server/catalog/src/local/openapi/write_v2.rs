@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::definition::Definition;
+use super::meta::META;
 use super::operation::{Body, Content, Operation, PathItem};
 use super::parameter::Parameter;
 use super::schema::{Dialect, KindRef, Pen, Schema};
 use super::words::Words;
 use super::write_v3::description;
-use super::{Definition, META};
 
 /// Upstream's names of the two shared bodies.
 const DELETE_OPTIONS: &str = "body-2Y1dVQaQ";

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::definition::Definition;
+use super::meta::META;
 use super::operation::{Body, Content as Answered, Operation, PathItem};
 use super::parameter::Parameter;
 use super::schema::{Dialect, KindRef, Pen, Schema};
 use super::words::Words;
-use super::{Definition, META};
 
 #[derive(Serialize)]
 struct Document<'a> {

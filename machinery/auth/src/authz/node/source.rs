@@ -1,0 +1,83 @@
+//! Resources whose objects make edges, and what the vertices stand for.
+
+use portico_machinery::GroupResource;
+
+/// A resource whose objects make edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Pods.
+    Pods,
+    /// Persistent volumes.
+    Volumes,
+    /// Volume attachments.
+    Attachments,
+    /// Resource slices.
+    Slices,
+    /// Pod certificate requests.
+    CertificateRequests,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Pods, Self::Volumes, Self::Attachments, Self::Slices, Self::CertificateRequests];
+
+    /// Its group and resource.
+    #[must_use]
+    pub fn resource(self) -> GroupResource {
+        let (group, resource) = self.names();
+        GroupResource::new(group, resource)
+    }
+
+    /// The source that a resource is, if it is one.
+    #[must_use]
+    pub fn of(resource: &GroupResource) -> Option<Self> {
+        let same = |source: &Self| source.names() == (resource.group.as_str(), resource.resource.as_str());
+        Self::ALL.into_iter().find(same)
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Pods => Kind::Pod,
+            Self::Volumes => Kind::Volume,
+            Self::Attachments => Kind::Attachment,
+            Self::Slices => Kind::Slice,
+            Self::CertificateRequests => Kind::CertificateRequest,
+        }
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Pods => ("", "pods"),
+            Self::Volumes => ("", "persistentvolumes"),
+            Self::Attachments => ("storage.k8s.io", "volumeattachments"),
+            Self::Slices => ("resource.k8s.io", "resourceslices"),
+            Self::CertificateRequests => ("certificates.k8s.io", "podcertificaterequests"),
+        }
+    }
+}
+
+/// Kinds of objects in the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Pod
+    Pod,
+    /// PersistentVolume
+    Volume,
+    /// VolumeAttachment
+    Attachment,
+    /// ResourceSlice
+    Slice,
+    /// PodCertificateRequest
+    CertificateRequest,
+    /// Secret
+    Secret,
+    /// ConfigMap
+    ConfigMap,
+    /// PersistentVolumeClaim
+    Claim,
+    /// ResourceClaim
+    ResourceClaim,
+    /// ServiceAccount
+    ServiceAccount,
+}

@@ -1,0 +1,64 @@
+//! Why a text is no regular expression.
+
+/// The deepest nesting of groups. Upstream allows 1,000, which the engine would walk on its stack.
+pub const DEEPEST: usize = 250;
+
+/// Why a text is no regular expression, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {code}: `{expression}`")]
+pub struct Error {
+    /// What is wrong.
+    pub code: Code,
+    /// The part that is, or all of it.
+    pub expression: String,
+}
+
+/// What may be wrong with a regular expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Code {
+    /// `[z-a]`, `[[:x:]]`, `\p{x}`.
+    #[error("invalid character class range")]
+    CharacterRange,
+    /// `\8`
+    #[error("invalid escape sequence")]
+    Escape,
+    /// `(?P<a`
+    #[error("invalid named capture")]
+    NamedCapture,
+    /// `(?=a)`
+    #[error("invalid or unsupported Perl syntax")]
+    Perl,
+    /// `a**`
+    #[error("invalid nested repetition operator")]
+    NestedRepetition,
+    /// `a{1001}`
+    #[error("invalid repeat count")]
+    RepeatCount,
+    /// `[a`
+    #[error("missing closing ]")]
+    MissingBracket,
+    /// `(a`
+    #[error("missing closing )")]
+    MissingParenthesis,
+    /// `*`
+    #[error("missing argument to repetition operator")]
+    MissingArgument,
+    /// `\`
+    #[error("trailing backslash at end of expression")]
+    TrailingBackslash,
+    /// `)`
+    #[error("unexpected )")]
+    UnexpectedParenthesis,
+    /// More groups in groups than [`DEEPEST`].
+    #[error("expression nests too deeply")]
+    Depth,
+    /// Larger than [`MAX_COMPILED_BYTES`](super::MAX_COMPILED_BYTES).
+    #[error("expression too large")]
+    Size,
+}
+
+impl Error {
+    pub(super) fn new(code: Code, expression: &str) -> Self {
+        Self { code, expression: expression.to_owned() }
+    }
+}

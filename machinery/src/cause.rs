@@ -1,0 +1,18 @@
+//! One cause of a Status.
+
+use serde::{Deserialize, Serialize};
+
+/// One cause in `details.causes`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cause {
+    /// Machine-readable, such as `FieldValueRequired`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field, `spec.a[0].b`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}

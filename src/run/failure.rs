@@ -1,0 +1,52 @@
+//! Why the process ends badly.
+
+use portico_gostd::os::error_text;
+use portico_kit::tasks::TaskFailure;
+use portico_kit::telemetry::TelemetryError;
+
+use crate::settings::SettingError;
+
+/// A setting turned out to be unusable only when its file was read.
+const USAGE: u8 = 2;
+
+/// The database is not the one that was served last: only a person can say what is to become of it.
+const REPLACED: u8 = 3;
+
+/// Why the process ended badly; one line for people.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A setting.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// Logging.
+    #[error("--v: {0}")]
+    Telemetry(#[from] TelemetryError),
+    /// The runtime could not be made.
+    #[error("cannot start: {}", error_text(.0))]
+    Runtime(#[source] std::io::Error),
+    /// The control service.
+    #[error(transparent)]
+    Server(#[from] portico_server::StartError),
+    /// The facade.
+    #[error(transparent)]
+    Facade(#[from] portico_facade::StartError),
+    /// A file that tells where we are.
+    #[error("--addresses-file: {}", error_text(.0))]
+    Addresses(#[source] std::io::Error),
+    /// A part that the process cannot live without ended.
+    #[error("{} ended: {}", .0.task, .0.reason)]
+    Part(TaskFailure),
+}
+
+impl Failure {
+    /// 2 for settings, 3 for a database that was exchanged, 1 for everything else.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Setting(_) | Self::Telemetry(_) => USAGE,
+            Self::Server(error) if error.is_setting() => USAGE,
+            Self::Facade(error) if error.is_setting() => USAGE,
+            Self::Server(error) if error.is_replaced() => REPLACED,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What every role has.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use portico_kit::lanes::Lanes;
+use portico_kit::metrics::Registry;
+use portico_kit::telemetry::Telemetry;
+
+/// What every role has.
+pub(super) struct Process {
+    pub(super) registry: Registry,
+    pub(super) telemetry: Telemetry,
+    /// The threads that serve connections, of whichever listener.
+    pub(super) lanes: Arc<Lanes>,
+    pub(super) started: Instant,
+}
