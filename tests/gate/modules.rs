@@ -14,11 +14,9 @@ const CIRCLES: &[(&str, usize)] = &[
     ("facade/catalog", 8),
     ("facade/proxy", 25),
     ("server", 14),
-    ("server/admission", 14),
     ("server/controllers", 19),
     ("server/registry", 40),
     ("server/resources", 11),
-    ("server/store", 12),
 ];
 
 /// The path of a module below its crate; empty for the crate's root.

@@ -7,6 +7,7 @@ mod checks;
 mod containers;
 mod pods;
 mod policy;
+mod violation;
 mod volumes;
 
 use std::collections::{BTreeMap, HashSet};
@@ -14,10 +15,11 @@ use std::collections::{BTreeMap, HashSet};
 use portico_machinery::{Cursor, GroupResource, Object, Status};
 
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest, all_in};
-use checks::{Pod, violations};
+use checks::violations;
 use policy::{Level, Policy, Standard};
 use portico_registry::Result;
 use portico_registry::Verbs;
+use violation::Pod;
 
 /// Most existing pods that are looked at when a namespace becomes stricter.
 const MOST_PODS: usize = 3_000;

@@ -8,17 +8,21 @@ mod claims;
 mod counts;
 mod devices;
 mod evaluator;
+mod evaluators;
 mod pods;
+mod requirement;
 mod scopes;
 mod services;
 mod shared;
+mod usage;
 
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Quantity, Status};
 use portico_store::{Change, Key, Operation, Record, Txn};
 
-use evaluator::{Evaluator, evaluator};
+use evaluator::Evaluator;
+use evaluators::evaluator;
 use portico_registry::Result;
 
 use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
@@ -31,8 +35,6 @@ use shared::{Counting, Encoder, Joined};
 
 /// The plugin's name.
 pub(crate) const NAME: &str = "ResourceQuota";
-/// Who counts, among the managers of a quota's fields.
-const MANAGER: &str = "kube-apiserver";
 
 fn quotas() -> GroupResource {
     GroupResource::new("", "resourcequotas")
@@ -122,14 +124,6 @@ impl Quotas<'_> {
         let Ok(kind) = self.verbs.served(&quotas()) else { return Ok(Vec::new()) };
         let snapshot = self.verbs.snapshot(&kind).await?;
         Ok(snapshot.range(Some(namespace), None).cloned().collect())
-    }
-}
-
-/// Counts so much more as used.
-fn count(quota: &mut Object, taken: &Amounts) {
-    for (name, amount) in taken {
-        let used = quota.at(&["status", "used"]).key(name).quantity().unwrap_or_default();
-        quota.set(&["status", "used", name], (used + amount).to_string());
     }
 }
 

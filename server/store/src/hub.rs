@@ -17,7 +17,9 @@ use self::subscribers::{ScopeSubscribers, Subscriber, remove};
 use crate::event::Event;
 use crate::key::Resource;
 use crate::settings::Settings;
-use crate::subscription::{Batch, History, Load, Selection, Subscription, WatchError};
+use crate::subscription::load::Load;
+use crate::subscription::selection::{Batch, Selection};
+use crate::subscription::watch_error::WatchError;
 
 /// How many batches wait for one subscription at most, besides the bounds in events and bytes: a batch is what one group
 /// commit brought it.
@@ -49,6 +51,17 @@ struct Ring {
     bytes: usize,
     /// Every event with a greater revision is in the ring.
     floor: i64,
+}
+
+/// What a new subscription reads from.
+pub(crate) struct Joined {
+    pub(crate) id: u64,
+    pub(crate) receiver: mpsc::Receiver<Batch>,
+    pub(crate) load: Arc<Load>,
+    /// Every event with a greater revision is in `recent`, or comes.
+    pub(crate) floor: i64,
+    /// Recent batches that hold a revision greater than that from which it begins.
+    pub(crate) recent: Vec<Batch>,
 }
 
 #[derive(Default)]
@@ -153,36 +166,14 @@ impl Hub {
         true
     }
 
-    pub(crate) fn subscribe(
-        self: &Arc<Self>,
-        selection: Selection,
-        from: i64,
-        history: Arc<dyn History>,
-    ) -> Result<Subscription, WatchError> {
+    /// Registers a subscription that has seen everything up to `from`. [`Hub::unsubscribe`] takes it out again.
+    pub(crate) fn join(&self, selection: Selection, from: i64) -> Result<Joined, WatchError> {
         let (sender, receiver) = mpsc::channel(SUBSCRIPTION_BATCHES);
         let load = Arc::new(Load::default());
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.register(Subscriber { id, selection: selection.clone(), sender, load: load.clone() })?;
+        self.register(Subscriber { id, selection, sender, load: load.clone() })?;
         let (floor, recent) = self.recent(from);
-        let subscription = Subscription {
-            id,
-            selection,
-            last: from,
-            unread: (from < floor).then_some((from, floor)),
-            history,
-            recent,
-            pending: VecDeque::new(),
-            offset: 0,
-            receiver,
-            load,
-            hub: self.clone(),
-        };
-        // From here on dropping the subscription unregisters it.
-        let oldest = self.compacted();
-        if from < oldest {
-            return Err(WatchError::Compacted { wanted: from, oldest });
-        }
-        Ok(subscription)
+        Ok(Joined { id, receiver, load, floor, recent })
     }
 
     fn register(&self, subscriber: Subscriber) -> Result<(), WatchError> {

@@ -8,6 +8,7 @@
 //! the revision, answers the callers, then hands the events to the subscriptions.
 
 mod cache;
+mod error;
 mod event;
 mod group;
 mod hub;
@@ -15,6 +16,7 @@ mod index;
 mod key;
 mod metrics;
 mod record;
+mod scope;
 mod settings;
 mod signature;
 mod snapshot;
@@ -24,11 +26,13 @@ mod subscription;
 mod txn;
 mod unreadable;
 
+pub use error::StoreError;
 pub use event::{Event, EventType};
 pub use index::{IndexError, Indexed, Indexer, MetadataIndexer};
 pub use key::{Key, Resource};
 pub use metrics::Metrics;
 pub use record::{Record, Value};
+pub use scope::{Only, ResourceFilter, Scope};
 pub use settings::Settings;
 pub use signature::Signature;
 pub use snapshot::Snapshot;
@@ -36,7 +40,7 @@ pub use sqlite::{
     BackedUp, BackupError, DEFAULT_REVISION_BUMP, Doctor, Examination, Finding, OpenError, Restored,
     SqliteStore, backup, restore,
 };
-pub use store::{Identity, ListAt, Only, Page, ResourceFilter, Scope, Store, StoreError};
+pub use store::{Identity, ListAt, Page, Store};
 pub use subscription::{Subscription, WatchError};
 pub use txn::{Change, Committed, Expect, Operation, Txn, TxnError};
 pub use unreadable::{Condition, Unreadable};

@@ -13,10 +13,13 @@ mod files;
 mod find;
 mod history;
 mod lock;
+mod maintenance;
 mod mark;
 mod open;
+mod open_error;
 mod persist;
 mod read;
+mod request;
 mod row;
 mod space;
 mod statement;
@@ -32,22 +35,27 @@ use tokio_util::sync::CancellationToken;
 pub use self::backup::{BackedUp, BackupError, Restored, backup, restore};
 pub use self::doctor::{Doctor, Examination, Finding};
 pub use self::epoch::DEFAULT_REVISION_BUMP;
-pub use self::open::OpenError;
+pub use self::open_error::OpenError;
 
-use self::compaction::{Compactor, History};
+use self::compaction::Compactor;
+use self::maintenance::History;
 use self::open::Opened;
 use self::read::Reader;
+use self::request::{CommitRequest, Request, Results};
 use self::space::Space;
-use self::writer::{CommitRequest, Request, Results, Writer};
+use self::writer::Writer;
+use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::{Key, Resource};
 use crate::metrics::Metrics;
 use crate::record::Record;
+use crate::scope::{ResourceFilter, Scope};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
-use crate::store::{Identity, ListAt, Page, ResourceFilter, Scope, Store, StoreError};
-use crate::subscription::{Selection, Subscription, WatchError};
+use crate::store::{Identity, ListAt, Page, Store};
+use crate::subscription::selection::Selection;
+use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Change, Committed, Txn, TxnError};
 use crate::unreadable::Condition;
 
@@ -225,7 +233,7 @@ impl SqliteStore {
     }
 
     fn subscribe(&self, selection: Selection, from: i64) -> Result<Subscription, WatchError> {
-        self.reader.hub.subscribe(selection, from, self.reader.clone())
+        Subscription::start(&self.reader.hub, selection, from, self.reader.clone())
     }
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use portico_machinery::GroupResource;
 use tokio::sync::watch;
 
+use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::record::Record;
+use crate::scope::{ResourceFilter, Scope};
 use crate::snapshot::Snapshot;
 use crate::subscription::{Subscription, WatchError};
 use crate::txn::{Committed, Txn, TxnError};
@@ -20,60 +21,6 @@ pub struct Identity {
     pub store_id: String,
     /// Starts at 1; changes when the database is restored from a copy.
     pub epoch: i64,
-}
-
-/// What a watch is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scope {
-    /// The storage resource.
-    pub resource: Resource,
-    /// Only this namespace; None: all, and cluster-scoped resources.
-    pub namespace: Option<Arc<str>>,
-    /// Which of these objects.
-    pub only: Only,
-}
-
-/// What a watch says of the objects that it is about, besides where they are: a change reaches it when that holds of the object
-/// before the change or after it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Only {
-    /// Nothing.
-    #[default]
-    Any,
-    /// Their name.
-    Name(Arc<str>),
-    /// The value of a selectable field ([`crate::Value::field`]); not empty.
-    Field {
-        /// The field.
-        name: Arc<str>,
-        /// Its value.
-        value: Arc<str>,
-    },
-}
-
-impl Only {
-    /// Whether it holds of a state; yes if that cannot be known.
-    pub(crate) fn may_hold(&self, record: &Record) -> bool {
-        match self {
-            Self::Any => true,
-            Self::Name(name) => **name == *record.key.name(),
-            Self::Field { name, value } => {
-                record.value.is_unreadable() || record.value.field(name) == Some(value)
-            }
-        }
-    }
-}
-
-impl Scope {
-    /// All objects of a resource.
-    pub fn all(resource: &Resource) -> Self {
-        Self { resource: resource.clone(), namespace: None, only: Only::Any }
-    }
-
-    /// The objects of one namespace.
-    pub fn namespace(resource: &Resource, namespace: &str) -> Self {
-        Self { resource: resource.clone(), namespace: Some(namespace.into()), only: Only::Any }
-    }
 }
 
 /// An exact read.
@@ -101,40 +48,6 @@ pub struct Page {
     /// Objects of the scope that were met and cannot be read; they are not among `records`.
     pub unreadable: Vec<Unreadable>,
 }
-
-/// Why a read failed.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The revision is older than what is kept.
-    #[error("the requested revision has been compacted: the oldest is {oldest}")]
-    Compacted {
-        /// The oldest revision that can be read exactly, and watched from.
-        oldest: i64,
-    },
-    /// The revision has not been written yet.
-    #[error("the requested revision is in the future: the current is {current}")]
-    Future {
-        /// The current revision.
-        current: i64,
-    },
-    /// Stored bytes that cannot be read.
-    #[error("{key}: the stored object cannot be read: {reason}")]
-    Corrupt {
-        /// Which object.
-        key: Key,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The database failed.
-    #[error("the database failed: {0}")]
-    Unavailable(String),
-    /// The store is closed or closing.
-    #[error("the store is closed")]
-    Closed,
-}
-
-/// Which resources a [`Store::follow`] is about.
-pub type ResourceFilter = Arc<dyn Fn(&GroupResource) -> bool + Send + Sync>;
 
 /// The committed log, its current state and its history.
 ///

@@ -2,140 +2,81 @@
 //!
 //! It must not know SQL (history comes through [`History`]) nor selectors and forms (registry's).
 
+pub(crate) mod history;
+pub(crate) mod load;
+pub(crate) mod selection;
+pub(crate) mod watch_error;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::event::Event;
-use crate::hub::Hub;
-use crate::key::Resource;
-use crate::store::{ResourceFilter, Scope, StoreError};
-
-/// Events that became visible together, in revision order.
-pub(crate) type Batch = Arc<[Arc<Event>]>;
+use crate::hub::{Hub, Joined};
+use history::History;
+use load::Load;
+use selection::{Batch, Selection};
+pub use watch_error::WatchError;
 
 /// How many events one read of history brings at most.
 const MAX_HISTORY_EVENTS: usize = 500;
 /// How many bytes they take at most, unless one alone takes more: what each watch that resumes holds at a time.
 const MAX_HISTORY_BYTES: usize = 1 << 20;
 
-/// Why a subscription ended, or could not start.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum WatchError {
-    /// The changes since the wanted revision are no longer kept.
-    #[error("too old resource version: {wanted} ({oldest})")]
-    Compacted {
-        /// The revision asked for.
-        wanted: i64,
-        /// The oldest revision that a watch may start from.
-        oldest: i64,
-    },
-    /// The subscriber read too slowly: its queue was full and it was cut. It may watch again from `revision`.
-    #[error("the watcher is too slow")]
-    Lagged {
-        /// The last revision that it got.
-        revision: i64,
-    },
-    /// Past changes could not be read.
-    #[error(transparent)]
-    Store(StoreError),
-    /// The store is closed.
-    #[error("the store is closed")]
-    Closed,
-}
-
-/// Which events a subscription is about.
-#[derive(Clone)]
-pub(crate) enum Selection {
-    Scope(Scope),
-    Filter(ResourceFilter),
-}
-
-impl Selection {
-    pub(crate) fn takes_resource(&self, resource: &Resource) -> bool {
-        match self {
-            Self::Scope(scope) => scope.resource == *resource,
-            Self::Filter(filter) => filter(resource),
-        }
-    }
-
-    pub(crate) fn takes(&self, event: &Event) -> bool {
-        let key = &event.record.key;
-        match self {
-            Self::Scope(scope) => {
-                scope.resource == *key.resource()
-                    && scope.namespace.as_deref().is_none_or(|namespace| namespace == key.namespace())
-                    && event.states().any(|state| scope.only.may_hold(state))
-            }
-            Self::Filter(filter) => filter(key.resource()),
-        }
-    }
-
-    /// The only namespace that it is about.
-    pub(crate) fn namespace(&self) -> Option<Arc<str>> {
-        match self {
-            Self::Scope(scope) => scope.namespace.clone(),
-            Self::Filter(_) => None,
-        }
-    }
-}
-
-/// Reads past events: the part of a store that subscriptions need.
-pub(crate) trait History: Send + Sync {
-    /// The first events that the selection takes with a revision in `(after, until]`: at most `limit`, whose values take at most
-    /// `max_bytes`, but at least one. May wait while as many others read as are allowed to.
-    fn events(
-        &self,
-        selection: Selection,
-        after: i64,
-        until: i64,
-        limit: usize,
-        max_bytes: usize,
-    ) -> BoxFuture<'_, Result<HistoryPage, StoreError>>;
-}
-
-/// A part of the past.
-pub(crate) struct HistoryPage {
-    /// In revision order.
-    pub(crate) events: Vec<Arc<Event>>,
-    /// Whether more may follow.
-    pub(crate) more: bool,
-}
-
-/// What waits for one subscription: counted by the sender and the receiver, bounded by the sender.
-#[derive(Debug, Default)]
-pub(crate) struct Load {
-    pub(crate) events: AtomicUsize,
-    pub(crate) bytes: AtomicUsize,
-    pub(crate) lagged: AtomicBool,
-}
-
 /// A running watch. Dropping it ends it.
 ///
 /// Its queue is bounded in events and bytes; when that is full the subscription alone is cut: it gets what is queued, then
 /// [`WatchError::Lagged`].
 pub struct Subscription {
-    pub(crate) id: u64,
-    pub(crate) selection: Selection,
+    id: u64,
+    selection: Selection,
     /// The last revision delivered, or the start: events up to here are skipped.
-    pub(crate) last: i64,
+    last: i64,
     /// History in `(.0, .1]` is still to be read from SQL, before `recent` is handed out.
-    pub(crate) unread: Option<(i64, i64)>,
-    pub(crate) history: Arc<dyn History>,
+    unread: Option<(i64, i64)>,
+    history: Arc<dyn History>,
     /// What the ring held at the start.
-    pub(crate) recent: Vec<Batch>,
-    pub(crate) pending: VecDeque<Batch>,
-    pub(crate) offset: usize,
-    pub(crate) receiver: mpsc::Receiver<Batch>,
-    pub(crate) load: Arc<Load>,
-    pub(crate) hub: Arc<Hub>,
+    recent: Vec<Batch>,
+    pending: VecDeque<Batch>,
+    offset: usize,
+    receiver: mpsc::Receiver<Batch>,
+    load: Arc<Load>,
+    hub: Arc<Hub>,
 }
 
 impl Subscription {
+    /// Begins after the revision `from`.
+    pub(crate) fn start(
+        hub: &Arc<Hub>,
+        selection: Selection,
+        from: i64,
+        history: Arc<dyn History>,
+    ) -> Result<Self, WatchError> {
+        let Joined { id, receiver, load, floor, recent } = hub.join(selection.clone(), from)?;
+        let subscription = Self {
+            id,
+            selection,
+            last: from,
+            unread: (from < floor).then_some((from, floor)),
+            history,
+            recent,
+            pending: VecDeque::new(),
+            offset: 0,
+            receiver,
+            load,
+            hub: hub.clone(),
+        };
+        // From here on dropping the subscription unregisters it.
+        let oldest = hub.compacted();
+        if from < oldest {
+            return Err(WatchError::Compacted { wanted: from, oldest });
+        }
+        Ok(subscription)
+    }
+
     /// The next event. Cancel safe: a dropped call loses nothing.
     ///
     /// # Errors

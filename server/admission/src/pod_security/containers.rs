@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Cursor;
 
-use super::checks::{Pod, Violation, containers_named, named, quoted};
+use super::violation::{Pod, Violation, containers_named, named, quoted};
 
 const DEFAULT_CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Cursor;
 
-use super::checks::{Pod, Violation, containers_named, named, quoted};
+use super::violation::{Pod, Violation, containers_named, named, quoted};
 
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";

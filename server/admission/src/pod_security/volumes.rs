@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use portico_machinery::Cursor;
 
-use super::checks::{Pod, Violation, named};
+use super::violation::{Pod, Violation, named};
 
 /// Sources that every pod may have.
 const FREE: [&str; 9] = [

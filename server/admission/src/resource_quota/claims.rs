@@ -5,7 +5,7 @@ use portico_machinery::{Object, Quantity};
 
 use super::counts::one_of;
 use super::evaluator::Evaluator;
-use super::scopes::Requirement;
+use super::requirement::Requirement;
 use portico_registry::Part;
 use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;

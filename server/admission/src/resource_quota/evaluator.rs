@@ -1,10 +1,9 @@
 //! How much objects of a kind need, and of what.
 
 use jiff::Timestamp;
-use portico_machinery::{GroupResource, Object};
+use portico_machinery::Object;
 
-use super::scopes::Requirement;
-use super::{claims, counts, devices, pods, services};
+use super::requirement::Requirement;
 use portico_registry::Write;
 use portico_validation::pod_spec::totals::Amounts;
 
@@ -27,17 +26,5 @@ pub(super) trait Evaluator: Send + Sync {
     /// Whether an object is in a scope; kinds without scopes are in none.
     fn in_scope(&self, _scope: &Requirement<'_>, _object: &Object) -> bool {
         false
-    }
-}
-
-/// The evaluator of a kind: all kinds are counted, a few are measured.
-pub(super) fn evaluator(resource: &GroupResource) -> Box<dyn Evaluator> {
-    match (resource.group.as_str(), resource.resource.as_str()) {
-        ("", "pods") => Box::new(pods::Pods),
-        ("", "services") => Box::new(services::Services),
-        ("", "persistentvolumeclaims") => Box::new(claims::Claims),
-        ("resource.k8s.io", "resourceclaims") => Box::new(devices::ResourceClaims),
-        ("" | "events.k8s.io", "events") => Box::new(counts::Uncounted),
-        _ => Box::new(counts::Count::of(resource)),
     }
 }

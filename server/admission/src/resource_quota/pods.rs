@@ -7,7 +7,7 @@ use portico_machinery::{Cursor, Object};
 
 use super::counts::one_of;
 use super::evaluator::Evaluator;
-use super::scopes::Requirement;
+use super::requirement::Requirement;
 use portico_registry::Part;
 use portico_registry::Write;
 use portico_validation::pod_spec::is_extended;

@@ -6,6 +6,9 @@
 //! waits for a transaction drives it, so that no writer depends on another one staying.
 
 mod content;
+mod counting;
+mod encoder;
+mod outcome;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -15,12 +18,13 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 use portico_machinery::{Object, Status};
-use portico_store::{Change, Committed, Expect, Key, Operation, Record, Snapshot, Store, TxnError};
+use portico_store::{Key, Record, Store, TxnError};
 
-pub(super) use content::Encoder;
 use content::{Content, State, Taken};
+pub(super) use counting::Counting;
+pub(super) use encoder::Encoder;
+pub(super) use outcome::Outcome;
 use portico_registry::preconditions::is_about;
-use portico_registry::stored;
 use portico_validation::pod_spec::totals::Amounts;
 
 /// The transactions of all namespaces in which a counted write is under way.
@@ -52,24 +56,6 @@ struct Transaction {
 
 /// The end of a transaction; polling it drives the transaction.
 pub(super) type Waiting = Shared<BoxFuture<'static, Arc<Outcome>>>;
-
-/// How a transaction has ended.
-pub(super) enum Outcome {
-    Committed(Committed),
-    Failed(TxnError),
-    /// A quota could not be encoded.
-    Refused(Box<Status>),
-    /// It was never tried: the one before has failed, or one of its writers has gone away.
-    Abandoned,
-}
-
-/// A write that asks to be counted.
-pub(super) struct Counting<'a> {
-    pub(super) store: &'a Arc<dyn Store>,
-    pub(super) operations: &'a [Operation],
-    pub(super) checks: &'a [Operation],
-    pub(super) encoder: Encoder,
-}
 
 /// What becomes of a write that asks to be counted.
 pub(super) enum Joined {
@@ -222,51 +208,6 @@ async fn commit(
             None => Outcome::Failed(TxnError::Closed),
         },
     })
-}
-
-impl Counting<'_> {
-    /// The quotas of the namespace, as they are stored now.
-    fn quotas(&self, namespace: &str) -> Vec<Arc<Record>> {
-        let snapshot = self.store.cached(&self.encoder.kind.storage);
-        snapshot.map_or_else(Vec::new, |quotas| quotas.range(Some(namespace), None).cloned().collect())
-    }
-
-    fn bytes(&self) -> usize {
-        let weight = |operation: &Operation| match &operation.change {
-            Change::Put(value) | Change::Delete(value) => value.json().len(),
-            Change::Check => 0,
-        };
-        self.operations.iter().map(weight).sum()
-    }
-
-    /// How the write would fail by itself, as far as that can be known: it must not fail others with it.
-    fn unexpected(&self) -> Option<TxnError> {
-        self.operations.iter().chain(self.checks).find_map(|operation| {
-            let snapshot: Snapshot = self.store.cached(operation.key.resource())?;
-            let (key, current) = (operation.key.clone(), snapshot.get(&operation.key).cloned());
-            if snapshot.unreadable(operation.key.path()).is_some() {
-                return Some(TxnError::Unreadable { key });
-            }
-            match (operation.expect, current) {
-                (Expect::Absent, Some(current)) => Some(TxnError::Exists { key, current }),
-                (Expect::Revision(_) | Expect::Exists, None) => Some(TxnError::NotFound { key }),
-                (Expect::Revision(revision), Some(current)) if current.revision != revision => {
-                    Some(TxnError::Conflict { key, current })
-                }
-                _ => None,
-            }
-        })
-    }
-
-    fn fits_what_is_stored<E>(
-        &self,
-        namespace: &str,
-        taken: &impl Fn(&[&Object]) -> Result<Vec<Amounts>, E>,
-    ) -> Result<(), E> {
-        let quotas: Vec<Object> =
-            self.quotas(namespace).iter().map(|record| stored::decode(record)).collect();
-        taken(&quotas.iter().collect::<Vec<_>>()).map(drop)
-    }
 }
 
 impl Member {

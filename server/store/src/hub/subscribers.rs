@@ -8,8 +8,9 @@ use tokio::sync::mpsc;
 
 use crate::event::Event;
 use crate::record::Record;
-use crate::store::{Only, Scope};
-use crate::subscription::{Batch, Load, Selection};
+use crate::scope::{Only, Scope};
+use crate::subscription::load::Load;
+use crate::subscription::selection::{Batch, Selection};
 
 /// A running subscription, as the sender sees it.
 pub(super) struct Subscriber {

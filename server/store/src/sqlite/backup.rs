@@ -10,7 +10,8 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::failure::reason;
 use super::mark::{Found, Mark, beside};
-use super::open::{self, OpenError};
+use super::open;
+use super::open_error::OpenError;
 use super::{epoch, files, lock};
 use portico_gostd::os::error_text;
 

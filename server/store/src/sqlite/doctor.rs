@@ -3,6 +3,9 @@
 //! Reading goes on beside a process that serves; removing needs the database for itself.
 
 mod checks;
+mod finding;
+
+pub use finding::{Examination, Finding};
 
 use std::path::{Path, PathBuf};
 
@@ -11,45 +14,13 @@ use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
 
 use super::epoch::DEFAULT_REVISION_BUMP;
 use super::mark::{self, Mark, Verdict};
-use super::open::{self, OpenError};
+use super::open;
+use super::open_error::OpenError;
 use super::{epoch, files, lock, row};
 use crate::index::Indexer;
 use crate::record::Record;
 use crate::store::Identity;
 use crate::unreadable::Unreadable;
-
-/// Something that is wrong with a database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
-    /// SQLite's integrity check complains.
-    Damaged(String),
-    /// An object's current state cannot be read.
-    Unreadable(Unreadable),
-    /// A past state cannot be read: no object misses anything, watches from before it must list again.
-    UnreadableHistory(Unreadable),
-    /// The name of a resource cannot be read: none of its objects is served.
-    UnreadableResource {
-        /// Its number in the database.
-        id: i64,
-        /// What is left of its name.
-        shown: String,
-    },
-    /// Parts of the database contradict each other.
-    Inconsistent(String),
-}
-
-/// What was found.
-#[derive(Clone, Debug, Default)]
-pub struct Examination {
-    /// The revision that was looked at; 0 when it cannot be read.
-    pub revision: i64,
-    /// How many objects can be read.
-    pub objects: u64,
-    /// How many states are kept, past ones included.
-    pub states: u64,
-    /// What is wrong; nothing when the database is sound.
-    pub findings: Vec<Finding>,
-}
 
 /// Examines one database.
 pub struct Doctor<'a> {
@@ -241,38 +212,5 @@ impl<'a> Doctor<'a> {
     /// The database file.
     pub fn database(&self) -> &Path {
         &self.database
-    }
-}
-
-impl Examination {
-    /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    fn damaged(&mut self, error: &sqlx::Error) {
-        self.findings.push(Finding::Damaged(error.to_string()));
-    }
-
-    fn inconsistent(&mut self, text: String) {
-        self.findings.push(Finding::Inconsistent(text));
-    }
-}
-
-impl std::fmt::Display for Finding {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Damaged(text) => write!(f, "damaged: {text}"),
-            Self::Unreadable(o) => {
-                write!(f, "unreadable: {} at revision {}: {}", o.key(), o.revision(), o.reason())
-            }
-            Self::UnreadableHistory(o) => {
-                write!(f, "unreadable past state: {} at revision {}: {}", o.key(), o.revision(), o.reason())
-            }
-            Self::UnreadableResource { shown, .. } => {
-                write!(f, "unreadable resource: {shown}: its name is not UTF-8")
-            }
-            Self::Inconsistent(text) => write!(f, "inconsistent: {text}"),
-        }
     }
 }

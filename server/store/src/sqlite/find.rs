@@ -8,9 +8,9 @@ use sqlx::sqlite::SqliteRow;
 
 use super::read::{Reader, failed};
 use super::row::{self, Text};
+use crate::error::StoreError;
 use crate::key::{Key, Resource};
 use crate::record::Record;
-use crate::store::StoreError;
 
 impl Reader {
     pub(crate) async fn dependents(&self, owner_uid: &str) -> Result<Vec<Key>, StoreError> {

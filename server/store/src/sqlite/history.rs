@@ -9,11 +9,12 @@ use sqlx::{AssertSqlSafe, Row};
 
 use super::read::{Reader, corrupt, failed};
 use super::row;
+use crate::error::StoreError;
 use crate::event::{Event, EventType};
 use crate::key::Resource;
 use crate::record::{Record, Value};
-use crate::store::StoreError;
-use crate::subscription::{History, HistoryPage, Selection};
+use crate::subscription::history::{History, HistoryPage};
+use crate::subscription::selection::Selection;
 
 /// The state `p` that a row `l` supersedes. The revision alone does not name it: a row whose key or whose `previous` is damaged
 /// may point to what is another object's current state. Plus signs keep SQLite from any other way than by revision.

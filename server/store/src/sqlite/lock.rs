@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::files;
-use super::open::OpenError;
+use super::open_error::OpenError;
 
 /// Held while the database is open; the system lets go of it when the process dies, however it dies.
 #[derive(Debug)]

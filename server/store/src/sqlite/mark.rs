@@ -11,7 +11,7 @@ use portico_kit::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use super::files;
-use super::open::OpenError;
+use super::open_error::OpenError;
 
 /// How many revisions may pass before the mark follows, at most.
 pub(crate) const MARK_REVISIONS: i64 = 4_096;

@@ -1,97 +1,27 @@
 //! Opens a database file: lock, connection, schema, identity. Knows nothing of transactions.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr, SqliteConnection};
 
 use super::epoch::{self, DEFAULT_REVISION_BUMP};
-use super::failure::{logged, reason};
+use super::failure::logged;
 use super::lock::{self, FileLock};
+use super::maintenance::BUSY_TIMEOUT;
 use super::mark::{self, Found, Mark, Verdict, beside};
+use super::open_error::OpenError;
 use super::read::CURRENT;
 use super::{failure, row, space};
 use crate::cache::Cache;
 use crate::key::Resource;
 use crate::settings::Settings;
 use crate::store::Identity;
-use portico_gostd::os::error_text;
 
 /// Every migration, in order. Their text never changes once released: sqlx keeps a checksum.
 const MIGRATIONS: [(i64, &str, &str); 1] =
     [(1, "store", include_str!("../../../../migrations/sqlite/0001_store.sql"))];
-
-/// Bytes of a database page; also what the size limit is counted in.
-pub(crate) const PAGE_BYTES: u64 = 4_096;
-
-/// How long a statement waits for a lock that somebody else holds.
-pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Why a database could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process, or another store of this one, holds it.
-    #[error("{path} is in use by process {pid}")]
-    InUse {
-        /// The database file.
-        path: PathBuf,
-        /// The process that holds it, as it noted itself; `?` if it has not yet.
-        pid: String,
-    },
-    /// It was written by a newer Portico.
-    #[error("{path} has schema version {found}, this portico knows up to {known}: use a newer portico")]
-    TooNew {
-        /// The database file.
-        path: PathBuf,
-        /// Its schema version.
-        found: i64,
-        /// The newest version that this program knows.
-        known: i64,
-    },
-    /// A file or folder could not be made, locked or protected.
-    #[error("{path}: {}", error_text(error))]
-    File {
-        /// Which one.
-        path: PathBuf,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// SQLite refused it: no database, damaged, not readable.
-    #[error("{path}: {}", reason(error))]
-    Database {
-        /// The database file.
-        path: PathBuf,
-        /// What SQLite said.
-        error: sqlx::Error,
-    },
-    /// It is not the database that was served here last.
-    #[error(
-        "{path} is not the database that was served here last: {reason}. `portico restore {path}` takes it into service as \
-         it is, as a new epoch; without {path} and {path}.mark a new store begins"
-    )]
-    Replaced {
-        /// The database file.
-        path: PathBuf,
-        /// By what it differs.
-        reason: String,
-    },
-    /// A new epoch would begin too near to the end of the revisions.
-    #[error("{path}: no revisions are left for a new epoch")]
-    Exhausted {
-        /// The database file.
-        path: PathBuf,
-    },
-    /// A migration failed.
-    #[error("{path}: {error}")]
-    Migration {
-        /// The database file.
-        path: PathBuf,
-        /// Which migration, and why.
-        error: Box<MigrateError>,
-    },
-}
 
 impl OpenError {
     /// Whether it is for lack of space on the disk.

@@ -13,12 +13,13 @@ use tokio::sync::Semaphore;
 use super::failure;
 use super::row::{self, split_path};
 use crate::cache::{Cache, Slot};
+use crate::error::StoreError;
 use crate::hub::Hub;
 use crate::index::Indexer;
 use crate::key::Key;
 use crate::metrics::Metrics;
 use crate::record::Record;
-use crate::store::{ListAt, Page, StoreError};
+use crate::store::{ListAt, Page};
 use crate::unreadable::Unreadable;
 
 /// What reading needs; shared by the store and its subscriptions.

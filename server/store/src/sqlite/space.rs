@@ -17,8 +17,10 @@ use tokio::sync::watch;
 use super::failure::logged;
 use super::files;
 use super::mark::beside;
-use super::open::PAGE_BYTES;
 use crate::txn::{Change, Expect, Operation, Txn};
+
+/// Bytes of a database page; also what the size limit is counted in.
+pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 /// Which part of the size limit must be free at most before everything is written again; and which part of the reserve must
 /// stay free on the disk beside the reserve itself.

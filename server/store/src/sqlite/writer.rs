@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqlitePool;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::compaction::{History, Maintenance, Step};
 use super::lock::FileLock;
+use super::maintenance::{History, Maintenance, Step};
 use super::mark::{MARK_REVISIONS, Mark};
+use super::request::{CommitRequest, Request, Results};
 use super::space::{self, Space};
 use super::{failure, open, persist};
 use crate::cache::Cache;
@@ -22,24 +23,8 @@ use crate::group::Group;
 use crate::hub::Hub;
 use crate::metrics::Metrics;
 use crate::store::Identity;
-use crate::subscription::Batch;
-use crate::txn::{Change, Committed, Txn, TxnError};
-
-/// The results of a request's Txns, in their order.
-pub(crate) type Results = Vec<Result<Committed, TxnError>>;
-
-/// What the writer is asked to do.
-pub(crate) enum Request {
-    /// Transactions, at most a group's worth.
-    Commit(CommitRequest),
-    /// A small step of compaction or of giving back pages; between two of them commits have their turn.
-    Maintain(Maintenance),
-}
-
-pub(crate) struct CommitRequest {
-    pub(crate) txns: Vec<Txn>,
-    pub(crate) reply: oneshot::Sender<Results>,
-}
+use crate::subscription::selection::Batch;
+use crate::txn::{Change, Txn, TxnError};
 
 /// The database can no longer be trusted or reached: the process must end, and start again from the disk.
 #[derive(Debug, thiserror::Error)]

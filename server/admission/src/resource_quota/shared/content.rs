@@ -3,17 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use portico_machinery::{Object, Status};
-use portico_store::{Change, Expect, Key, Operation, Record, Txn, Value};
+use portico_store::{Change, Expect, Key, Operation, Record, Txn};
 
-use super::super::{MANAGER, count};
-use super::{Counting, Outcome};
-use portico_registry::Clock;
-use portico_registry::draft;
-use portico_registry::managed_fields::{self, KindVersions};
+use super::counting::Counting;
+use super::encoder::Encoder;
+use super::outcome::Outcome;
+use crate::resource_quota::usage::count;
 use portico_registry::stored;
-use portico_registry::{ResourceIndex, ServedResource};
 use portico_validation::pod_spec::totals::Amounts;
 
 /// How many writes one transaction has at most.
@@ -67,14 +64,6 @@ enum Base {
     At(i64),
     /// That of an operation of the transaction before.
     After(usize),
-}
-
-/// What encodes quotas.
-#[derive(Clone)]
-pub(in super::super) struct Encoder {
-    pub(in super::super) kind: Arc<ServedResource>,
-    pub(in super::super) catalogue: Arc<ResourceIndex>,
-    pub(in super::super) clock: Clock,
 }
 
 impl Content {
@@ -179,15 +168,4 @@ impl Content {
 fn revision_of(outcome: Option<&Outcome>, position: usize) -> Option<i64> {
     let Some(Outcome::Committed(committed)) = outcome else { return None };
     committed.records.get(position)?.as_ref().map(|record| record.revision)
-}
-
-impl Encoder {
-    /// A quota with what it has counted, as it is stored.
-    fn encode(&self, before: &Object, counted: &mut Object) -> Result<Value, Box<Status>> {
-        let versions = KindVersions::of_builtin(&self.kind, "status", &self.catalogue);
-        let now: Timestamp = (self.clock)();
-        managed_fields::track(&versions, before, counted, MANAGER, now);
-        self.kind.stored_info().schema.normalise(counted);
-        draft::encode(&self.kind, counted)
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::TryStreamExt;
 use sqlx::{Row, SqliteConnection};
 
-use super::{Examination, Finding};
+use super::finding::{Examination, Finding};
 use crate::record::Record;
 use crate::sqlite::mark::{self, Found, Mark, Verdict};
 use crate::sqlite::row;

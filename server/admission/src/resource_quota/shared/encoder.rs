@@ -1,0 +1,30 @@
+//! Encodes quotas for the store.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use portico_machinery::{Object, Status};
+use portico_registry::managed_fields::{self, KindVersions};
+use portico_registry::{Clock, ResourceIndex, ServedResource, draft};
+use portico_store::Value;
+
+use crate::resource_quota::usage::MANAGER;
+
+/// What encodes quotas.
+#[derive(Clone)]
+pub(crate) struct Encoder {
+    pub(crate) kind: Arc<ServedResource>,
+    pub(crate) catalogue: Arc<ResourceIndex>,
+    pub(crate) clock: Clock,
+}
+
+impl Encoder {
+    /// A quota with what it has counted, as it is stored.
+    pub(super) fn encode(&self, before: &Object, counted: &mut Object) -> Result<Value, Box<Status>> {
+        let versions = KindVersions::of_builtin(&self.kind, "status", &self.catalogue);
+        let now: Timestamp = (self.clock)();
+        managed_fields::track(&versions, before, counted, MANAGER, now);
+        self.kind.stored_info().schema.normalise(counted);
+        draft::encode(&self.kind, counted)
+    }
+}

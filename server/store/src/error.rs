@@ -1,0 +1,34 @@
+//! Why the store does not answer.
+
+use crate::key::Key;
+
+/// Why a read failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The revision is older than what is kept.
+    #[error("the requested revision has been compacted: the oldest is {oldest}")]
+    Compacted {
+        /// The oldest revision that can be read exactly, and watched from.
+        oldest: i64,
+    },
+    /// The revision has not been written yet.
+    #[error("the requested revision is in the future: the current is {current}")]
+    Future {
+        /// The current revision.
+        current: i64,
+    },
+    /// Stored bytes that cannot be read.
+    #[error("{key}: the stored object cannot be read: {reason}")]
+    Corrupt {
+        /// Which object.
+        key: Key,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The database failed.
+    #[error("the database failed: {0}")]
+    Unavailable(String),
+    /// The store is closed or closing.
+    #[error("the store is closed")]
+    Closed,
+}

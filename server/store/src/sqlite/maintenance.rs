@@ -1,0 +1,175 @@
+//! Small pieces of work for the writer: forgetting history, giving pages back, cutting the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use sqlx::{Row, SqliteConnection};
+use tokio::sync::oneshot;
+
+use super::history::PREVIOUS;
+use super::persist;
+use super::read::failed;
+use super::space::Space;
+use super::statement::Batch as Statements;
+use crate::error::StoreError;
+use crate::event::{Event, EventType};
+use crate::hub::Hub;
+
+/// How long a statement waits for a lock that somebody else holds.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Revisions that one step looks at.
+pub(super) const STEP_REVISIONS: i64 = 1_000;
+
+/// Pages that one step gives back.
+const STEP_PAGES: i64 = 500;
+
+/// Free pages that are kept for the next writes (1 MiB).
+const SPARE_PAGES: i64 = 256;
+
+/// How many bytes of superseded values the database holds.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) bytes: AtomicI64,
+}
+
+impl History {
+    /// Counts what a group has superseded.
+    pub(crate) fn superseded(&self, events: &[Arc<Event>]) {
+        let bytes: usize = events.iter().map(|event| superseded_bytes(event)).sum();
+        self.bytes.fetch_add(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn superseded_bytes(event: &Event) -> usize {
+    let tombstone = if event.event_type == EventType::Deleted { event.record.value.json().len() } else { 0 };
+    tombstone + event.previous.as_ref().map_or(0, |previous| previous.value.json().len())
+}
+
+/// A small piece of work for the writer.
+pub(crate) struct Maintenance {
+    pub(crate) step: Step,
+    pub(crate) reply: oneshot::Sender<Result<i64, StoreError>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// Forget history, at most up to this revision. Answers the new compaction point.
+    Compact(i64),
+    /// Give free pages back. Answers how many are left to give.
+    Vacuum,
+    /// Copy the log into the file and cut it. Answers 0.
+    Checkpoint,
+    /// Note that the revision stands here at this time (Unix seconds), and forget what stood where before `oldest`, but
+    /// for the last of it. Answers 0.
+    Mark { at: i64, oldest: i64 },
+    /// The reserve is there: end the lack of space, if there was one. Answers 0.
+    Relax,
+}
+
+impl Maintenance {
+    pub(crate) async fn run(
+        self,
+        connection: &mut SqliteConnection,
+        compacted: &mut i64,
+        revision: i64,
+        hub: &Hub,
+        history: &History,
+        space: &Space,
+    ) {
+        let done = match self.step {
+            Step::Compact(until) => {
+                let until = until.min(revision).min(compacted.saturating_add(STEP_REVISIONS));
+                compact(connection, compacted, until, hub, history).await
+            }
+            Step::Vacuum => vacuum(connection).await,
+            Step::Checkpoint => checkpoint(connection).await,
+            Step::Relax => space.relax(connection).await.map(|()| 0),
+            Step::Mark { at, oldest } => mark(connection, revision, at, oldest).await,
+        };
+        // A caller that has gone away does not stop the work.
+        let _gone = self.reply.send(done.map_err(failed));
+    }
+}
+
+/// A state is forgotten when it was superseded up to `until`, a tombstone when it was written up to there. The point moves
+/// first, so that a reader that finds it unmoved after reading has read everything.
+async fn compact(
+    connection: &mut SqliteConnection,
+    compacted: &mut i64,
+    until: i64,
+    hub: &Hub,
+    history: &History,
+) -> Result<i64, sqlx::Error> {
+    if until <= *compacted {
+        return Ok(*compacted);
+    }
+    hub.set_compacted(until);
+    let mut batch = Statements::default();
+    batch.statement("BEGIN IMMEDIATE");
+    batch.statement(&format!(
+        "DELETE FROM log WHERE revision IN (SELECT p.revision FROM log l JOIN log p ON {PREVIOUS} \
+         WHERE l.revision > ? AND l.revision <= ?) RETURNING length(value)"
+    ));
+    // A tombstone whose key or chain is damaged may stand over a state that is kept, which must not come back.
+    batch.statement(
+        "DELETE FROM log WHERE revision > ? AND revision <= ? AND deleted = 1 AND NOT EXISTS (SELECT 1 FROM log o \
+         WHERE o.resource = log.resource AND o.namespace = log.namespace AND o.name = log.name \
+         AND o.revision < log.revision AND o.deleted = 0) RETURNING length(value)",
+    );
+    for _ in 0..2 {
+        batch.bind(*compacted)?;
+        batch.bind(until)?;
+    }
+    batch.statement("UPDATE meta SET compacted = ? WHERE id = 1");
+    batch.bind(until)?;
+    batch.statement("COMMIT");
+    let rows = match batch.fetch(connection).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            persist::rollback(connection).await;
+            return Err(error);
+        }
+    };
+    *compacted = until;
+    // Less the format byte, which the count of what is superseded leaves out.
+    let freed =
+        rows.iter().map(|row| row.try_get::<i64, _>(0).map(|length| length - 1)).sum::<Result<i64, _>>()?;
+    history.bytes.fetch_sub(freed, Ordering::Relaxed);
+    Ok(until)
+}
+
+async fn vacuum(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&mut *connection).await?;
+    if free <= SPARE_PAGES {
+        return Ok(0);
+    }
+    let pages = (free - SPARE_PAGES).min(STEP_PAGES);
+    let pragma = sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({pages})"));
+    sqlx::query(pragma).fetch_all(connection).await?;
+    Ok(free - SPARE_PAGES - pages)
+}
+
+/// Copies what it can and cuts the log if no reader needs it: writes wait behind this, so it waits for nobody. What is left
+/// over the next one copies.
+async fn checkpoint(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let busy_timeout = BUSY_TIMEOUT.as_millis();
+    sqlx::query("PRAGMA busy_timeout = 0").execute(&mut *connection).await?;
+    let done = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut *connection).await;
+    let restore = sqlx::AssertSqlSafe(format!("PRAGMA busy_timeout = {busy_timeout}"));
+    sqlx::query(restore).execute(connection).await?;
+    done.map(|_| 0)
+}
+
+async fn mark(
+    connection: &mut SqliteConnection,
+    revision: i64,
+    at: i64,
+    oldest: i64,
+) -> Result<i64, sqlx::Error> {
+    let insert = sqlx::query("INSERT OR REPLACE INTO mark (revision, at) VALUES (?, ?)");
+    insert.bind(revision).bind(at).execute(&mut *connection).await?;
+    let forget = "DELETE FROM mark WHERE revision < (SELECT max(revision) FROM mark WHERE at <= ?)";
+    sqlx::query(forget).bind(oldest).execute(connection).await.map(|_| 0)
+}

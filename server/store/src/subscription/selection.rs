@@ -1,0 +1,46 @@
+//! Which events a subscription is about.
+
+use std::sync::Arc;
+
+use crate::event::Event;
+use crate::key::Resource;
+use crate::scope::{ResourceFilter, Scope};
+
+/// Events that became visible together, in revision order.
+pub(crate) type Batch = Arc<[Arc<Event>]>;
+
+/// Which events a subscription is about.
+#[derive(Clone)]
+pub(crate) enum Selection {
+    Scope(Scope),
+    Filter(ResourceFilter),
+}
+
+impl Selection {
+    pub(crate) fn takes_resource(&self, resource: &Resource) -> bool {
+        match self {
+            Self::Scope(scope) => scope.resource == *resource,
+            Self::Filter(filter) => filter(resource),
+        }
+    }
+
+    pub(crate) fn takes(&self, event: &Event) -> bool {
+        let key = &event.record.key;
+        match self {
+            Self::Scope(scope) => {
+                scope.resource == *key.resource()
+                    && scope.namespace.as_deref().is_none_or(|namespace| namespace == key.namespace())
+                    && event.states().any(|state| scope.only.may_hold(state))
+            }
+            Self::Filter(filter) => filter(key.resource()),
+        }
+    }
+
+    /// The only namespace that it is about.
+    pub(crate) fn namespace(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Scope(scope) => scope.namespace.clone(),
+            Self::Filter(_) => None,
+        }
+    }
+}
