@@ -123,7 +123,7 @@ pub enum ListKind {
 pub struct Field {
     /// How JSON spells it.
     pub name: Arc<str>,
-    /// How expressions spell it: see [`escape`].
+    /// How expressions spell it: see [`crate::identifier::escape`].
     pub escaped: Arc<str>,
     /// What it holds.
     pub of: Arc<DeclType>,

@@ -1,6 +1,6 @@
 //! Who else is asked about a write: one ordered chain of plugins, and quotas.
 //!
-//! A plugin is a module of its own; the list in [`chain`] is all that generic code knows of them.
+//! A plugin is a module of its own; the list in the module `chain` is all that generic code knows of them.
 
 mod chain;
 mod claim_resize;

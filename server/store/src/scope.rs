@@ -61,5 +61,5 @@ impl Scope {
     }
 }
 
-/// Which resources a [`Store::follow`] is about.
+/// Which resources a [`crate::Store::follow`] is about.
 pub type ResourceFilter = Arc<dyn Fn(&GroupResource) -> bool + Send + Sync>;
