@@ -1,4 +1,4 @@
-//! Bodies on their way through. Chunks are handed on as they come; nothing is collected.
+//! Bodies that stream through the proxy. Chunks are handed on as they come; nothing is collected.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,7 +12,7 @@ use portico_kit::received::Received;
 use tokio::time::{Instant, Sleep};
 
 use crate::headers;
-use crate::links::LinkedBody;
+use crate::links::RewrittenBody;
 use crate::transport::{Http1Body, Http2Body};
 
 /// Why a body ended early.
@@ -35,7 +35,7 @@ enum RequestKind {
     Failed,
 }
 
-/// It was said before why.
+/// The reason was returned before.
 #[derive(Debug, thiserror::Error)]
 #[error("the request's body failed")]
 struct FailedBefore;
@@ -152,7 +152,7 @@ enum Kind {
     Full(Option<Bytes>),
     Http1(Http1Body),
     Http2(Http2Body),
-    Linked(Box<LinkedBody>),
+    Rewritten(Box<RewrittenBody>),
 }
 
 impl Deadline {
@@ -187,8 +187,8 @@ impl ProxyBody {
         Self { kind: Kind::Http2(body), deadline: None }
     }
 
-    pub(crate) fn linked(body: LinkedBody) -> Self {
-        Self { kind: Kind::Linked(Box::new(body)), deadline: None }
+    pub(crate) fn rewritten(body: RewrittenBody) -> Self {
+        Self { kind: Kind::Rewritten(Box::new(body)), deadline: None }
     }
 
     /// The same, broken off when this time has passed.
@@ -213,7 +213,7 @@ impl Body for ProxyBody {
             Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Http1(body) => body.poll_frame(cx),
             Kind::Http2(body) => body.poll_frame(cx),
-            Kind::Linked(body) => body.poll_frame(cx),
+            Kind::Rewritten(body) => body.poll_frame(cx),
         };
         if frame.is_pending()
             && let Some(deadline) = &mut this.deadline
@@ -237,13 +237,13 @@ impl Body for ProxyBody {
             Kind::Full(bytes) => bytes.is_none(),
             Kind::Http1(body) => body.is_end_stream(),
             Kind::Http2(body) => body.is_end_stream(),
-            Kind::Linked(_) => false,
+            Kind::Rewritten(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Kind::Linked(_) => SizeHint::default(),
+            Kind::Rewritten(_) => SizeHint::default(),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Kind::Http1(body) => body.size_hint(),
             Kind::Http2(body) => body.size_hint(),

@@ -1,11 +1,11 @@
 //! Connections that the control service has decided on (`log`, `exec`, `proxy`, ...): dialled and streamed from here.
 //!
-//! Upstream's handler for these is not the aggregator's: what is dialled learns nothing of the caller's identity, hears
-//! the host as the client calls it, and what it answers is led back below the path of the proxy.
+//! Upstream's handler for these is not the aggregator's: the target does not get the caller's identity, it
+//! gets the client's `Host`, and links in its answer are rewritten to lead below the path of the proxy.
 
 mod failure;
 mod log;
-mod way;
+mod transport_key;
 
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
@@ -16,8 +16,8 @@ use portico_machinery::{RequestInfo, Status};
 use crate::Proxy;
 use crate::body::{ProxyBody, RequestBody};
 use crate::handler::body_of;
-use crate::headers::{self, ClientAddress, Upgrade, Words};
-use crate::links::{LinkedBody, Links, is_html};
+use crate::headers::{self, ClientAddress, ProxyHeaders, Upgrade};
+use crate::links::{Links, RewrittenBody, is_html};
 use crate::location;
 use crate::outgoing::Outgoing;
 use crate::refusal::Refusal;
@@ -57,11 +57,11 @@ impl Proxy {
             }
             (Upgrade::Refused(why), _) => return Err(Box::new(Status::bad_request(why))),
         };
-        let (way, ca) = self.way(dial).await?;
+        let (key, ca) = self.transport_key(dial).await?;
         if protocol.is_none() && is_bare(dial, request.method()) {
             return Ok(with_slash(&request));
         }
-        let transport = self.transports.get(&self.shared, way, None, ca.as_ref());
+        let transport = self.transports.get(&self.shared, key, None, ca.as_ref());
         let transport = transport.map_err(|error| Box::new(Status::internal(error)))?;
         let permit = transport.admit().map_err(failure::busy)?;
         let target = location::of_connection(&dial.path, &dial.query)
@@ -86,8 +86,8 @@ impl Proxy {
         let (host, prefix) = (host_of(&request), prefix(connecting.info));
         let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
-        let words = Words::of_connection(connecting.client, &uri);
-        let outgoing = Outgoing::elsewhere(target, host, parts, body, words);
+        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
+        let outgoing = Outgoing::elsewhere(target, host, parts, body, proxy_headers);
         upgrade::upgrade(&self.shared, permit, outgoing, client, protocol, None)
             .await
             .map_err(failure::of_upgrade)
@@ -103,17 +103,17 @@ impl Proxy {
         let (host, prefix) = (host_of(&request), prefix(connecting.info));
         let uri = uri(&prefix, target.path());
         let (parts, body) = request.into_parts();
-        let words = Words::of_connection(connecting.client, &uri);
-        let mut outgoing = Outgoing::elsewhere(target, host.clone(), parts, body, words);
+        let proxy_headers = ProxyHeaders::of_connection(connecting.client, &uri);
+        let mut outgoing = Outgoing::elsewhere(target, host.clone(), parts, body, proxy_headers);
         let answer = permit.transport().send(&mut outgoing).await.map_err(failure::of_proxy)?;
         let authority = permit.transport().authority(answer.target);
         let links = Links::new(prefix, &host, authority);
-        led_back(answer, permit, links)
+        rewrite_links(answer, permit, links)
     }
 }
 
-/// The answer as the client should see it: what leads to the target's own paths leads through the proxy.
-fn led_back(answer: Answer, permit: Permit, links: Links) -> Connected {
+/// Rewrites `Location` and the links of an HTML page so that paths of the target lead through the proxy.
+fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
     let Answer { mut head, carrier, target } = answer;
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(failure::of_proxy(failure::unasked()));
@@ -132,11 +132,11 @@ fn led_back(answer: Answer, permit: Permit, links: Links) -> Connected {
     if !is_html(head.headers.get(CONTENT_TYPE)) {
         return Ok(Response::from_parts(head, body));
     }
-    let body = LinkedBody::around(body, links, &mut head.headers);
+    let body = RewrittenBody::wrap(body, links, &mut head.headers);
     Ok(Response::from_parts(head, body))
 }
 
-/// `.../proxy` itself: relative links on the page behind it would lead astray.
+/// `.../proxy` itself: relative links on the page behind it would resolve wrongly.
 fn is_bare(dial: &Dial, method: &Method) -> bool {
     dial.manner == Manner::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
 }
@@ -167,7 +167,7 @@ fn prefix(info: &RequestInfo) -> String {
     String::from_utf8_lossy(&prefix).into_owned()
 }
 
-/// What the client calls us; HTTP/2 says it in the URI.
+/// The client's `Host`; over HTTP/2 it stands in the URI.
 fn host_of(request: &Request<RequestBody>) -> HeaderValue {
     let said = request.headers().get(HOST).cloned();
     let authority = || HeaderValue::try_from(request.uri().authority()?.as_str()).ok();
@@ -180,7 +180,7 @@ fn uri(prefix: &str, path: &str) -> HeaderValue {
     HeaderValue::from_bytes(uri.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static("/"))
 }
 
-/// What a refusal says beside its prefix.
+/// A refusal's message without its prefix.
 fn bare(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Unreachable { message, .. } => message.clone(),

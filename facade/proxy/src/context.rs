@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::headers::{ClientAddress, Identity};
 
-/// The chain's findings. Borrowed: nothing is copied on the way to the backend but what becomes a header.
+/// The chain's findings. Borrowed: only what becomes a header is copied.
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyContext<'a> {
     /// Who calls, after impersonation. Absent means that the chain is broken: 500 `missing user`.

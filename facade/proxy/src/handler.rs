@@ -1,4 +1,4 @@
-//! The decisions about one request, in upstream's order, and its way there and back.
+//! The decisions about one request, in upstream's order, and its exchange with the backend.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use crate::body::{ProxyBody, RequestBody};
 use crate::context::ProxyContext;
-use crate::headers::{self, Upgrade, Words};
+use crate::headers::{self, ProxyHeaders, Upgrade};
 use crate::metrics::ProxyMetrics;
 use crate::observation::Observation;
 use crate::outgoing::Outgoing;
 use crate::refusal::{Refusal, Stage, respond};
 use crate::settings::ProxySettings;
 use crate::transport::{
-    Answer, Carrier, Http1Body, Http2Body, Permit, Presents, SendError, Shared, Transports, Way,
+    Answer, Carrier, ClientCertificate, Http1Body, Http2Body, Permit, SendError, Shared, TransportKey,
+    Transports,
 };
 use crate::upgrade;
 use crate::upstream::Upstream;
@@ -47,11 +48,11 @@ impl Proxy {
     pub fn new(settings: ProxySettings, metrics: ProxyMetrics) -> Self {
         let this = Self { shared: Arc::new(Shared::new(settings, metrics)), transports: Arc::default() };
         let tasks = &this.shared.tasks;
-        for (name, presents) in [
-            ("proxy-client-certificate", Presents::FrontProxy),
-            ("proxy-kubelet-certificate", Presents::Kubelet),
+        for (name, certificate) in [
+            ("proxy-client-certificate", ClientCertificate::FrontProxy),
+            ("proxy-kubelet-certificate", ClientCertificate::Kubelet),
         ] {
-            tasks.spawn_until_cancelled(name, this.shared.clone().follow_client_cert(presents));
+            tasks.spawn_until_cancelled(name, this.shared.clone().follow_client_cert(certificate));
         }
         let (shared, transports) = (this.shared.clone(), this.transports.clone());
         tasks.spawn_until_cancelled("proxy-sweeper", async move {
@@ -107,8 +108,8 @@ impl Proxy {
         check_available(&upstream.route().available)?;
         let transport = upstream
             .transport(|backend, ca| {
-                let way = Way::to_backend(backend, &self.shared.limits);
-                self.transports.get(&self.shared, way, Some(&backend.service), ca)
+                let key = TransportKey::to_backend(backend, &self.shared.limits);
+                self.transports.get(&self.shared, key, Some(&backend.service), ca)
             })
             .ok_or(Refusal::NoBackend)?
             .map_err(|error| Refusal::Transport(error.to_string()))?;
@@ -119,8 +120,8 @@ impl Proxy {
         let (mut parts, body) = request.into_parts();
         let upgrade = headers::requested_upgrade(&parts.headers);
         let client = parts.extensions.remove();
-        let words = Words::new(identity, context.client, context.audit_id)?;
-        let request = Outgoing::new(parts, body.into(), words)?;
+        let proxy_headers = ProxyHeaders::new(identity, context.client, context.audit_id)?;
+        let request = Outgoing::new(parts, body.into(), proxy_headers)?;
         let to = match upgrade {
             Upgrade::No => None,
             Upgrade::Refused(why) => return Err(Refusal::UpgradeRefused(why)),

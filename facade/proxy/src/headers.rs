@@ -1,23 +1,23 @@
-//! What becomes of headers on the way to a backend and back.
+//! Headers of a request to a backend, and of its response.
 //!
-//! The order matters for safety: first everything that a client must not say is taken out (hop-by-hop headers
-//! and whatever `Connection` names, credentials, identities), then our own words are put in, so that nothing a
+//! The order matters for safety: first every header that a client must not set is removed (hop-by-hop headers
+//! and whatever `Connection` names, credentials, identities), then the proxy's own headers are added, so that nothing a
 //! client names can remove or fake them.
 
 mod forwarded;
 mod hop;
 mod identity;
+mod proxy_headers;
 mod response;
 mod trailers;
-mod words;
 
 pub use forwarded::ClientAddress;
 pub(crate) use forwarded::{names_target, set_target, write_target};
 pub(crate) use hop::{Upgrade, frames_body, requested_upgrade};
 pub use identity::Identity;
+pub(crate) use proxy_headers::ProxyHeaders;
 pub(crate) use response::{clean_answer, clean_response};
 pub(crate) use trailers::{announced_trailers, clean_trailers, keep_announced};
-pub(crate) use words::Words;
 
 use http::HeaderMap;
 use http::header::{CONNECTION, HeaderName};
@@ -30,8 +30,8 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         hop::remove_named_by_connection(headers);
     }
-    let doomed: Vec<HeaderName> = headers.keys().filter(|name| is_stripped(name)).cloned().collect();
-    for name in doomed {
+    let removed: Vec<HeaderName> = headers.keys().filter(|name| is_stripped(name)).cloned().collect();
+    for name in removed {
         hop::remove(headers, &name);
     }
 }
@@ -41,7 +41,7 @@ fn is_stripped(name: &HeaderName) -> bool {
     is_private(name) || hop::is_hop_by_hop(name) || imitates(name)
 }
 
-/// Whether the name is, underscores read as dashes, one that we strip or that only we or the framing may say. CGI and
+/// Whether the name is, underscores read as dashes, one that we strip or that only we or the framing may set. CGI and
 /// WSGI servers read `X_Remote_User` and `X-Remote-User` as the same.
 fn imitates(name: &HeaderName) -> bool {
     if !name.as_str().contains('_') {

@@ -1,7 +1,7 @@
 //! To a backend: handler, transport, headers, upgrade, circuit.
 //!
-//! This room takes an authenticated, authorized request and one compiled route (or the control service's word where a
-//! connection leads), and brings back the backend's answer or a Status that names what failed. It must not know how routes are found, how callers
+//! Takes an authenticated, authorized request and one compiled route (or the control service's decision where a
+//! connection goes), and returns the backend's answer or a Status that names what failed. It must not know how routes are found, how callers
 //! are authenticated, what kinds exist, or what a body means: bytes pass through.
 
 mod body;

@@ -2,10 +2,10 @@
 //!
 //! Upstream's rule. Links to other hosts and relative ones stay as they are.
 
-mod body;
 mod html;
+mod rewritten;
 
-pub(crate) use body::LinkedBody;
+pub(crate) use rewritten::RewrittenBody;
 
 use http::HeaderValue;
 use portico_machinery::connect::clean_path;

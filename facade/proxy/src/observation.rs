@@ -4,7 +4,7 @@ use portico_machinery::route::ServiceReference;
 
 use crate::refusal::Stage;
 
-/// The last word of experience with one backend. Recorded when it changes, not on each request.
+/// The last outcome of a dial to one backend. Recorded when it changes, not on each request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// Which backend.
@@ -17,7 +17,7 @@ pub struct Observation {
     pub failed: Option<Stage>,
     /// What went wrong, for people; empty when reached.
     pub message: String,
-    /// Unix time in milliseconds of this verdict.
+    /// Unix time in milliseconds of this outcome.
     pub at_ms: u64,
     /// Dial failures in a row.
     pub failures: u32,

@@ -36,7 +36,7 @@ impl Stage {
     }
 }
 
-/// Marks a response that this room made up itself, for `apiserver_request_terminations_total`
+/// Marks a response that this crate made itself, for `apiserver_request_terminations_total`
 /// (component `aggregator`). It stands in the response's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Termination;
@@ -72,7 +72,7 @@ pub enum Refusal {
         /// For people.
         message: String,
     },
-    /// The route has no backend: somebody asked the wrong room.
+    /// The route has no backend: the caller should have served it elsewhere.
     #[error("no backend")]
     NoBackend,
     /// The backend was not reached, or the exchange broke.
@@ -96,7 +96,7 @@ pub enum Refusal {
     /// [`crate::Limits::max_requests_per_backend`] is reached.
     #[error("error trying to reach service: {0} requests are under way to this backend, which is its limit")]
     Busy(usize),
-    /// The deadline passed before the backend answered. `discovery` tells the 5 s of discovery (503) from the request's (504).
+    /// The deadline passed before the backend answered. `discovery` distinguishes the 5 s of discovery (503) from the request's own (504).
     #[error("{}", if *discovery { "error trying to reach service: context deadline exceeded" } else { "request did not complete within the allotted timeout" })]
     Deadline {
         /// Which of the two deadlines.
@@ -216,7 +216,7 @@ fn reason_of(stage: Stage) -> String {
     .to_owned()
 }
 
-/// A refusal as a response, marked with [`Termination`]: a Status, or upstream's words.
+/// A refusal as a response, marked with [`Termination`]: a Status, or upstream's plain text.
 pub(crate) fn respond(refusal: &Refusal, route: &Route, plain_text: bool) -> Response<ProxyBody> {
     let status = refusal.status(route);
     let text = if plain_text { refusal.plain_text() } else { None };

@@ -58,7 +58,7 @@ pub struct Limits {
     pub discovery_deadline: Duration,
     /// Whether a redirect of a backend becomes 502 (`--aggregator-reject-forwarding-redirect`).
     pub reject_redirects: bool,
-    /// Whether refusals are upstream's plain text instead of a Status, for clients that compare words.
+    /// Whether refusals are upstream's plain text instead of a Status, for clients that compare text.
     pub plain_text_errors: bool,
     /// Dial failures in a row that open a target's circuit.
     pub circuit_failures: u32,
@@ -68,11 +68,11 @@ pub struct Limits {
     pub circuit_open_max: Duration,
     /// A backend that answers an upgrade with an error must send its body within this time.
     pub refused_upgrade_deadline: Duration,
-    /// Bytes of a kubelet's refusal that are told to who asked for a log.
+    /// Bytes of a kubelet's refusal that are passed on to the client that asked for a log.
     pub refusal_bytes: usize,
-    /// An HTTP/2 connection without frames for this long is asked for a sign of life.
+    /// An HTTP/2 connection without frames for this long is sent a PING.
     pub http2_ping_interval: Duration,
-    /// And is closed when none comes within this time.
+    /// And is closed when no answer to it comes within this time.
     pub http2_ping_timeout: Duration,
     /// Requests on one HTTP/2 connection; one more opens another connection.
     pub http2_max_streams: usize,

@@ -1,4 +1,4 @@
-//! The way to one backend: its targets, their connections and circuits, its TLS settings, its limit.
+//! The transport to one backend: its targets, their connections and circuits, its TLS settings, its limit.
 //!
 //! Shared by all routes that would reach the same backend in the same way. It must not know routes, users
 //! or Status.
@@ -7,18 +7,18 @@ mod circuit;
 mod exchange;
 mod http1;
 mod http2;
+mod key;
 mod registry;
 mod target;
 mod trust;
-mod way;
 
 pub use registry::{Transport, TransportError};
 
 pub(crate) use exchange::{Answer, Carrier, SendError};
 pub(crate) use http1::{Answered, Http1Body, Http1Error, Switched};
 pub(crate) use http2::Http2Body;
+pub(crate) use key::{ClientCertificate, TransportKey};
 pub(crate) use registry::{Permit, Shared, Transports};
-pub(crate) use way::{Presents, Way};
 
 use std::sync::LazyLock;
 

@@ -21,7 +21,7 @@ use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched
 /// What is read at once from an upgraded connection: a TLS record.
 const PIECE: usize = 16 * 1024;
 
-/// How a WebSocket client says a bearer token; it is a credential and stays here.
+/// How a WebSocket client sends a bearer token; it is a credential and stays here.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
 /// Passes an upgrade on. The headers are complete but for what makes it an upgrade.
@@ -37,7 +37,7 @@ pub(crate) async fn upgrade(
         stage: Stage::Http,
         message: "the client's connection cannot be upgraded".to_owned(),
     })?;
-    request.settle();
+    request.insert_proxy_headers();
     remove_bearer_protocol(&mut request.headers);
     request.headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     request.headers.insert(UPGRADE, protocol.clone());
@@ -141,7 +141,7 @@ async fn pump(
     }
 }
 
-/// The backend says no: the client gets all of it, and then the end of its connection.
+/// The backend refuses the upgrade: the client gets the whole answer, and then the end of its connection.
 fn refused(
     shared: &Shared,
     permit: Permit,

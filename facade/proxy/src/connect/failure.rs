@@ -1,4 +1,4 @@
-//! What went wrong with a connection, in upstream's words, which differ with what was wanted.
+//! Failures of a connection as upstream's messages, which differ between `log`, upgrades and `proxy`.
 
 use portico_machinery::{Reason, Status};
 

@@ -36,7 +36,7 @@ impl Proxy {
         if !(200..=206).contains(&head.status.as_u16()) {
             let limits = &self.shared.limits;
             let body = body.until(Instant::now() + limits.refused_upgrade_deadline);
-            return Err(refusal(head.status, &said(body, limits.refusal_bytes).await, connecting.info));
+            return Err(refusal(head.status, &read_text(body, limits.refusal_bytes).await, connecting.info));
         }
         let mut response = Response::new(body);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
@@ -44,13 +44,13 @@ impl Proxy {
     }
 }
 
-/// What a refusal says, as far as it is told; one that breaks off has said what it has said.
-async fn said(mut body: ProxyBody, limit: usize) -> String {
+/// The text of a refusal, up to `limit` bytes; of one that breaks off, the part that arrived.
+async fn read_text(mut body: ProxyBody, limit: usize) -> String {
     let mut text = BytesMut::new();
     while let Some(Ok(frame)) = body.frame().await {
         let data = frame.into_data().unwrap_or_default();
-        let room = limit - text.len();
-        text.extend_from_slice(&data[..data.len().min(room)]);
+        let left = limit - text.len();
+        text.extend_from_slice(&data[..data.len().min(left)]);
         if text.len() == limit {
             break;
         }
@@ -58,14 +58,14 @@ async fn said(mut body: ProxyBody, limit: usize) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A code of somebody else's and their words, in upstream's.
+/// The kubelet's status code and text as the Status that upstream makes of them.
 fn refusal(code: StatusCode, text: &str, info: &RequestInfo) -> Box<Status> {
     match code {
         StatusCode::INTERNAL_SERVER_ERROR => return Box::new(Status::internal(text)),
         StatusCode::BAD_REQUEST => return Box::new(Status::bad_request(text)),
         _ => {}
     }
-    let (reason, message) = words(code, text);
+    let (reason, message) = reason_and_message(code, text);
     let (kind, name) = (info.resource_path(), &info.name);
     let mut status = Status::failure(reason, format!("{message} ( {kind} {name})"));
     status.code = code.as_u16();
@@ -73,7 +73,7 @@ fn refusal(code: StatusCode, text: &str, info: &RequestInfo) -> Box<Status> {
     Box::new(status.with_details(Details { name, group, kind, ..Details::default() }))
 }
 
-fn words(code: StatusCode, text: &str) -> (Reason, String) {
+fn reason_and_message(code: StatusCode, text: &str) -> (Reason, String) {
     let (reason, message) = match code.as_u16() {
         401 => (Reason::Unauthorized, "the server has asked for the client to provide credentials"),
         403 => (Reason::Forbidden, text),

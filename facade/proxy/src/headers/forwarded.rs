@@ -12,7 +12,7 @@ pub(super) const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto"
 pub(super) const URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A client's address as `X-Forwarded-For` says it. Made once for as many requests as it sends.
+/// A client's address as it stands in `X-Forwarded-For`. Made once for as many requests as it sends.
 #[derive(Clone, Debug)]
 pub struct ClientAddress(HeaderValue);
 

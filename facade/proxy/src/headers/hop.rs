@@ -55,12 +55,12 @@ pub(super) fn is_hop_by_hop(name: &HeaderName) -> bool {
         || name.as_str() == "http2-settings"
 }
 
-/// What is said anew of a body's end on each connection.
+/// Headers that frame a body, written anew on each connection.
 pub(crate) fn frames_body(name: &HeaderName) -> bool {
     *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING
 }
 
-/// Removes one header; of `TE` the word `trailers` stays.
+/// Removes one header; of `TE` the value `trailers` stays.
 pub(super) fn remove(headers: &mut HeaderMap, name: &HeaderName) {
     let trailers = *name == TE && tokens(headers, &TE).any(|token| token.eq_ignore_ascii_case("trailers"));
     headers.remove(name);
@@ -77,7 +77,7 @@ pub(super) fn remove_named_by_connection(headers: &mut HeaderMap) {
     }
 }
 
-/// The comma-separated words of all values of a header.
+/// The comma-separated tokens of all values of a header.
 fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(str::trim).filter(|token| !token.is_empty())

@@ -1,4 +1,4 @@
-//! Who calls, as a backend reads it; and what only the front proxy may say.
+//! The caller's identity as headers, and the names that only the front proxy may set.
 
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use portico_machinery::UserInfo;

@@ -23,14 +23,14 @@ pub(crate) fn clean_answer(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         hop::remove_named_by_connection(headers);
     }
-    let doomed: Vec<HeaderName> =
+    let removed: Vec<HeaderName> =
         headers.keys().filter(|name| is_ours(name) || hop::is_hop_by_hop(name)).cloned().collect();
-    for name in doomed {
+    for name in removed {
         headers.remove(name);
     }
 }
 
-/// What a backend must not say in our place.
+/// Headers that a backend must not set, because we do.
 pub(super) fn is_ours(name: &HeaderName) -> bool {
     *name == ACCESS_CONTROL_ALLOW_CREDENTIALS
         || *name == ACCESS_CONTROL_ALLOW_HEADERS

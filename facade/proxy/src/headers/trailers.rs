@@ -1,7 +1,7 @@
 //! Which trailers are passed on.
 //!
-//! Servers may merge trailers into headers, so that what frames a message, names its target, says who calls or
-//! controls caches must not come in that way. hyper's encoder has the same rule.
+//! Servers may merge trailers into headers, so that trailers must not frame a message, name its target, identify the caller or
+//! control caches. hyper's encoder has the same rule.
 
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HOST,
@@ -28,14 +28,14 @@ pub(crate) fn keep_announced(trailers: &mut HeaderMap, announced: &[HeaderName])
     retain(trailers, |name| announced.contains(name));
 }
 
-/// Takes out of a response's trailers what only its head may say.
+/// Removes from a response's trailers what only its head may carry.
 pub(crate) fn clean_trailers(trailers: &mut HeaderMap) {
     retain(trailers, |name| may_pass(name) && !is_ours(name));
 }
 
 fn retain(trailers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
-    let doomed: Vec<HeaderName> = trailers.keys().filter(|name| !keep(name)).cloned().collect();
-    for name in doomed {
+    let removed: Vec<HeaderName> = trailers.keys().filter(|name| !keep(name)).cloned().collect();
+    for name in removed {
         trailers.remove(name);
     }
 }

@@ -53,12 +53,12 @@ enum Place {
     Raw(&'static str),
 }
 
-/// A page on its way through.
+/// Rewrites links of one page as its bytes arrive.
 #[derive(Debug)]
 pub(super) struct Html {
     links: Links,
     place: Place,
-    /// The beginning of what cannot be told yet.
+    /// Input that cannot be interpreted before more arrives.
     pending: Vec<u8>,
     tag: TagScan,
 }
@@ -69,7 +69,7 @@ impl Html {
         Self { links, place: Place::Text, pending: Vec::new(), tag }
     }
 
-    /// Takes more of the page, and gives what is settled.
+    /// Takes more of the page, and writes the output that is final.
     pub(super) fn push(&mut self, data: &[u8], out: &mut Vec<u8>) {
         let mut page = std::mem::take(&mut self.pending);
         page.extend_from_slice(data);
@@ -86,7 +86,7 @@ impl Html {
         out.append(&mut self.pending);
     }
 
-    /// How much of this is settled now; nothing when more must be seen.
+    /// How much of this was consumed; nothing when more input is needed.
     fn step(&mut self, page: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         if page.is_empty() {
             return None;

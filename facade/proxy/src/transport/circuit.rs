@@ -1,6 +1,6 @@
-//! Knows a dead target: after some failures in a row nobody dials it but one probe now and then.
+//! A circuit breaker for one target: after some failures in a row only one probe in each window may dial it.
 //!
-//! Asking costs two atomic loads. It must not know what a dial is.
+//! A check costs two atomic loads. It must not know what a dial is.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use super::{now_ms, unix_ms};
 use crate::refusal::Stage;
 
-/// The last verdict on a target.
+/// How the last dial to a target ended.
 #[derive(Clone, Debug)]
-pub(super) struct Verdict {
+pub(super) struct DialOutcome {
     pub(super) failed: Option<(Stage, String)>,
     pub(super) at_ms: u64,
 }
@@ -25,7 +25,7 @@ pub(super) struct Circuit {
     failures: AtomicU32,
     /// No dial before this time, on [`now_ms`]'s clock.
     open_until: AtomicU64,
-    last: Mutex<Option<Verdict>>,
+    last: Mutex<Option<DialOutcome>>,
 }
 
 impl Circuit {
@@ -56,7 +56,7 @@ impl Circuit {
         let failing = self.failures.swap(0, Ordering::Relaxed) > 0;
         let mut last = self.last.lock();
         if failing || last.is_none() {
-            *last = Some(Verdict { failed: None, at_ms: unix_ms() });
+            *last = Some(DialOutcome { failed: None, at_ms: unix_ms() });
         }
     }
 
@@ -64,10 +64,10 @@ impl Circuit {
         let failures = self.failures.load(Ordering::Relaxed).saturating_add(1);
         self.failures.store(failures, Ordering::Relaxed);
         self.open_until.store(now_ms() + self.window_ms(failures), Ordering::Release);
-        *self.last.lock() = Some(Verdict { failed: Some((stage, message)), at_ms: unix_ms() });
+        *self.last.lock() = Some(DialOutcome { failed: Some((stage, message)), at_ms: unix_ms() });
     }
 
-    /// Lets the next caller probe: somebody has news of the target.
+    /// Lets the next caller probe: the target's route changed.
     pub(super) fn probe_soon(&self) {
         self.open_until.store(0, Ordering::Release);
     }
@@ -76,7 +76,7 @@ impl Circuit {
         self.failures.load(Ordering::Relaxed)
     }
 
-    pub(super) fn last(&self) -> Option<Verdict> {
+    pub(super) fn last(&self) -> Option<DialOutcome> {
         self.last.lock().clone()
     }
 

@@ -20,7 +20,7 @@ use crate::outgoing::Outgoing;
 use crate::refusal::Stage;
 
 /// A dial that its request abandoned after this long counts as a failure of the target.
-const TELLING_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
+const MIN_WAIT_OF_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// An answer's head, and what carries its body.
 pub(crate) struct Answer {
@@ -71,7 +71,7 @@ impl Transport {
         for step in 0..self.targets.len() {
             let index = first.wrapping_add(step) % self.targets.len();
             let attempt = if self.http2() {
-                // Boxed, so that requests over HTTP/1.1 need no room for it.
+                // Boxed, so that it does not enlarge the future of a request over HTTP/1.1.
                 Box::pin(self.over_http2(index, request, &mut dials)).await
             } else {
                 self.over_http1(index, request, &mut dials).await
@@ -116,7 +116,7 @@ impl Transport {
                 Err(Http1Error::Unsent(_)) => self.shared.metrics.retries.inc(),
             };
         }
-        // Boxed, as everything rare: a request's future holds the room for it all the while.
+        // Boxed, as everything rare: otherwise it would enlarge every request's future.
         let first = async {
             let (io, generation) = self.dial(target, None, dials).await.map_err(Attempt::Unsent)?;
             self.first_on_http1(io, generation, index, request).await
@@ -170,7 +170,7 @@ impl Transport {
         Err(Attempt::Unsent(SendError::Http(message)))
     }
 
-    /// A stream on a connection with room, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
+    /// A stream on a connection that takes one more, or on a new one; or a connection whose peer speaks HTTP/1.1 after all.
     async fn stream(&self, target: &Target, dials: &mut Dials) -> Result<Opened, SendError> {
         let limits = &self.shared.limits;
         let join = || target.join(self.shared.generation(), limits.http2_max_streams);
@@ -208,9 +208,9 @@ impl Transport {
             Some(alpn) if self.http2() => tls.map(|tls| tls.with_alpn(alpn)),
             _ => tls,
         };
-        let timeout = self.way.dial_timeout;
+        let timeout = self.key.dial_timeout;
         let give_up = *dials.give_up.get_or_insert_with(|| Instant::now() + timeout);
-        let watch = Watch { target, started: Instant::now(), settled: false };
+        let report = DialReport { target, started: Instant::now(), reported: false };
         let connecting = async {
             match &tls {
                 Some(tls) => self.shared.connector.connect_tls(&target.address, tls).await,
@@ -219,35 +219,35 @@ impl Transport {
         };
         match timeout_at(give_up, connecting).await {
             Ok(Ok(io)) => {
-                watch.reached();
+                report.reached();
                 self.shared.metrics.dialled(Ok(()));
                 Ok((io, generation))
             }
             Ok(Err(error)) => {
                 self.shared.metrics.certificate_refused(&error);
                 if error.is_local() {
-                    return Err(self.not_dialled(watch, &error));
+                    return Err(self.not_dialled(report, &error));
                 }
-                Err(self.not_reached(watch, stage_of(&error), error.to_string()))
+                Err(self.not_reached(report, stage_of(&error), error.to_string()))
             }
             Err(_) => {
                 let message = format!("cannot connect to {}: timed out after {timeout:?}", target.address);
-                Err(self.not_reached(watch, Stage::Dial, message))
+                Err(self.not_reached(report, Stage::Dial, message))
             }
         }
     }
 
     /// Nothing was left to dial with here: the next request may find the backend as it was.
-    fn not_dialled(&self, watch: Watch<'_>, error: &DialError) -> SendError {
+    fn not_dialled(&self, report: DialReport<'_>, error: &DialError) -> SendError {
         self.shared.metrics.dialled(Err(Stage::Dial));
-        tracing::warn!(target = %watch.target.address, %error, "a backend is not dialled");
-        watch.learned_nothing();
+        tracing::warn!(target = %report.target.address, %error, "a backend is not dialled");
+        report.not_the_targets_fault();
         SendError::Dial { stage: Stage::Dial, message: error.to_string() }
     }
 
-    fn not_reached(&self, watch: Watch<'_>, stage: Stage, message: String) -> SendError {
+    fn not_reached(&self, report: DialReport<'_>, stage: Stage, message: String) -> SendError {
         self.shared.metrics.dialled(Err(stage));
-        watch.failed(stage, message.clone());
+        report.failed(stage, message.clone());
         SendError::Dial { stage, message }
     }
 }
@@ -263,25 +263,25 @@ struct Dials {
     give_up: Option<Instant>,
 }
 
-/// Tells the circuit how a dial ended, also when its request gave up waiting.
-struct Watch<'a> {
+/// Reports to the circuit how a dial ended, also when its request gave up waiting.
+struct DialReport<'a> {
     target: &'a Target,
     started: Instant,
-    settled: bool,
+    reported: bool,
 }
 
-impl Watch<'_> {
+impl DialReport<'_> {
     fn reached(mut self) {
-        self.settled = true;
+        self.reported = true;
         self.target.circuit.reached();
     }
 
-    fn learned_nothing(mut self) {
-        self.settled = true;
+    fn not_the_targets_fault(mut self) {
+        self.reported = true;
     }
 
     fn failed(mut self, stage: Stage, message: String) {
-        self.settled = true;
+        self.reported = true;
         if self.target.circuit.failures() == 0 {
             tracing::warn!(target = %self.target.address, stage = stage.as_str(), %message, "a backend is not reached");
         }
@@ -289,17 +289,17 @@ impl Watch<'_> {
     }
 }
 
-impl Drop for Watch<'_> {
+impl Drop for DialReport<'_> {
     fn drop(&mut self) {
         let waited = self.started.elapsed();
-        if !self.settled && waited >= TELLING_WAIT {
+        if !self.reported && waited >= MIN_WAIT_OF_FAILURE {
             let message = format!("no connection to {} within {waited:.1?}", self.target.address);
             self.target.circuit.failed(Stage::Dial, message);
         }
     }
 }
 
-/// A real failure says more than a circuit that was open because of it.
+/// A dial's own failure is a better message than a circuit that was open because of it.
 fn prefer(old: Option<SendError>, new: SendError) -> SendError {
     match (old, new) {
         (Some(old @ (SendError::Dial { .. } | SendError::Http(_))), SendError::Open { .. }) => old,
@@ -311,7 +311,7 @@ fn open_circuit(target: &Target) -> SendError {
     let (stage, message) = target
         .circuit
         .last()
-        .and_then(|verdict| verdict.failed)
+        .and_then(|outcome| outcome.failed)
         .unwrap_or_else(|| (Stage::Dial, format!("cannot connect to {}", target.address)));
     SendError::Open { stage, message, failures: target.circuit.failures() }
 }

@@ -65,7 +65,7 @@ pub(crate) struct Http1 {
     pub(super) runtime: Id,
 }
 
-/// A request's body on its way.
+/// A request's body that is being sent.
 struct Upload {
     body: RequestBody,
     framing: Framing,
@@ -94,7 +94,7 @@ pub(crate) struct Switched {
     pub(crate) early: BytesMut,
 }
 
-/// A connection with an answer's head, and what tells the end of its body.
+/// A connection with an answer's head, and the decoder that finds the end of its body.
 pub(crate) type Answered = (Box<Http1>, Response<Decoder>);
 
 impl Http1 {
@@ -143,7 +143,7 @@ impl Http1 {
         request: &mut Outgoing<'_>,
         authority: &HeaderValue,
     ) -> Result<Answered, Http1Error> {
-        // What an idle connection says is either its end or not meant for us. A silent one costs nothing.
+        // Bytes on an idle connection are either its end or not an answer to us. Without any, the check costs nothing.
         if !self.is_quiet() {
             return Err(Http1Error::Unsent(SendError::Http("the connection had ended".to_owned())));
         }

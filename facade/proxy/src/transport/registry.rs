@@ -16,14 +16,14 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::http1::Http1;
+use super::key::{ClientCertificate, TransportKey};
 use super::target::Target;
 use super::trust::{Settings, TrustStore};
-use super::way::{Presents, Way};
 use crate::metrics::ProxyMetrics;
 use crate::observation::Observation;
 use crate::settings::{Kubelets, Limits, ProxySettings};
 
-/// Why there is no way to a backend at all. Requests answer 500 with this text.
+/// Why no transport to a backend can be made. Requests answer 500 with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// The bundle that the route names has not come with it.
@@ -62,24 +62,24 @@ impl Shared {
     }
 
     /// Counts up for each change of this client certificate; ends when nobody can change it any more.
-    pub(crate) async fn follow_client_cert(self: Arc<Self>, presents: Presents) {
-        let Some(mut cert) = self.certificate(presents).cloned() else { return };
+    pub(crate) async fn follow_client_cert(self: Arc<Self>, client_certificate: ClientCertificate) {
+        let Some(mut cert) = self.certificate(client_certificate).cloned() else { return };
         while cert.changed().await.is_ok() {
             self.generation.fetch_add(1, Ordering::AcqRel);
-            tracing::info!(?presents, "a client certificate changed: backends are dialled anew");
+            tracing::info!(?client_certificate, "a client certificate changed: backends are dialled anew");
         }
     }
 
-    fn certificate(&self, presents: Presents) -> Option<&watch::Receiver<Arc<CertPair>>> {
-        match presents {
-            Presents::Nothing => None,
-            Presents::FrontProxy => self.client_cert.as_ref(),
-            Presents::Kubelet => self.kubelets.client_cert.as_ref(),
+    fn certificate(&self, client_certificate: ClientCertificate) -> Option<&watch::Receiver<Arc<CertPair>>> {
+        match client_certificate {
+            ClientCertificate::None => None,
+            ClientCertificate::FrontProxy => self.client_cert.as_ref(),
+            ClientCertificate::Kubelet => self.kubelets.client_cert.as_ref(),
         }
     }
 
-    fn pair(&self, presents: Presents) -> Option<CertPair> {
-        self.certificate(presents).map(|cert| cert.borrow().as_ref().clone())
+    fn pair(&self, client_certificate: ClientCertificate) -> Option<CertPair> {
+        self.certificate(client_certificate).map(|cert| cert.borrow().as_ref().clone())
     }
 }
 
@@ -88,12 +88,12 @@ struct Tls {
     settings: ClientTls,
 }
 
-/// The way to one backend.
+/// The connections to one backend and what governs them.
 pub struct Transport {
     pub(super) shared: Arc<Shared>,
     pub(super) targets: Box<[Target]>,
     pub(super) next: AtomicUsize,
-    pub(super) way: Way,
+    pub(super) key: TransportKey,
     /// Whose backend it is; nobody's when it was dialled for one request.
     service: Option<ServiceReference>,
     ca: Option<Bytes>,
@@ -109,22 +109,22 @@ impl Transport {
     /// Everything is checked here: a bad bundle is refused now, before any request.
     fn new(
         shared: Arc<Shared>,
-        way: Way,
+        key: TransportKey,
         service: Option<ServiceReference>,
         ca: Option<Bytes>,
     ) -> Result<Self, TransportError> {
-        if let (Some(Trust::Bundle(hash)), None) = (&way.trust, &ca) {
+        if let (Some(Trust::Bundle(hash)), None) = (&key.trust, &ca) {
             return Err(TransportError::MissingBundle(hash.clone()));
         }
         let target = |address: &Address| {
             Target::new(address, &shared.limits).ok_or_else(|| TransportError::Target(address.to_string()))
         };
-        let targets = way.targets.iter().map(target).collect::<Result<_, _>>()?;
+        let targets = key.targets.iter().map(target).collect::<Result<_, _>>()?;
         let transport = Self {
             shared,
             targets,
             next: AtomicUsize::new(0),
-            way,
+            key,
             service,
             ca,
             tls: ArcSwapOption::empty(),
@@ -138,7 +138,7 @@ impl Transport {
 
     /// Where it goes.
     pub fn targets(&self) -> &[Address] {
-        &self.way.targets
+        &self.key.targets
     }
 
     /// Requests under way.
@@ -152,28 +152,28 @@ impl Transport {
     }
 
     pub(super) fn http2(&self) -> bool {
-        self.way.http2
+        self.key.http2
     }
 
-    /// What was last seen, of the target with the newest verdict.
+    /// What was last seen, of the target with the newest outcome.
     pub(crate) fn observation(&self) -> Option<Observation> {
         let service = self.service.clone()?;
         let newest = self.targets.iter().filter_map(|target| Some((target, target.circuit.last()?)));
-        let (target, verdict) = newest.max_by_key(|(_, verdict)| verdict.at_ms)?;
+        let (target, outcome) = newest.max_by_key(|(_, outcome)| outcome.at_ms)?;
         let (failed, message) =
-            verdict.failed.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
+            outcome.failed.map_or((None, String::new()), |(stage, text)| (Some(stage), text));
         Some(Observation {
             service,
-            server_name: self.way.server_name.clone(),
+            server_name: self.key.server_name.clone(),
             target: target.address.to_string(),
             failed,
             message,
-            at_ms: verdict.at_ms,
+            at_ms: outcome.at_ms,
             failures: target.circuit.failures(),
         })
     }
 
-    /// Room for one more request, or the limit that is reached.
+    /// A permit for one more request, or the limit that is reached.
     pub(crate) fn admit(self: &Arc<Self>) -> Result<Permit, usize> {
         let limit = self.shared.limits.max_requests_per_backend;
         if self.in_flight.fetch_add(1, Ordering::Relaxed) >= limit {
@@ -197,15 +197,16 @@ impl Transport {
     /// The TLS settings under the present client certificate, with their generation; nothing where TLS is not spoken.
     pub(super) fn tls(&self) -> Result<(u64, Option<ClientTls>), TlsError> {
         let generation = self.shared.generation();
-        let Way { trust, presents, http2, server_name, .. } = &self.way;
+        let TransportKey { trust, client_certificate, http2, server_name, .. } = &self.key;
         let Some(trust) = trust else { return Ok((generation, None)) };
         if let Some(tls) = &*self.tls.load()
             && tls.generation == generation
         {
             return Ok((generation, Some(tls.settings.clone())));
         }
-        let wanted = Settings { trust: trust.clone(), presents: *presents, http2: *http2 };
-        let pair = self.shared.pair(*presents);
+        let wanted =
+            Settings { trust: trust.clone(), client_certificate: *client_certificate, http2: *http2 };
+        let pair = self.shared.pair(*client_certificate);
         let mut settings = self.shared.trust.settings(wanted, self.ca.as_ref(), generation, pair)?;
         if !server_name.is_empty() {
             settings = settings.with_server_name(server_name.clone())?;
@@ -214,7 +215,7 @@ impl Transport {
         Ok((generation, Some(settings)))
     }
 
-    /// Closes what is dead or too old; a transport at rest lets go of its TLS settings. Tells its idle connections.
+    /// Closes what is dead or too old; a transport at rest lets go of its TLS settings. Returns how many idle connections are left.
     fn sweep(&self, now: Instant) -> usize {
         let mut last_used = self.last_used.lock();
         if self.used.swap(false, Ordering::Relaxed) || self.in_flight() > 0 {
@@ -238,14 +239,14 @@ impl Transport {
 impl std::fmt::Debug for Transport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Transport")
-            .field("server_name", &self.way.server_name)
-            .field("targets", &self.way.targets)
+            .field("server_name", &self.key.server_name)
+            .field("targets", &self.key.targets)
             .field("in_flight", &self.in_flight())
             .finish_non_exhaustive()
     }
 }
 
-/// One request's place at a backend; dropping it gives the place back.
+/// Counts one request at a backend; dropping it ends the count.
 pub(crate) struct Permit {
     transport: Arc<Transport>,
 }
@@ -265,27 +266,27 @@ impl Drop for Permit {
 /// The transports, by content.
 #[derive(Default)]
 pub(crate) struct Transports {
-    known: Mutex<HashMap<Way, Arc<Transport>>>,
+    known: Mutex<HashMap<TransportKey, Arc<Transport>>>,
 }
 
 impl Transports {
-    /// The transport for this way: the one that is there already, or a new one. A route that asks names its service.
+    /// The transport for this key: the one that is there already, or a new one. A route that asks names its service.
     pub(crate) fn get(
         &self,
         shared: &Arc<Shared>,
-        way: Way,
+        key: TransportKey,
         service: Option<&ServiceReference>,
         ca: Option<&Bytes>,
     ) -> Result<Arc<Transport>, TransportError> {
-        if let Some(found) = self.known.lock().get(&way) {
+        if let Some(found) = self.known.lock().get(&key) {
             if service.is_some() {
                 // Asked for by a route that is new: the control service may know that the backend is back.
                 found.targets.iter().for_each(|target| target.circuit.probe_soon());
             }
             return Ok(found.clone());
         }
-        let made = Transport::new(shared.clone(), way.clone(), service.cloned(), ca.cloned())?;
-        let kept = self.known.lock().entry(way).or_insert_with(|| Arc::new(made)).clone();
+        let made = Transport::new(shared.clone(), key.clone(), service.cloned(), ca.cloned())?;
+        let kept = self.known.lock().entry(key).or_insert_with(|| Arc::new(made)).clone();
         Ok(kept)
     }
 

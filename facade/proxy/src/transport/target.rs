@@ -17,7 +17,7 @@ use crate::settings::Limits;
 
 pub(crate) struct Target {
     pub(super) address: dial::Target,
-    /// `host:port`, as `Host` and `X-Forwarded-Host` say it.
+    /// `host:port`, as it stands in `Host` and `X-Forwarded-Host`.
     pub(crate) authority: HeaderValue,
     pub(super) circuit: Circuit,
     idle: Mutex<Vec<Idle>>,
@@ -61,7 +61,7 @@ impl Target {
         })
     }
 
-    /// An idle connection of this runtime, opened under this generation. Whether it still lives, sending will tell.
+    /// An idle connection of this runtime, opened under this generation. Whether it is still open shows when it is used.
     pub(super) fn take(&self, generation: u64) -> Option<Box<Http1>> {
         let runtime = Handle::current().id();
         loop {
@@ -85,7 +85,7 @@ impl Target {
         }
     }
 
-    /// A stream on a connection that has room.
+    /// A stream on a connection with fewer than `max_streams`.
     pub(super) fn join(&self, generation: u64, max_streams: usize) -> Option<Stream> {
         let mut shared = self.shared.lock();
         shared.retain(|connection| !connection.is_closed() && connection.generation == generation);
@@ -96,7 +96,7 @@ impl Target {
         self.shared.lock().push(connection);
     }
 
-    /// Closes what is dead, old, or idle since before `oldest`; tells how many idle connections are left.
+    /// Closes what is dead, old, or idle since before `oldest`; returns how many idle connections are left.
     pub(super) fn sweep(&self, generation: u64, oldest: Option<Instant>, rest: bool) -> usize {
         // Taken out for the check, so that no request waits for it; a connection that a request puts back
         // meanwhile stays.

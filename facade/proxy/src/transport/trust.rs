@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 use portico_kit::tls::{Alpn, CertPair, ClientTls, Roots, TlsError};
 use portico_machinery::route::Trust;
 
-use super::way::Presents;
+use super::key::ClientCertificate;
 
 /// What TLS settings are made of.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Settings {
     pub(super) trust: Trust,
-    pub(super) presents: Presents,
+    pub(super) client_certificate: ClientCertificate,
     pub(super) http2: bool,
 }
 

@@ -52,7 +52,7 @@ pub enum Reply {
     Echo(String),
     /// Pieces as they come, and the end when the sender is gone.
     Pieces(mpsc::Receiver<String>),
-    /// These bytes, and the end without a word of TLS.
+    /// These bytes, and the end without a TLS alert.
     Drop(String),
     /// These bytes, and no more until the client goes.
     Stall(String),

@@ -1,4 +1,4 @@
-//! A dead backend costs nothing, is told about, and recovers by itself.
+//! A dead backend costs nothing, is reported, and recovers by itself.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The order of decisions, and what each refusal says (spec 3.2, checklist 35 to 39, 53).
+//! The order of decisions, and the text of each refusal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests and upgrades leave through the egress proxy, or not at all (checklist 58).
+//! Requests and upgrades leave through the egress proxy, or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What a backend receives (spec 3.3, 3.5, checklist 43 to 52, security: spoofing, hop-by-hop, bearer leak).
+//! What a backend receives: no forged identity, no hop-by-hop header, no bearer token.
 
 use portico_machinery::UserInfo;
 

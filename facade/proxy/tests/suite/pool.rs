@@ -1,4 +1,4 @@
-//! Connections: kept, bounded, told dead, never mixed up (spec 3.7; complaints 8, 10).
+//! Connections: kept, bounded, closed when dead, never mixed up.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

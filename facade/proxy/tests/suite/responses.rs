@@ -1,4 +1,4 @@
-//! What a client gets back (spec 3.5, checklist 54 to 56; security: redirects).
+//! What a client gets back, redirects included.
 
 use std::time::Duration;
 

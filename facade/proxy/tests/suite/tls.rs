@@ -1,4 +1,4 @@
-//! Whom the proxy trusts, and as whom it appears (spec 3.7, 3.8, checklist 34, 40 to 42).
+//! Which certificates the proxy trusts, and which one it presents.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Upgrades (spec 3.6, checklist 57 to 61; security: CVE-2018-1002105, CVE-2020-8559, identity, open items).
+//! Upgrades: what is passed on and what is refused (CVE-2018-1002105, CVE-2020-8559), and the identity in them.
 
 use std::time::Duration;
 

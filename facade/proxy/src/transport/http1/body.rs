@@ -47,7 +47,7 @@ impl Http1Body {
         match ready!(self.poll_decoded(cx)) {
             Ok(frame) => Poll::Ready(frame.map(Ok)),
             Err(failure) => {
-                // Told at the next poll: our listener throws away what it has not flushed when a body fails, and
+                // Returned at the next poll: our listener throws away what it has not flushed when a body fails, and
                 // the client should get what there was.
                 self.lease = None;
                 self.failure = Some(failure);
@@ -66,7 +66,7 @@ impl Http1Body {
                 Decoded::Trailers(trailers) => Some(Frame::trailers(trailers)),
                 Decoded::End => None,
                 Decoded::More => {
-                    // The request may still be on its way. When its body fails, so does the exchange; a backend that
+                    // The request may still be being sent. When its body fails, so does the exchange; a backend that
                     // takes no more of it may answer all the same.
                     if let Poll::Ready(Err(UploadError::Body(error))) = connection.poll_upload(cx) {
                         return Poll::Ready(Err(error.into()));

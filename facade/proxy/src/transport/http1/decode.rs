@@ -17,7 +17,7 @@ use http::{Response, StatusCode};
 /// Bytes of a head, or of trailers; more is an error.
 pub(super) const MAX_HEAD: usize = 1 << 20;
 const MAX_HEADERS: usize = 100;
-/// Room for what the chain adds on the way to the client: `Cache-Control`, `Audit-ID`, and one or the other.
+/// Capacity for what the layers in front add for the client: `Cache-Control`, `Audit-ID`, and one or the other.
 const ADDED: usize = 4;
 
 /// What came is not HTTP/1.
@@ -84,7 +84,7 @@ fn count_looks(_bytes: usize) {
 }
 
 impl Scan {
-    /// Whether parsing may say something new: there is an empty line, or twice as much as the last time.
+    /// Whether parsing may give a new result: there is an empty line, or twice as much as the last time.
     pub(super) fn is_due(&mut self, buffer: &[u8]) -> bool {
         if buffer.len() >= self.parse_at {
             return true;
@@ -131,7 +131,7 @@ impl HeadDecoder {
         }
     }
 
-    /// Before a head they say nothing; after it, one of them is its end.
+    /// Before a head they mean nothing; after it, one of them is its end.
     fn skip_empty_lines(&mut self, buffer: &mut BytesMut) {
         let blank = buffer.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         // A line that begins with a lone carriage return is for the parser to refuse.
@@ -227,12 +227,12 @@ fn digits(text: &[u8]) -> Option<u64> {
 
 fn keeps_alive(headers: &HeaderMap, old: bool) -> bool {
     let values = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
-    let mut says = [false, false];
+    let (mut close, mut keep_alive) = (false, false);
     for token in values.flat_map(|value| value.split(',')).map(str::trim) {
-        says[0] |= token.eq_ignore_ascii_case("close");
-        says[1] |= token.eq_ignore_ascii_case("keep-alive");
+        close |= token.eq_ignore_ascii_case("close");
+        keep_alive |= token.eq_ignore_ascii_case("keep-alive");
     }
-    !says[0] && (!old || says[1])
+    !close && (!old || keep_alive)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 
 use crate::outgoing::Outgoing;
 
-/// How a body's end is told.
+/// How a body is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// There is none.
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::body::RequestBody;
-    use crate::headers::{Identity, Words};
+    use crate::headers::{Identity, ProxyHeaders};
 
     fn encoded(method: &str, said: Option<&str>, empty: bool, exact: Option<u64>) -> String {
         let mut request = Request::builder().method(method).uri("/a?b=c").header("x-a", "1");
@@ -108,8 +108,8 @@ mod tests {
         }
         let parts = request.body(()).unwrap().into_parts().0;
         let (identity, id) = (Identity::new(&UserInfo::new("a", [""; 0])), HeaderValue::from_static(""));
-        let words = Words::new(&identity, None, &id).unwrap();
-        let request = Outgoing::new(parts, RequestBody::empty(), words).unwrap();
+        let proxy_headers = ProxyHeaders::new(&identity, None, &id).unwrap();
+        let request = Outgoing::new(parts, RequestBody::empty(), proxy_headers).unwrap();
         let mut out = Vec::new();
         let framing = framing(&request.headers, empty, exact);
         head(&mut out, &request, &HeaderValue::from_static("b:1"), framing);

@@ -24,15 +24,15 @@ fn request(frames: Vec<Result<&'static str, BoxError>>) -> Outgoing<'static> {
     request
 }
 
-/// The code of the answer to a request, or why there is none, and what the backend has read: it says this much and closes.
-async fn exchange(mut request: Outgoing<'_>, says: &str) -> (Result<u16, Http1Error>, String) {
+/// The code of the answer to a request, or why there is none, and what the backend has read: it sends this much and closes.
+async fn exchange(mut request: Outgoing<'_>, sends: &str) -> (Result<u16, Http1Error>, String) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (mut from_us, mut to_us) = theirs.into_split();
     let backend = async {
         let mut read = [0; 8].to_vec();
-        // It answers when it is asked: what an idle connection says is not meant for anybody.
+        // It answers after the request: bytes on an idle connection would close it.
         from_us.read_exact(&mut read).await.unwrap();
-        to_us.write_all(says.as_bytes()).await.unwrap();
+        to_us.write_all(sends.as_bytes()).await.unwrap();
         to_us.shutdown().await.unwrap();
         from_us.read_to_end(&mut read).await.unwrap();
         String::from_utf8(read).unwrap()

@@ -1,7 +1,7 @@
-//! A request's body on its way over HTTP/2, where a task of the connection sends it.
+//! A request's body over HTTP/2, where a task of the connection sends it.
 //!
-//! The task and whoever awaits the answer end at different times. A body whose request was given up must not come to a
-//! clean end behind its back, and why a body failed is known here only: the stream's reset does not carry it.
+//! The task and whoever awaits the answer end at different times. A body whose request was given up must not come
+//! to a clean end, and why a body failed is known here only: the stream's reset does not carry it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};

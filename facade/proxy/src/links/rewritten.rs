@@ -1,4 +1,4 @@
-//! A page on its way to the client, its links led back as it streams; compressed pages are taken apart and put together.
+//! A page whose links are rewritten while it streams to the client; compressed pages are decompressed and compressed again.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::Links;
 use super::html::Html;
 use crate::body::{BoxError, ProxyBody};
 
-/// Compressed bytes that are taken apart at once: what they become is bounded by a thousand times as much.
+/// Compressed bytes that are decompressed at once: the result is at most about a thousand times as large.
 const PIECE: usize = 1024;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ enum Coding {
     Gzip(Box<Gzip>),
 }
 
-/// Apart and together again.
+/// Decompression and compression of one page.
 #[derive(Debug)]
 struct Gzip {
     decoder: GzDecoder<Vec<u8>>,
@@ -33,16 +33,16 @@ struct Gzip {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct LinkedBody {
+pub(crate) struct RewrittenBody {
     inner: ProxyBody,
     html: Html,
     coding: Coding,
     ended: bool,
 }
 
-impl LinkedBody {
+impl RewrittenBody {
     /// Around this page; its length is not known any more. A page in an encoding that is not known here stays as it is.
-    pub(crate) fn around(inner: ProxyBody, links: Links, headers: &mut HeaderMap) -> ProxyBody {
+    pub(crate) fn wrap(inner: ProxyBody, links: Links, headers: &mut HeaderMap) -> ProxyBody {
         let coding = match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
             None | Some(b"") => Coding::Identity,
             Some(b"gzip") => {
@@ -56,7 +56,7 @@ impl LinkedBody {
             return inner;
         }
         headers.remove(CONTENT_LENGTH);
-        ProxyBody::linked(Self { inner, html: Html::new(links), coding, ended: false })
+        ProxyBody::rewritten(Self { inner, html: Html::new(links), coding, ended: false })
     }
 
     pub(crate) fn poll_frame(
@@ -144,7 +144,7 @@ mod tests {
     async fn through(page: Vec<u8>, coding: Option<&'static str>) -> (HeaderMap, Vec<u8>) {
         let mut headers = HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from(page.len()))]);
         headers.extend(coding.map(|coding| (CONTENT_ENCODING, HeaderValue::from_static(coding))));
-        let body = LinkedBody::around(ProxyBody::full(page), links(), &mut headers);
+        let body = RewrittenBody::wrap(ProxyBody::full(page), links(), &mut headers);
         (headers, body.collect().await.unwrap().to_bytes().to_vec())
     }
 

@@ -1,4 +1,4 @@
-//! What makes two transports the same: who is dialled, how, and as whom.
+//! The key of a transport: which addresses are dialled, how, and with which client certificate.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use portico_machinery::route::{Backend, Target, Trust};
 
 use crate::settings::Limits;
 
-/// The client certificate that is shown.
+/// The client certificate that a backend gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Presents {
+pub(crate) enum ClientCertificate {
     /// None.
-    Nothing,
+    None,
     /// `--proxy-client-cert-file`
     FrontProxy,
     /// `--kubelet-client-certificate`
     Kubelet,
 }
 
-/// See the module. Equal ways share one transport.
+/// See the module. Routes with equal keys share one transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Way {
+pub(crate) struct TransportKey {
     pub(crate) targets: Vec<Target>,
     /// What the certificate is checked against; nothing where TLS is not spoken.
     pub(crate) trust: Option<Trust>,
-    pub(crate) presents: Presents,
+    pub(crate) client_certificate: ClientCertificate,
     /// What the certificate must be for; empty: the host that is dialled.
     pub(crate) server_name: String,
     pub(crate) http2: bool,
@@ -31,13 +31,13 @@ pub(crate) struct Way {
     pub(crate) dial_timeout: Duration,
 }
 
-impl Way {
+impl TransportKey {
     /// To the backend of a route.
     pub(crate) fn to_backend(backend: &Backend, limits: &Limits) -> Self {
         Self {
             targets: backend.targets.clone(),
             trust: Some(backend.trust.clone()),
-            presents: Presents::FrontProxy,
+            client_certificate: ClientCertificate::FrontProxy,
             server_name: backend.server_name.clone(),
             http2: backend.http2,
             dial_timeout: limits.dial_timeout,

@@ -1,6 +1,6 @@
-//! What the proxy itself says of a request: who calls, from where, for which path, under which audit id.
+//! The headers that the proxy itself sets on a request: the caller, its address, the path, the audit id.
 //!
-//! Said either as headers or as lines of an HTTP/1.1 head, with the same outcome.
+//! Either inserted into a header map or written as lines of an HTTP/1.1 head, with the same outcome.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -14,9 +14,9 @@ const OTHERS: usize = 6;
 /// We serve nothing else.
 const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
-/// See the module. Nothing is copied before it is said.
+/// See the module. Nothing is copied before it is inserted or written.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct ProxyHeaders<'a> {
     identity: &'a [Header],
     client: Option<&'a ClientAddress>,
     audit_id: Option<&'a HeaderValue>,
@@ -24,8 +24,8 @@ pub(crate) struct Words<'a> {
     uri: Option<&'a HeaderValue>,
 }
 
-impl<'a> Words<'a> {
-    /// Of this caller. An empty audit id is not said.
+impl<'a> ProxyHeaders<'a> {
+    /// For this caller. An empty audit id is not sent.
     pub(crate) fn new(
         identity: &'a Identity,
         client: Option<&'a ClientAddress>,
@@ -35,13 +35,13 @@ impl<'a> Words<'a> {
         Ok(Self { identity: identity.headers()?, client, audit_id, uri: None })
     }
 
-    /// Of nobody: what a connection leads to learns where a request came from and what it asked for. What the client
-    /// says of host and scheme stays, as upstream leaves it.
+    /// For a connection to a pod, service or node: the client's address and the path that it asked for, no identity. The
+    /// client's own headers for host and scheme stay, as upstream leaves them.
     pub(crate) fn of_connection(client: &'a ClientAddress, uri: &'a HeaderValue) -> Self {
         Self { identity: &[], client: Some(client), audit_id: None, uri: Some(uri) }
     }
 
-    /// Whether what a client says under this name gives way to what we say.
+    /// Whether a client's header of this name is replaced by ours.
     pub(crate) fn replaces(&self, name: &HeaderName) -> bool {
         match name.as_str() {
             "x-forwarded-for" => self.client.is_some(),
@@ -52,9 +52,9 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Says them as headers. `path` is the path that the backend is asked for. Of the caller's identity nothing may
+    /// Inserts them into a header map. `path` is the path that the backend is asked for. Of the caller's identity nothing may
     /// stand there before.
-    pub(crate) fn put(&self, headers: &mut HeaderMap, path: &str) {
+    pub(crate) fn insert_into(&self, headers: &mut HeaderMap, path: &str) {
         headers.reserve(self.identity.len() + OTHERS);
         for (name, value) in self.identity {
             headers.append(name, value.clone());
@@ -75,8 +75,8 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Says them as lines beside these headers of the client.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, headers: &HeaderMap, path: &str) {
+    /// Writes them as lines of a head, beside these headers of the client.
+    pub(crate) fn write_lines(&self, out: &mut Vec<u8>, headers: &HeaderMap, path: &str) {
         for (name, value) in self.identity {
             write_line(out, name.as_str(), value.as_bytes());
         }
