@@ -3,13 +3,14 @@
 //! The only file of this crate that knows all others. Start order is upstream's 4.4.
 
 mod authentication;
+mod error;
 mod proxying;
 mod serving;
 mod shutdown;
 
+pub use error::StartError;
 pub use shutdown::RunningFacade;
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,35 +29,34 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::chain;
+use crate::app::{Layers, app};
 use crate::configuration::Configuration;
+use crate::connection::ConnectionLimits;
 use crate::control::{self, AccessAsker, Asker, Control, TokenAsker};
-use crate::director::Director;
+use crate::director::{Delegates, Director};
 use crate::documents::{self, Documents};
 use crate::endpoints::{self, Endpoints};
 use crate::fail_static::FailStatic;
-use crate::filters::authentication::Authentication;
-use crate::filters::authorization::Authorization;
-use crate::filters::cors::Cors;
-use crate::filters::goaway::{Goaway, MAX_CHANCE};
-use crate::filters::hsts::Hsts;
-use crate::filters::http_log::HttpLog;
-use crate::filters::impersonation::Impersonation;
-use crate::filters::max_in_flight::MaxInFlight;
-use crate::filters::mux_complete::MuxComplete;
-use crate::filters::request_deadline::RequestDeadline;
-use crate::filters::retry_after::RetryAfter;
-use crate::filters::wait_group::{WaitGroup, WaitGroupFilter};
-use crate::filters::watch_termination::WatchTermination;
-use crate::filters::{cors, hsts};
 use crate::freshness::Freshness;
+use crate::in_flight::InFlight;
+use crate::layers::authentication::Authenticator;
+use crate::layers::authorization::Permissions;
+use crate::layers::cors::AllowedOrigins;
+use crate::layers::hsts;
+use crate::layers::impersonation::Impersonation;
+use crate::layers::max_in_flight::MaxInFlight;
+use crate::layers::request_deadline::RequestDeadline;
+use crate::layers::retry_after::RetryAfter;
+use crate::layers::wait_group::CountShortRequests;
+use crate::layers::watch_termination::WatchTermination;
 use crate::local::{Local, LocalLimits};
 use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::route_table::RouteTable;
-use crate::serve::{ConnectionLimits, Server};
+use crate::serve::Server;
 use crate::settings::FacadeSettings;
 use crate::transport::ControlTransport;
+use crate::wait_group::WaitGroup;
 use authentication::AuthFiles;
 
 /// What a process gives to its facade.
@@ -68,54 +68,6 @@ pub struct Process {
     pub telemetry: Option<Telemetry>,
     /// Threads that serve connections; without, they are served where the facade was started.
     pub lanes: Option<Arc<Lanes>>,
-}
-
-/// Why a facade did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// A file that a setting names.
-    #[error(transparent)]
-    File(#[from] portico_kit::certs::FileError),
-    /// TLS settings or certificates.
-    #[error(transparent)]
-    Tls(#[from] portico_kit::tls::TlsError),
-    /// The internal CA.
-    #[error("internal CA: {0}")]
-    InternalCa(portico_auth::authn::AuthorityError),
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {}", portico_gostd::os::error_text(source))]
-    Bind {
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
-    /// `--cors-allowed-origins`
-    #[error(transparent)]
-    Cors(#[from] cors::BadOrigin),
-    /// `--strict-transport-security-directives`
-    #[error(transparent)]
-    Hsts(#[from] hsts::BadDirective),
-    /// `--egress-selector-config-file`
-    #[error(transparent)]
-    Egress(#[from] portico_kit::egress::EgressError),
-    /// A hook or a check that is there twice: a mistake of ours.
-    #[error(transparent)]
-    Hook(#[from] portico_kit::hooks::HookError),
-    /// See [`StartError::Hook`].
-    #[error(transparent)]
-    Health(#[from] portico_kit::health::HealthError),
-    /// A built-in path: a mistake of ours.
-    #[error(transparent)]
-    Mux(#[from] crate::mux::MuxError),
-}
-
-impl StartError {
-    /// Whether a setting is wrong, rather than the machine or the data.
-    #[must_use]
-    pub fn is_setting(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Tls(_) | Self::Cors(_) | Self::Hsts(_) | Self::Egress(_))
-    }
 }
 
 /// The facade.
@@ -132,7 +84,7 @@ struct Parts {
     metrics: Arc<RequestMetrics>,
     short: WaitGroup,
     watching: WaitGroup,
-    in_flight: MaxInFlight,
+    in_flight: InFlight,
     freshness: Arc<Freshness>,
     documents: Arc<Documents>,
     configuration: Arc<Configuration>,
@@ -169,7 +121,7 @@ impl Facade {
         parts.load_state(&settings);
         let union = Arc::new(ArcSwap::from_pointee(auth.union()));
         let director = parts.director(&settings, &process, &control, proxying.proxy.clone());
-        let handler = chain::build(parts.filters(&settings, union.clone(), &control)?, director);
+        let handler = app(parts.layers(&settings, union.clone(), &control)?, director);
         parts.health.install();
 
         let (drain, watch) = drain::channel();
@@ -219,7 +171,7 @@ impl Parts {
         let metrics = RequestMetrics::new(&process.registry);
         settings.version.tell(&process.registry);
         let (reads, others) = (settings.max_requests_inflight, settings.max_mutating_requests_inflight);
-        let in_flight = MaxInFlight::new(reads, others, metrics.clone());
+        let in_flight = InFlight::new(reads, others, metrics.clone());
         let max_age = settings.fail_static.as_ref().map_or(Duration::MAX, |f| f.max_age);
         let freshness = Arc::new(Freshness::new(max_age));
         let documents = Arc::new(Documents::new(settings.fail_static.is_some()));
@@ -303,70 +255,74 @@ impl Parts {
             stalled_write: settings.stalled_write_timeout,
             silence: settings.control_request_timeout,
         };
-        Director {
-            table: self.configuration.table.clone(),
-            endpoints: Endpoints {
-                health: self.health.clone(),
-                registry: process.registry.clone(),
-                slis,
-                telemetry: process.telemetry.clone(),
-                version: settings.version.clone(),
-                profiling: settings.profiling,
-                catalog: self.configuration.catalog.clone(),
-                issuer: self.configuration.issuer.clone(),
-            },
-            local: Local::new(
-                control.clone(),
-                limits,
-                self.configuration.clone(),
-                proxy.clone(),
-                self.watches.clone(),
-                self.freshness.clone(),
-            ),
-            proxy,
+        let configuration = &self.configuration;
+        let endpoints = Endpoints {
+            health: self.health.clone(),
+            registry: process.registry.clone(),
+            slis,
+            telemetry: process.telemetry.clone(),
+            version: settings.version.clone(),
+            profiling: settings.profiling,
+            catalog: configuration.catalog.clone(),
+            issuer: configuration.issuer.clone(),
+            table: configuration.table.clone(),
+        };
+        let local = Local::new(
+            control.clone(),
+            limits,
+            configuration.clone(),
+            proxy.clone(),
+            self.watches.clone(),
+            self.freshness.clone(),
+        );
+        Director::new(Delegates {
+            table: configuration.table.clone(),
             freshness: self.freshness.clone(),
-        }
+            endpoints: endpoints::router(endpoints),
+            catalog: configuration.catalog.clone(),
+            proxy,
+            local,
+        })
     }
 
-    fn filters(
+    fn layers(
         &self,
         settings: &FacadeSettings,
         union: Arc<ArcSwap<portico_auth::Union>>,
         control: &ControlTransport,
-    ) -> Result<chain::Filters, StartError> {
+    ) -> Result<Layers, StartError> {
         let rbac = &self.configuration.rbac;
         let authorizer = of_modes(&settings.authorization, rbac, &Relations::Elsewhere);
         let asker = Asker::new(control.clone(), settings.control_request_timeout);
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
-        Ok(chain::Filters {
-            mux_complete: MuxComplete { complete: life.mux_and_discovery_complete.clone() },
-            http_log: HttpLog { metrics: self.metrics.clone() },
+        Ok(Layers {
+            mux_complete: life.mux_and_discovery_complete.clone(),
+            metrics: self.metrics.clone(),
             retry_after: settings
                 .shutdown_send_retry_after
                 .then(|| RetryAfter { not_accepting: life.not_accepting_new_request.clone() }),
-            hsts: Hsts::new(&settings.strict_transport_security_directives)?,
-            goaway: (settings.goaway_chance > 0.0)
-                .then_some(Goaway { chance: settings.goaway_chance.min(MAX_CHANCE) }),
+            hsts: hsts::hsts(&settings.strict_transport_security_directives)?,
+            goaway_chance: (settings.goaway_chance > 0.0).then_some(settings.goaway_chance),
             watch_termination: watches.then(|| WatchTermination {
                 group: self.watching.clone(),
                 shutdown: life.not_accepting_new_request.clone(),
             }),
-            wait_group: WaitGroupFilter { group: self.short.clone() },
+            wait_group: CountShortRequests { group: self.short.clone() },
             request_deadline: RequestDeadline {
                 request_timeout: settings.request_timeout,
                 stalled_read: settings.stalled_read_timeout,
             },
-            cors: Cors::new(&settings.cors_allowed_origins)?,
-            authentication: Authentication {
+            cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
+            authentication: Authenticator {
                 union,
                 reviewer: Arc::new(TokenAsker(asker.clone())),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
             impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
-            max_in_flight: self.in_flight.clone(),
-            authorization: Authorization {
+            max_in_flight: MaxInFlight { in_flight: self.in_flight.clone() },
+            authorization: Permissions {
                 authorizer,
                 decider: Arc::new(AccessAsker(asker)),
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),

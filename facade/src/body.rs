@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use portico_kit::received::Received;
 use portico_proxy::{ProxyBody, RequestBody};
 
+use crate::connection::Busy;
 use crate::pace::Pace;
 use crate::tail::Tail;
 
@@ -68,13 +69,18 @@ impl Body {
         self
     }
 
-    /// The same body, which ends with an error when its client sends it too slowly.
-    #[must_use]
-    pub fn paced(mut self, pause: Duration) -> Self {
-        if !http_body::Body::is_end_stream(&self) {
+    /// The connection is busy until the body is out. A body without a tail is whole, and as good as out.
+    pub fn while_sent(&mut self, busy: Busy) {
+        if let Some(tail) = &mut self.tail {
+            tail.set_busy(busy);
+        }
+    }
+
+    /// The body ends with an error when its client sends it too slowly.
+    pub fn pace(&mut self, pause: Duration) {
+        if !http_body::Body::is_end_stream(self) {
             self.pace = Some(Box::new(Pace::new(pause)));
         }
-        self
     }
 
     /// The bytes, when the body is whole.

@@ -3,36 +3,53 @@
 //! Delegates in order: the aggregator (its mux: endpoints, groups, routes), the local chain (core server, then API
 //! extensions), not found. It must not know how any of them answers.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
-use http::Response;
+use axum::Router;
+use futures::future::BoxFuture;
+use http::Uri;
+use http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use portico_facade_catalog::Catalog;
 use portico_machinery::Status;
 use portico_machinery::discovery::Source;
-use portico_machinery::status::{Cause, Details, Reason};
+use portico_machinery::status::{Cause, Reason};
 use portico_proxy::{Proxy, ProxyContext, Upstream};
+use tower::{Service, ServiceExt};
 
 use crate::body::Body;
-use crate::context::RequestContext;
-use crate::endpoints::{Endpoints, Fixed};
-use crate::filters::Handler;
+use crate::endpoints::{discovery, from_axum};
 use crate::freshness::Freshness;
+use crate::handler::Answer;
 use crate::local::Local;
+use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
 use crate::respond;
 use crate::route_table::{RouteTable, Target};
 
-/// See the module.
-pub struct Director {
+/// Who may answer.
+pub struct Delegates {
     /// What leads where.
     pub table: Arc<ArcSwap<RouteTable>>,
+    /// Whether the table may still be used.
+    pub freshness: Arc<Freshness>,
     /// What the facade answers itself.
-    pub endpoints: Endpoints,
+    pub endpoints: Router,
+    /// Discovery.
+    pub catalog: Arc<Catalog>,
     /// To backends.
     pub proxy: Proxy,
     /// To the control service.
     pub local: Local,
-    /// Whether the table may still be used.
-    pub freshness: Arc<Freshness>,
+}
+
+/// See the module. Clones share everything.
+#[derive(Clone)]
+pub struct Director {
+    delegates: Arc<Delegates>,
 }
 
 /// Who answers when the mux has nothing.
@@ -48,77 +65,102 @@ enum Delegate {
     NotFound,
 }
 
-impl Handler for Director {
-    async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
+impl Director {
+    /// Over these.
+    #[must_use]
+    pub fn new(delegates: Delegates) -> Self {
+        Self { delegates: Arc::new(delegates) }
+    }
+}
+
+impl Service<Request> for Director {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Answer>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Each kind of answer is a future of its own size: of proxied requests there may be very many.
+    fn call(&mut self, request: Request) -> Self::Future {
+        let this = self.delegates.clone();
         // Guards of the swap are few and short-lived: what is used beyond this line is cloned out of it.
-        let found = self.table.load().find(&x.info.path).cloned();
-        if self.freshness.expired() && !matches!(found, Some(Target::Fixed(f)) if answers_when_stale(f)) {
-            return respond::status(x, &too_old());
+        let found = this.table.load().find(&request.info().path).cloned();
+        if this.freshness.expired() && !matches!(found, Some(Target::Builtin { when_stale: true })) {
+            return Box::pin(ready(Ok(respond::status(&request, &too_old()))));
         }
         match found {
-            Some(Target::Route(upstream)) if !upstream.route().is_local() => self.proxied(&upstream, x).await,
-            // Boxed: a proxied request, of which there may be very many, keeps no room for it.
-            found => Box::pin(self.answered(found, x)).await,
+            Some(Target::Route(upstream)) if !upstream.route().is_local() => {
+                Box::pin(async move { Ok(this.proxied(&upstream, request).await) })
+            }
+            Some(Target::Builtin { .. }) => Box::pin(async move { Ok(this.builtin(request).await) }),
+            Some(Target::Group) => Box::pin(async move { Ok(this.group(request).await) }),
+            Some(Target::Route(_)) | None => Box::pin(async move { Ok(this.delegated(request).await) }),
         }
     }
 }
 
-impl Director {
-    async fn proxied(&self, upstream: &Upstream, x: &mut RequestContext) -> Response<Body> {
-        x.component = "aggregator";
-        x.known_resource = x.info.is_resource_request;
-        let request = x.take_request().map(Body::into_proxy);
-        let identity = x.user.as_ref().map(|user| x.connection.identity(user));
+impl Delegates {
+    async fn proxied(&self, upstream: &Upstream, request: Request) -> Response {
+        let (record, info) = (request.record(), request.info().clone());
+        record.set_aggregated();
+        record.set_known_resource(info.is_resource_request);
+        let (connection, audit_id) = (request.connection().clone(), request.audit_id().clone());
+        let identity = request.found::<Caller>().map(|Caller(user)| connection.identity(user));
         let context = ProxyContext {
             identity: identity.as_deref(),
-            audit_id: &x.audit_id,
-            client: Some(&x.connection.client),
-            request_info: &x.info,
-            deadline: x.deadline.map(Into::into),
+            audit_id: &audit_id,
+            client: Some(&connection.client),
+            request_info: &info,
+            deadline: record.deadline().map(Into::into),
         };
-        let response = self.proxy.handle(upstream, request, context).await;
+        let response = self.proxy.handle(upstream, request.map(Body::into_proxy), context).await;
         if response.status() == http::StatusCode::NOT_FOUND {
             // Names that a backend does not know must not become labels.
-            x.known_resource = false;
+            record.set_known_resource(false);
         }
         response.map(Body::from)
     }
 
-    async fn answered(&self, found: Option<Target>, x: &mut RequestContext) -> Response<Body> {
-        let response = match found {
-            Some(Target::Group) => self.endpoints.catalog(x).await,
-            Some(Target::Fixed(fixed)) => {
-                let table = self.table.load_full();
-                self.endpoints.handle(fixed, &table, x).await
-            }
-            Some(Target::Route(_)) | None => None,
-        };
-        match response {
+    async fn builtin(&self, mut request: Request) -> Response {
+        // The router takes the path as it was sent, the mux as it is read.
+        if request.uri().path().contains('%') {
+            *request.uri_mut() = with_path(request.uri(), &request.info().path);
+        }
+        from_axum(self.endpoints.clone().oneshot(request).await)
+    }
+
+    async fn group(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        match discovery(&self.catalog, &parts).await {
             Some(response) => response,
-            None => self.delegated(x).await,
+            None => self.delegated(Request::from_parts(parts, body)).await,
         }
     }
 
-    async fn delegated(&self, x: &mut RequestContext) -> Response<Body> {
-        let table = self.table.load_full();
-        match delegate(&table, &x.info.path, x.info.is_resource_request) {
-            Delegate::Discovery => match self.endpoints.catalog(x).await {
-                Some(response) => response,
-                None => respond::status(x, &Status::no_route()),
-            },
-            Delegate::Objects => {
-                drop(table);
-                self.local.handle(x).await
-            }
+    async fn delegated(&self, request: Request) -> Response {
+        let info = request.info();
+        let delegate = delegate(&self.table.load(), &info.path, info.is_resource_request);
+        let early = request.found::<BeforeMuxComplete>().is_some();
+        match delegate {
+            Delegate::Discovery => self.discovery(&request.into_parts().0).await,
+            Delegate::Objects => self.local.handle(request).await,
             // Before all definitions are known nothing is said to be missing.
-            Delegate::Custom if x.before_mux_complete => not_found(x),
+            Delegate::Custom if early => respond::not_found(&request),
             Delegate::Custom => {
-                drop(table);
-                let response = self.local.handle(x).await;
-                if is_unrouted(&response) { not_found(x) } else { response }
+                let response = self.local.handle(request).await;
+                if is_unrouted(&response) { respond::page_not_found() } else { response }
             }
-            Delegate::NoRoute => respond::status(x, &Status::no_route()),
-            Delegate::NotFound => not_found(x),
+            Delegate::NoRoute => respond::status(&request, &Status::no_route()),
+            Delegate::NotFound => respond::not_found(&request),
+        }
+    }
+
+    async fn discovery(&self, request: &Parts) -> Response {
+        match discovery(&self.catalog, request).await {
+            Some(response) => response,
+            None => respond::status(request, &Status::no_route()),
         }
     }
 }
@@ -154,35 +196,18 @@ fn delegate(table: &RouteTable, path: &str, resource: bool) -> Delegate {
 }
 
 /// Whether the control service knows no such resource: it says so in text, as upstream's last handler does.
-fn is_unrouted(response: &Response<Body>) -> bool {
+fn is_unrouted(response: &Response) -> bool {
     let media_type = response.headers().get(http::header::CONTENT_TYPE);
     response.status() == http::StatusCode::NOT_FOUND
         && media_type.is_some_and(|text| text.as_bytes().starts_with(b"text/plain"))
 }
 
-/// 404 text; or, for a request that came before all paths were known, a 503 that asks to come back (3.4).
-fn not_found(x: &RequestContext) -> Response<Body> {
-    if !x.before_mux_complete {
-        return respond::not_found();
-    }
-    let message =
-        "the request has been made before all known HTTP paths have been installed, please try again";
-    let status =
-        Status::unavailable(message).with_details(Details { retry_after_seconds: 5, ..Details::default() });
-    respond::status(x, &status)
-}
-
-/// Fail-static has an end: past it, only health answers (and what says why).
-fn answers_when_stale(fixed: Fixed) -> bool {
-    matches!(
-        fixed,
-        Fixed::Health(_)
-            | Fixed::HealthCheck(_)
-            | Fixed::Metrics
-            | Fixed::Slis
-            | Fixed::Version
-            | Fixed::FlagsV
-    )
+/// The same URI with a path that is escaped no more than it must be.
+fn with_path(uri: &Uri, path: &str) -> Uri {
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_');
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let escaped = format!("{}{query}", utf8_percent_encode(path, KEPT));
+    escaped.parse().unwrap_or_else(|_| uri.clone())
 }
 
 fn too_old() -> Status {

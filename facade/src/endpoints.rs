@@ -1,6 +1,6 @@
 //! What the facade itself answers: index, version, health, metrics, debug, discovery and OpenAPI.
 //!
-//! One file each; this one says which paths lead there (upstream 4 and 5). It must not know routing order.
+//! One file of axum handlers each; this one is the table of their paths (upstream 4 and 5). It must not know routing order.
 
 mod catalog;
 mod flags;
@@ -8,186 +8,118 @@ mod health;
 mod index;
 mod issuer;
 mod metrics;
-#[cfg(feature = "pprof")]
 mod pprof;
+mod state;
 mod version;
 
-pub use version::VersionInfo;
+pub use catalog::discovery;
+pub use state::Endpoints;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use http::header::ACCEPT;
-use http::{Method, Response};
-use portico_facade_catalog::Catalog;
-use portico_kit::health as kit_health;
-use portico_kit::telemetry::Telemetry;
-use portico_machinery::Status;
-use portico_machinery::accept::route_takes;
-use portico_machinery::status::{Details, Reason};
+use axum::Router;
+use axum::routing::{MethodRouter, any};
+use portico_kit::health::Endpoint as HealthEndpoint;
 
-use crate::body::Body;
-use crate::context::RequestContext;
-use crate::issuer::Issuer;
-use crate::mux::Listing;
+use crate::mux::Listing::{self, Listed, Unlisted};
+use crate::request::Response;
 use crate::respond;
-use crate::route_table::{Endpoint, RouteTable};
+use crate::route_table::BuiltinPath;
 
-/// A built-in endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fixed {
-    /// `/`, `/index.html`
-    Index,
-    /// `/version`
-    Version,
-    /// `/healthz`, `/livez`, `/readyz`
-    Health(kit_health::Endpoint),
-    /// `/healthz/<check>` and so on
-    HealthCheck(kit_health::Endpoint),
-    /// `/metrics`
-    Metrics,
-    /// `/metrics/slis`
-    Slis,
-    /// `/debug/pprof`: the redirect
-    PprofRoot,
-    /// `/debug/pprof/...`
-    Pprof,
-    /// `/debug/flags`
-    Flags,
-    /// `/debug/flags/v`
-    FlagsV,
-    /// `/apis`, `/openapi/...`
-    Catalog,
-    /// `/.well-known/openid-configuration`
-    OpenIdConfiguration,
-    /// `/openid/v1/jwks`
-    KeySet,
+type Handler = MethodRouter<Arc<Endpoints>>;
+
+/// A built-in path and its handler.
+struct Endpoint {
+    place: BuiltinPath,
+    handler: Handler,
 }
 
-/// What the endpoints need.
-pub struct Endpoints {
-    /// The named checks.
-    pub health: kit_health::Health,
-    /// All metrics.
-    pub registry: portico_kit::metrics::Registry,
-    /// The health checks' own metrics, for `/metrics/slis`.
-    pub slis: portico_kit::metrics::Registry,
-    /// The level of the log, when it can be changed.
-    pub telemetry: Option<Telemetry>,
-    /// `/version`
-    pub version: VersionInfo,
-    /// `--profiling`
-    pub profiling: bool,
-    /// Discovery and OpenAPI.
-    pub catalog: Arc<Catalog>,
-    /// Who issues tokens.
-    pub issuer: Arc<Issuer>,
+impl Endpoint {
+    /// A whole path.
+    fn at(path: &str, listing: Listing, handler: Handler) -> Self {
+        let place = BuiltinPath { path: path.to_owned(), prefix: false, listing, answers_when_stale: false };
+        Self { place, handler }
+    }
+
+    /// Everything below a path that ends in a slash.
+    fn below(path: &str, listing: Listing, handler: Handler) -> Self {
+        let mut endpoint = Self::at(path, listing, handler);
+        endpoint.place.prefix = true;
+        endpoint
+    }
+
+    /// It answers although the configuration is too old: fail-static has an end, past it only health does, and what says
+    /// why.
+    fn when_stale(mut self) -> Self {
+        self.place.answers_when_stale = true;
+        self
+    }
 }
 
 /// Every built-in path.
-#[must_use]
-pub fn paths(profiling: bool) -> Vec<Endpoint> {
-    use Listing::{Listed, Unlisted};
-    let at = |path: &str, prefix: bool, listing: Listing, target: Fixed| Endpoint {
-        path: path.to_owned(),
-        prefix,
-        listing,
-        target,
-    };
-    let mut paths = vec![
-        at("/", false, Unlisted, Fixed::Index),
-        at("/index.html", false, Unlisted, Fixed::Index),
-        at("/version", false, Listed, Fixed::Version),
-        at("/version/", false, Unlisted, Fixed::Version),
-        at("/metrics", false, Listed, Fixed::Metrics),
-        at("/metrics/slis", false, Listed, Fixed::Slis),
-        at("/apis", false, Listed, Fixed::Catalog),
-        at("/apis/", false, Listed, Fixed::Catalog),
-        at("/openapi/v2", false, Listed, Fixed::Catalog),
-        at("/openapi/v3", false, Listed, Fixed::Catalog),
-        at("/openapi/v3/", true, Listed, Fixed::Catalog),
-        at("/.well-known/openid-configuration", false, Listed, Fixed::OpenIdConfiguration),
-        at("/.well-known/openid-configuration/", false, Unlisted, Fixed::OpenIdConfiguration),
-        at("/openid/v1/jwks", false, Listed, Fixed::KeySet),
-        at("/openid/v1/jwks/", false, Unlisted, Fixed::KeySet),
+fn endpoints(profiling: bool) -> Vec<Endpoint> {
+    let mut all = vec![
+        Endpoint::at("/", Unlisted, any(index::paths)),
+        Endpoint::at("/index.html", Unlisted, any(index::paths)),
+        Endpoint::at("/version", Listed, any(version::version)).when_stale(),
+        Endpoint::at("/version/", Unlisted, any(version::version)).when_stale(),
+        Endpoint::at("/metrics", Listed, any(metrics::all)).when_stale(),
+        Endpoint::at("/metrics/slis", Listed, any(metrics::slis)).when_stale(),
+        Endpoint::at("/apis", Listed, any(catalog::document)),
+        Endpoint::at("/apis/", Listed, any(catalog::document)),
+        Endpoint::at("/openapi/v2", Listed, any(catalog::document)),
+        Endpoint::at("/openapi/v3", Listed, any(catalog::document)),
+        Endpoint::below("/openapi/v3/", Listed, any(catalog::document)),
+        Endpoint::at("/.well-known/openid-configuration", Listed, any(issuer::configuration)),
+        Endpoint::at("/.well-known/openid-configuration/", Unlisted, any(issuer::configuration)),
+        Endpoint::at("/openid/v1/jwks", Listed, any(issuer::keys)),
+        Endpoint::at("/openid/v1/jwks/", Unlisted, any(issuer::keys)),
     ];
-    for endpoint in kit_health::Endpoint::ALL {
+    for endpoint in HealthEndpoint::ALL {
         let root = format!("/{}", endpoint.name());
+        let every = any(move |state, request| health::all(endpoint, state, request));
+        let one = any(move |state, request| health::one(endpoint, state, request));
         // The index takes the names of the checks from the checks: some come and go.
-        paths.push(at(&root, false, Listed, Fixed::Health(endpoint)));
-        paths.push(at(&format!("{root}/"), true, Unlisted, Fixed::HealthCheck(endpoint)));
+        all.push(Endpoint::at(&root, Listed, every).when_stale());
+        all.push(Endpoint::below(&format!("{root}/"), Unlisted, one).when_stale());
     }
     if profiling {
-        paths.extend([
-            at("/debug/pprof", false, Unlisted, Fixed::PprofRoot),
-            at("/debug/pprof/", true, Unlisted, Fixed::Pprof),
-            at("/debug/flags", false, Unlisted, Fixed::Flags),
-            at("/debug/flags/", true, Unlisted, Fixed::Flags),
-            at("/debug/flags/v", false, Unlisted, Fixed::FlagsV),
+        all.extend([
+            Endpoint::at("/debug/pprof", Unlisted, any(pprof::redirect)),
+            Endpoint::below("/debug/pprof/", Unlisted, any(pprof::pprof)),
+            Endpoint::at("/debug/flags", Unlisted, any(flags::index)),
+            Endpoint::below("/debug/flags/", Unlisted, any(flags::index)),
+            Endpoint::at("/debug/flags/v", Unlisted, any(flags::verbosity)).when_stale(),
         ]);
     }
-    paths
+    all
 }
 
-impl Endpoints {
-    /// Answers. Nothing means that there is no such path after all: the delegates' turn.
-    pub async fn handle(
-        &self,
-        fixed: Fixed,
-        table: &RouteTable,
-        x: &mut RequestContext,
-    ) -> Option<Response<Body>> {
-        Some(match fixed {
-            Fixed::Index => index::answer(&self.health, table),
-            Fixed::Version => version::answer(&self.version, x),
-            Fixed::Health(endpoint) => health::all(&self.health, endpoint, x).await,
-            Fixed::HealthCheck(endpoint) => return health::one(&self.health, endpoint, x).await,
-            Fixed::Metrics => metrics::answer(&self.registry, self.profiling, x),
-            Fixed::Slis => metrics::answer(&self.slis, false, x),
-            Fixed::Flags => flags::index(),
-            Fixed::FlagsV => flags::verbosity(self.telemetry.as_ref(), x).await,
-            Fixed::PprofRoot => see_pprof(),
-            Fixed::Pprof => return self.pprof(x).await,
-            Fixed::Catalog => return self.catalog(x).await,
-            Fixed::OpenIdConfiguration => return issuer::configuration(&self.issuer, x),
-            Fixed::KeySet => return issuer::keys(&self.issuer, x),
-        })
-    }
-
-    /// Discovery and OpenAPI; nothing when the catalogue does not know the path.
-    pub async fn catalog(&self, x: &RequestContext) -> Option<Response<Body>> {
-        catalog::answer(&self.catalog, x).await
-    }
-
-    #[cfg(feature = "pprof")]
-    async fn pprof(&self, x: &RequestContext) -> Option<Response<Body>> {
-        pprof::answer(x).await
-    }
-
-    #[cfg(not(feature = "pprof"))]
-    #[expect(clippy::unused_async, reason = "the same signature as with the feature")]
-    async fn pprof(&self, _: &RequestContext) -> Option<Response<Body>> {
-        let message = "profiles are left out of this build (cargo feature `pprof`)";
-        Some(respond::text(http::StatusCode::NOT_IMPLEMENTED, message))
-    }
+/// Where the built-in endpoints lie.
+#[must_use]
+pub fn paths(profiling: bool) -> Vec<BuiltinPath> {
+    endpoints(profiling).into_iter().map(|endpoint| endpoint.place).collect()
 }
 
-fn see_pprof() -> Response<Body> {
-    let mut response = respond::text(http::StatusCode::FOUND, "see /debug/pprof/");
-    let target = http::HeaderValue::from_static("/debug/pprof/");
-    response.headers_mut().insert(http::header::LOCATION, target);
-    response
+/// The handlers at their paths.
+pub fn router(state: Endpoints) -> Router {
+    let mut router = Router::new();
+    for Endpoint { place, handler } in endpoints(state.profiling) {
+        if place.prefix {
+            router = router.route(&format!("{}{{*below}}", place.path), handler.clone());
+        }
+        router = router.route(&place.path, handler);
+    }
+    router.fallback(not_found).with_state(Arc::new(state))
 }
 
-/// What a route that only reads and only knows one media type refuses: 405 and 406.
-fn refusal(x: &RequestContext, media_type: &str) -> Option<Response<Body>> {
-    if x.parts.method != Method::GET {
-        return Some(respond::status(x, &Status::no_method()));
-    }
-    let accept = x.header(ACCEPT);
-    if accept.is_empty() || route_takes(accept, &[media_type]) {
-        return None;
-    }
-    let message = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");
-    let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
-    Some(respond::status(x, &status))
+async fn not_found(request: axum::extract::Request) -> Response {
+    respond::not_found(&request)
+}
+
+/// A router's answer as the layers know answers.
+pub fn from_axum(answer: Result<axum::response::Response, Infallible>) -> Response {
+    let Ok(response) = answer;
+    response.map(crate::body::Body::streamed)
 }

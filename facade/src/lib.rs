@@ -4,28 +4,29 @@
 //! service over gRPC, others from backends through the proxy. What leads where comes from the Config stream and
 //! stays in force, on disk too, while the control service is away. It must not know kinds, schemas or a store.
 
-// The chain is nested as types: each filter adds a few levels to the layout of its future.
-#![recursion_limit = "256"]
-
+mod app;
 mod assembly;
 mod body;
 mod certificate;
-mod chain;
 mod configuration;
-mod context;
+mod connection;
 mod control;
 mod director;
 mod documents;
 mod endpoints;
 mod fail_static;
-mod filters;
 mod freshness;
+mod handler;
+mod in_flight;
 mod issuer;
+mod layers;
 mod local;
 mod metrics;
 mod mux;
 mod pace;
+mod record;
 mod render;
+mod request;
 mod respond;
 mod route_table;
 mod serve;
@@ -33,16 +34,19 @@ mod settings;
 mod sharded;
 mod tail;
 mod transport;
+mod unavailable;
+mod version_info;
+mod wait_group;
 
 pub use assembly::{Facade, Process, RunningFacade, StartError};
 pub use certificate::{CertificateError, keep_client_certificate, signed_certificate};
-pub use endpoints::VersionInfo;
-pub use filters::cors::BadOrigin;
-pub use filters::hsts::BadDirective;
-pub use local::CONTROL_SERVICE_UNAVAILABLE;
+pub use layers::cors::BadOrigin;
+pub use layers::hsts::BadDirective;
 pub use portico_auth::authz::Mode as AuthorizationMode;
 pub use settings::{
     AuthenticationSettings, FacadeSettings, FailStaticSettings, KubeletSettings, ProxyingSettings,
     ServingCertificate,
 };
 pub use transport::{ControlTransport, GrpcService};
+pub use unavailable::CONTROL_SERVICE_UNAVAILABLE;
+pub use version_info::VersionInfo;

@@ -15,11 +15,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{Method, Response, StatusCode};
+use http::request::Parts;
+use http::{Method, StatusCode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::Status;
-use portico_machinery::status::{Cause, Details, Reason};
 use portico_proto::MAX_MESSAGE_BYTES;
 use portico_proto::identity::Forwarded;
 use portico_proto::objects::objects_client::ObjectsClient;
@@ -33,15 +33,12 @@ use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::configuration::Configuration;
-use crate::context::RequestContext;
-use crate::filters::watch_termination::WatchShutdown;
 use crate::freshness::Freshness;
+use crate::request::{Request, RequestView, Response, WatchShutdown};
 use crate::respond;
 use crate::transport::{ControlTransport, GrpcService};
+use crate::unavailable::unavailable;
 use answer::Head;
-
-/// The cause's reason when there is no control service to ask.
-pub const CONTROL_SERVICE_UNAVAILABLE: &str = "ControlServiceUnavailable";
 
 /// How long the answer to a write waits for the configuration to show it.
 const CONFIGURES: Duration = Duration::from_secs(1);
@@ -88,64 +85,66 @@ impl Local {
     }
 
     /// Answers a request for a resource.
-    pub async fn handle(&self, x: &mut RequestContext) -> Response<Body> {
-        let answered = match x.info.verb.as_str() {
-            _ if x.info.connects() => return self.connect(x).await,
-            "list" => self.list(x).await,
-            "watch" => self.watch(x).await,
-            _ => self.call(x).await,
+    pub async fn handle(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let info = parts.info().clone();
+        let answered = match info.verb.as_str() {
+            _ if info.connects() => self.connect(&parts, body).await,
+            "list" => self.list(&parts).await,
+            "watch" => self.watch(&parts).await,
+            _ => self.call(&parts, body).await,
         };
-        answered.unwrap_or_else(|status| respond::status(x, &status))
+        answered.unwrap_or_else(|status| respond::status(&parts, &status))
     }
 
-    async fn call(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
-        let body = body::read(std::mem::take(&mut x.body), &x.parts.headers, self.limits.max_body).await?;
-        let request = self.request(x, DoRequest { call: Some(call_of(x, body)) });
-        let response = self.answered(x, client(&self.transport.calls).r#do(request)).await?;
+    async fn call(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
+        let body = body::read(body, &request.headers, self.limits.max_body).await?;
+        let call = self.message(request, DoRequest { call: Some(call_of(request, body)) });
+        let response = self.answered(request, client(&self.transport.calls).r#do(call)).await?;
         let answer = response.into_inner();
         if answer.configures {
             // Whoever has written is judged by it from the next request on; in vain when the stream is away.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
         }
-        Ok(done(x, answer))
+        Ok(done(request, answer))
     }
 
-    async fn list(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
-        let request = self.request(x, ListRequest { call: Some(call_of(x, Bytes::new())) });
+    async fn list(&self, request: &Parts) -> Result<Response, Refused> {
+        let call = self.message(request, ListRequest { call: Some(call_of(request, Bytes::new())) });
         let mut lists = client(&self.transport.calls);
         let begun = async {
-            let mut parts = lists.list(request).await?.into_inner();
+            let mut parts = lists.list(call).await?.into_inner();
             Ok((parts.message().await?.unwrap_or_default(), parts))
         };
-        let (first, parts) = self.answered(x, begun).await?;
+        let (first, parts) = self.answered(request, begun).await?;
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
-        let head = head(x, code, &media_type, warnings, retry_after_seconds);
+        let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
-        Ok(answer::streamed(x, head, body, rest).await)
+        Ok(answer::streamed(request, head, body, rest).await)
     }
 
-    async fn watch(&self, x: &mut RequestContext) -> Result<Response<Body>, Refused> {
-        let request = self.request(x, WatchRequest { call: Some(call_of(x, Bytes::new())) });
+    async fn watch(&self, request: &Parts) -> Result<Response, Refused> {
+        let call = self.message(request, WatchRequest { call: Some(call_of(request, Bytes::new())) });
         let mut watches = client(&self.transport.streams);
         let begun = async {
-            let mut steps = watches.watch(request).await?.into_inner();
+            let mut steps = watches.watch(call).await?.into_inner();
             Ok((steps.message().await?.and_then(|s| s.step), steps))
         };
-        let (first, steps) = self.answered(x, begun).await?;
-        x.known_resource = true;
+        let (first, steps) = self.answered(request, begun).await?;
+        request.record().set_known_resource(true);
         match first {
             Some(watch_response::Step::Started(started)) => {
-                x.warnings.extend(started.warnings);
-                let shutdown = x.parts.extensions.get::<WatchShutdown>().map(|s| s.0.clone());
+                request.record().warn(started.warnings);
+                let shutdown = request.found().map(|WatchShutdown(signal)| signal.clone());
                 let events = self.pumped(steps, shutdown);
-                if websocket::is_asked(&x.parts.headers) {
+                if websocket::is_asked(&request.headers) {
                     let stalled = self.limits.stalled_write;
-                    return Ok(websocket::serve(x, &started.media_type, events, &self.tasks, stalled));
+                    return Ok(websocket::serve(request, &started.media_type, events, &self.tasks, stalled));
                 }
-                let head = head(x, 200, &started.media_type, Vec::new(), 0);
+                let head = head(request, 200, &started.media_type, Vec::new(), 0);
                 Ok(answer::head_only(head, pump::body(events)))
             }
-            Some(watch_response::Step::Refused(answer)) => Ok(done(x, answer)),
+            Some(watch_response::Step::Refused(answer)) => Ok(done(request, answer)),
             Some(watch_response::Step::Frames(_)) | None => {
                 Err(Box::new(Status::internal("the control service ended the watch before it began")))
             }
@@ -156,17 +155,17 @@ impl Local {
     /// waited for.
     async fn answered<T>(
         &self,
-        x: &RequestContext,
+        request: &Parts,
         call: impl Future<Output = Result<T, tonic::Status>>,
     ) -> Result<T, Refused> {
         let (mut call, limit) = (std::pin::pin!(call), self.limits.silence);
         loop {
             match timeout(limit, call.as_mut()).await {
-                Ok(answered) => return answered.map_err(|status| refused(x, &status)),
+                Ok(answered) => return answered.map_err(|status| refused(request, &status)),
                 Err(_) if self.freshness.silence().is_some_and(|silence| silence < limit) => {}
                 Err(_) => {
                     let why = format!("it has given no sign of life for {limit:?}");
-                    return Err(Box::new(unavailable(x.info.is_read_only(), &why)));
+                    return Err(Box::new(unavailable(request.info().is_read_only(), &why)));
                 }
             }
         }
@@ -189,20 +188,20 @@ impl Local {
         pump::start(&self.tasks, frames, shutdown, self.limits.watch_buffer)
     }
 
-    fn request<T>(&self, x: &RequestContext, message: T) -> tonic::Request<T> {
-        let mut request = self.transport.request(message);
+    fn message<T>(&self, request: &Parts, message: T) -> tonic::Request<T> {
+        let mut call = self.transport.request(message);
         let forwarded = Forwarded {
-            user: x.user.clone().unwrap_or_default(),
-            request: x.info.clone(),
-            audit_id: x.audit_id.to_str().unwrap_or_default().to_owned(),
+            user: request.user(),
+            request: request.info().clone(),
+            audit_id: request.audit_id().to_str().unwrap_or_default().to_owned(),
         };
-        forwarded.insert_into(request.metadata_mut());
-        if let Some(deadline) = x.deadline {
+        forwarded.insert_into(call.metadata_mut());
+        if let Some(deadline) = request.record().deadline() {
             let left = deadline.saturating_duration_since(std::time::Instant::now());
             // At least a moment: zero would be no deadline at all to some peers.
-            request.set_timeout(left.max(Duration::from_millis(1)));
+            call.set_timeout(left.max(Duration::from_millis(1)));
         }
-        request
+        call
     }
 }
 
@@ -212,8 +211,8 @@ fn client(service: &GrpcService) -> Client {
         .max_encoding_message_size(MAX_MESSAGE_BYTES)
 }
 
-fn call_of(x: &RequestContext, body: Bytes) -> Call {
-    let info = &x.info;
+fn call_of(request: &Parts, body: Bytes) -> Call {
+    let info = request.info();
     let target = Target {
         group: info.api_group.clone(),
         version: info.api_version.clone(),
@@ -225,42 +224,37 @@ fn call_of(x: &RequestContext, body: Bytes) -> Call {
         rest: if info.subresource.is_empty() { String::new() } else { info.rest() },
     };
     let plain =
-        matches!(x.parts.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
+        matches!(request.method, Method::GET | Method::POST | Method::PUT | Method::PATCH | Method::DELETE);
     Call {
         target: Some(target),
         verb: info.verb.clone(),
-        query: x.query().to_owned(),
+        query: request.query().to_owned(),
         body,
-        content_type: x.header(CONTENT_TYPE).to_owned(),
-        accept: x.header(ACCEPT).to_owned(),
-        user_agent: x.header(USER_AGENT).to_owned(),
-        method: if plain { String::new() } else { x.parts.method.as_str().to_owned() },
+        content_type: request.header(CONTENT_TYPE).to_owned(),
+        accept: request.header(ACCEPT).to_owned(),
+        user_agent: request.header(USER_AGENT).to_owned(),
+        method: if plain { String::new() } else { request.method.as_str().to_owned() },
     }
 }
 
-fn done(x: &mut RequestContext, answer: DoResponse) -> Response<Body> {
+fn done(request: &Parts, answer: DoResponse) -> Response {
     let DoResponse { code, body, media_type, warnings, retry_after_seconds, .. } = answer;
-    let head = head(x, code, &media_type, warnings, retry_after_seconds);
-    answer::whole(x, head, body)
+    let head = head(request, code, &media_type, warnings, retry_after_seconds);
+    answer::whole(request, head, body)
 }
 
-fn head(
-    x: &mut RequestContext,
-    code: u32,
-    media_type: &str,
-    warnings: Vec<String>,
-    retry_after: u32,
-) -> Head {
-    x.warnings.extend(warnings);
+fn head(request: &Parts, code: u32, media_type: &str, warnings: Vec<String>, retry_after: u32) -> Head {
+    let record = request.record();
+    record.warn(warnings);
     let code = u16::try_from(code).ok().and_then(|c| StatusCode::from_u16(c).ok());
     let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     // Only names that exist become labels of metrics.
-    x.known_resource = !matches!(code, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    record.set_known_resource(!matches!(code, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
     Head { code, media_type: media_type.to_owned(), retry_after }
 }
 
 /// What a failed call means: the service is away, too slow, or says what is wrong.
-fn refused(x: &RequestContext, error: &tonic::Status) -> Refused {
+fn refused(request: &Parts, error: &tonic::Status) -> Refused {
     let status = match error.code() {
         tonic::Code::DeadlineExceeded | tonic::Code::Cancelled => {
             Status::timeout("request did not complete within the allotted timeout")
@@ -269,23 +263,10 @@ fn refused(x: &RequestContext, error: &tonic::Status) -> Refused {
         // middle of a call surfaces as an unknown error.
         tonic::Code::Unavailable | tonic::Code::Unknown if std::error::Error::source(error).is_some() => {
             tracing::debug!(%error, "the control service was not reached");
-            unavailable(x.info.is_read_only(), "it cannot be reached, or its connection broke")
+            unavailable(request.info().is_read_only(), "it cannot be reached, or its connection broke")
         }
-        tonic::Code::Unavailable => unavailable(x.info.is_read_only(), error.message()),
+        tonic::Code::Unavailable => unavailable(request.info().is_read_only(), error.message()),
         _ => from_rpc(error),
     };
     Box::new(status)
-}
-
-/// 503: there is no control service to ask. `read_only` requests may be repeated.
-pub(crate) fn unavailable(read_only: bool, why: &str) -> Status {
-    let message = "the control service is not available; aggregated APIs go on being served";
-    Status::failure(Reason::ServiceUnavailable, message)
-        // Clients repeat what carries this; a write may have been done before the connection broke.
-        .with_details(Details { retry_after_seconds: u32::from(read_only), ..Details::default() })
-        .with_cause(Cause {
-            reason: CONTROL_SERVICE_UNAVAILABLE.to_owned(),
-            message: why.to_owned(),
-            field: String::new(),
-        })
 }

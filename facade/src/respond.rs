@@ -2,27 +2,28 @@
 //!
 //! It must not know why something is refused.
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
-use http::{Response, StatusCode};
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, X_CONTENT_TYPE_OPTIONS};
 use portico_machinery::Status;
 use portico_machinery::accept::{Choice, Encoding, Form, Offer, negotiate};
+use portico_machinery::status::Details;
 
 use crate::body::Body;
-use crate::context::RequestContext;
 use crate::render::{Style, pretty, yaml};
+use crate::request::{BeforeMuxComplete, RequestView, Response};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// Text as Go's `http.Error` writes it: the message and one newline.
 #[must_use]
-pub fn text(code: StatusCode, message: &str) -> Response<Body> {
+pub fn text(code: StatusCode, message: &str) -> Response {
     plain(code, format!("{message}\n"))
 }
 
 /// Text exactly as it is.
 #[must_use]
-pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response<Body> {
+pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(Body::whole(body));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, TEXT);
@@ -32,14 +33,28 @@ pub fn plain(code: StatusCode, body: impl Into<bytes::Bytes>) -> Response<Body> 
 
 /// `404 page not found`, as Go's mux says it.
 #[must_use]
-pub fn not_found() -> Response<Body> {
+pub fn page_not_found() -> Response {
     text(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// [`page_not_found`]; or, for a request that came before all paths were known, a 503 that asks to
+/// come back (3.4).
+#[must_use]
+pub fn not_found(request: &impl RequestView) -> Response {
+    if request.found::<BeforeMuxComplete>().is_none() {
+        return page_not_found();
+    }
+    let message =
+        "the request has been made before all known HTTP paths have been installed, please try again";
+    let refusal =
+        Status::unavailable(message).with_details(Details { retry_after_seconds: 5, ..Details::default() });
+    status(request, &refusal)
 }
 
 /// Upstream's text for an error before negotiation: markup characters become entities.
 #[must_use]
-pub fn internal(x: &RequestContext, error: &str) -> Response<Body> {
-    let uri = x.parts.uri.path_and_query().map_or("", |p| p.as_str());
+pub fn internal(request: &impl RequestView, error: &str) -> Response {
+    let uri = request.head().0.path_and_query().map_or("", |p| p.as_str());
     let message = format!("Internal Server Error: \"{uri}\": {error}");
     let message = message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text(StatusCode::INTERNAL_SERVER_ERROR, &message)
@@ -47,7 +62,7 @@ pub fn internal(x: &RequestContext, error: &str) -> Response<Body> {
 
 /// These bytes of this media type.
 #[must_use]
-pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
+pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response {
     let mut response = Response::new(Body::whole(body));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -56,8 +71,8 @@ pub fn whole(code: StatusCode, media_type: &'static str, body: impl Into<bytes::
 
 /// A refusal of the chain: as [`status()`], and a 403 must not be sniffed.
 #[must_use]
-pub fn forbidden(x: &RequestContext, refusal: &Status) -> Response<Body> {
-    let mut response = status(x, refusal);
+pub fn forbidden(request: &impl RequestView, refusal: &Status) -> Response {
+    let mut response = status(request, refusal);
     if response.status() == StatusCode::FORBIDDEN {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     }
@@ -66,19 +81,11 @@ pub fn forbidden(x: &RequestContext, refusal: &Status) -> Response<Body> {
 
 /// A Status in what the request accepts (8.2): nothing that fits is indented JSON with the Status's own code.
 #[must_use]
-pub fn status(x: &RequestContext, status: &Status) -> Response<Body> {
-    status_for(&x.parts.headers, x.query(), status)
-}
-
-/// The same for a request of which only headers and query are at hand.
-#[must_use]
-pub fn status_for(headers: &HeaderMap, query: &str, status: &Status) -> Response<Body> {
-    let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
+pub fn status(request: &impl RequestView, status: &Status) -> Response {
     let offer = Offer { encodings: &Encoding::ALL, forms: &[], sealed: true };
-    let accept = header(http::header::ACCEPT);
     let fallback = Choice { encoding: Encoding::Json, form: Form::Object, pretty: true };
-    let choice = negotiate(accept, offer).unwrap_or(fallback);
-    let style = Style::of(query, header(http::header::USER_AGENT));
+    let choice = negotiate(request.header(ACCEPT), offer).unwrap_or(fallback);
+    let style = Style::of(request.query(), request.header(USER_AGENT));
     let body = match choice.encoding {
         Encoding::Protobuf => status.to_protobuf(),
         Encoding::Yaml => in_yaml(status.to_json()),
@@ -101,15 +108,10 @@ fn in_yaml(json: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn headers(accept: &'static str, agent: &'static str) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::ACCEPT, HeaderValue::from_static(accept));
-        headers.insert(http::header::USER_AGENT, HeaderValue::from_static(agent));
-        headers
-    }
-
     fn answer(accept: &'static str, agent: &'static str, query: &str) -> (String, String) {
-        let response = status_for(&headers(accept, agent), query, &Status::unauthorized());
+        let request = http::Request::get(format!("/?{query}"));
+        let request = request.header(ACCEPT, accept).header(USER_AGENT, agent).body(()).unwrap();
+        let response = status(&request, &Status::unauthorized());
         let media = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         (media, String::from_utf8(response.body().as_whole().unwrap().to_vec()).unwrap())
     }

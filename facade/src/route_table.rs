@@ -11,7 +11,6 @@ use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::{Route, Trust};
 use portico_proxy::Upstream;
 
-use crate::endpoints::Fixed;
 use crate::mux::{Listing, MuxError, PathRecorderMux};
 use crate::sharded::ShardedMap;
 
@@ -19,7 +18,10 @@ use crate::sharded::ShardedMap;
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A built-in endpoint.
-    Fixed(Fixed),
+    Builtin {
+        /// It answers although the configuration is too old.
+        when_stale: bool,
+    },
     /// Discovery of one group.
     Group,
     /// One APIService.
@@ -45,14 +47,14 @@ pub struct RouteTable {
 }
 
 impl RouteTable {
-    /// Fixed endpoints and nothing else.
+    /// Built-in endpoints and nothing else.
     ///
     /// # Errors
     /// [`MuxError`] when an endpoint's prefix does not end in a slash.
-    pub fn new(endpoints: &[Endpoint]) -> Result<Self, MuxError> {
+    pub fn new(endpoints: &[BuiltinPath]) -> Result<Self, MuxError> {
         let mut table = Self::default();
-        for Endpoint { path, prefix, listing, target } in endpoints {
-            let target = Target::Fixed(*target);
+        for BuiltinPath { path, prefix, listing, answers_when_stale } in endpoints {
+            let target = Target::Builtin { when_stale: *answers_when_stale };
             if *prefix {
                 table.mux.handle_prefix(path, *listing, target)?;
             } else {
@@ -222,15 +224,15 @@ impl RouteTable {
 
 /// A built-in endpoint's place.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct BuiltinPath {
     /// The path; a prefix ends in a slash.
     pub path: String,
     /// Whether everything below belongs to it, too.
     pub prefix: bool,
     /// Whether the index shows it.
     pub listing: Listing,
-    /// What answers.
-    pub target: Fixed,
+    /// Whether it answers although the configuration is too old.
+    pub answers_when_stale: bool,
 }
 
 /// The hash of the CA bundle that a route trusts.
@@ -271,7 +273,7 @@ mod tests {
         match table.find(path)? {
             Target::Route(upstream) => Some(upstream.route().name.clone()),
             Target::Group => Some("group".to_owned()),
-            Target::Fixed(_) => None,
+            Target::Builtin { .. } => None,
         }
     }
 

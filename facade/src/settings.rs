@@ -11,7 +11,7 @@ use portico_kit::tls::{CertPair, MinVersion};
 use portico_machinery::FrontProxy;
 use tokio::sync::watch;
 
-use crate::endpoints::VersionInfo;
+use crate::version_info::VersionInfo;
 
 /// See the module. [`FacadeSettings::new`] gives the flags' defaults.
 #[derive(Clone, Debug)]

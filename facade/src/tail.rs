@@ -1,6 +1,6 @@
 //! What outlives a handler: a request is over when its last response byte is, not when its head is.
 //!
-//! A tail holds the request's tokens (wait groups, in-flight permits), its deadline and its metrics.
+//! A tail holds the request's record (its tokens and its deadline) and its metrics.
 //! Dropping it, in whatever way the body ends, gives everything back and counts the request once. While the client
 //! takes nothing hyper does not poll the body: the exchange, which others watch, ends the request then.
 
@@ -13,27 +13,15 @@ use std::time::Instant;
 use bytes::Bytes;
 use http_body::Frame;
 
-use crate::filters::max_in_flight::Permit;
-use crate::filters::wait_group::Token;
+use crate::connection::{Busy, Exchange};
 use crate::metrics::{Labels, RequestMetrics};
-use crate::serve::{Busy, Exchange};
-
-/// Tokens that filters took for this request.
-#[derive(Debug, Default)]
-pub struct Guards {
-    /// Of the wait group of short requests.
-    pub wait: Option<Token>,
-    /// Of the wait group of watches.
-    pub watch: Option<Token>,
-    /// Of the in-flight limiter.
-    pub permit: Option<Permit>,
-    /// Of the connection.
-    pub busy: Option<Busy>,
-}
+use crate::record::RequestRecord;
 
 /// Lives in the response body; see the module.
 pub struct Tail {
-    guards: Guards,
+    /// Declared before `busy`: a connection is idle when all else is given back.
+    record: Option<Arc<RequestRecord>>,
+    busy: Option<Busy>,
     exchange: Arc<Exchange>,
     /// Only of short requests.
     deadline: Option<Instant>,
@@ -54,29 +42,34 @@ const MAX_STREAM_FRAME: usize = 64 * 1024;
 impl Tail {
     /// A tail of a request that arrived at `received` and was answered with `code`.
     pub fn new(
-        guards: Guards,
+        record: Arc<RequestRecord>,
         exchange: Arc<Exchange>,
-        deadline: Option<Instant>,
         labels: Labels,
         received: Instant,
         code: u16,
         metrics: Arc<RequestMetrics>,
     ) -> Self {
         metrics.begin(&labels);
+        let deadline = record.deadline();
         exchange.respond(deadline);
-        let labels = Some(labels);
         Self {
-            guards,
+            record: Some(record),
+            busy: None,
             exchange,
             deadline,
             sleep: None,
             bytes: 0,
-            labels,
+            labels: Some(labels),
             received,
             code,
             metrics,
             rest: None,
         }
+    }
+
+    /// The connection is busy until the response is out.
+    pub fn set_busy(&mut self, busy: Busy) {
+        self.busy = Some(busy);
     }
 
     /// What was left of the last frame.
@@ -142,6 +135,6 @@ impl Drop for Tail {
             }
             self.metrics.end(&labels, self.code, self.received.elapsed(), self.bytes);
         }
-        self.guards = Guards::default();
+        self.record = None;
     }
 }

@@ -12,14 +12,14 @@ pub struct Attributes {
     /// Who asks.
     pub user: Arc<UserInfo>,
     /// What is asked.
-    pub request: RequestInfo,
+    pub request: Arc<RequestInfo>,
 }
 
 impl Attributes {
     /// A question from what the request line says.
     #[must_use]
-    pub fn new(user: impl Into<Arc<UserInfo>>, request: RequestInfo) -> Self {
-        Self { user: user.into(), request }
+    pub fn new(user: impl Into<Arc<UserInfo>>, request: impl Into<Arc<RequestInfo>>) -> Self {
+        Self { user: user.into(), request: request.into() }
     }
 
     /// A question about a resource verb outside any HTTP request (impersonation, create on update, gRPC).
@@ -41,6 +41,20 @@ impl Attributes {
             ..RequestInfo::default()
         };
         Self::new(user, request)
+    }
+
+    /// The same about a subresource.
+    #[must_use]
+    pub fn with_subresource(mut self, subresource: &str) -> Self {
+        subresource.clone_into(&mut Arc::make_mut(&mut self.request).subresource);
+        self
+    }
+
+    /// The same of one version of the group.
+    #[must_use]
+    pub fn with_version(mut self, version: &str) -> Self {
+        version.clone_into(&mut Arc::make_mut(&mut self.request).api_version);
+        self
     }
 
     /// A question about a path that is no resource, such as `/metrics` or `/grpc/<service>/<method>`.

@@ -21,7 +21,7 @@ pub struct Forwarded {
     /// The caller, after impersonation.
     pub user: Arc<UserInfo>,
     /// What the facade authorized.
-    pub request: RequestInfo,
+    pub request: Arc<RequestInfo>,
     /// The request's audit id.
     pub audit_id: String,
 }
@@ -55,7 +55,7 @@ impl Forwarded {
         let Some(user) = message::<User>(metadata, USER_KEY)? else { return Ok(None) };
         let attributes = message::<Attributes>(metadata, ATTRIBUTES_KEY)?.unwrap_or_default();
         let (request, audit_id) = request_of(attributes);
-        Ok(Some(Self { user: Arc::new(user_of(user)), request, audit_id }))
+        Ok(Some(Self { user: Arc::new(user_of(user)), request: request.into(), audit_id }))
     }
 
     /// Takes both keys out: what a listener does for peers that are no facades.
@@ -122,7 +122,7 @@ mod tests {
         user.extra.insert("k".into(), vec!["1".into(), "2".into()]);
         let request =
             RequestInfo::parse("GET", "/apis/apps/v1/namespaces/a/deployments/d/scale", "").unwrap();
-        let forwarded = Forwarded { user: Arc::new(user), request, audit_id: "id".into() };
+        let forwarded = Forwarded { user: Arc::new(user), request: request.into(), audit_id: "id".into() };
         let mut metadata = MetadataMap::new();
         forwarded.insert_into(&mut metadata);
         let read = Forwarded::read(&metadata).unwrap().unwrap();

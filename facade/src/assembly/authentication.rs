@@ -10,7 +10,7 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::FrontProxy;
 
-use super::StartError;
+use super::error::StartError;
 use portico_auth::authz::Mode;
 
 use crate::settings::FacadeSettings;

@@ -12,7 +12,7 @@ use portico_kit::tls::{CertPair, ClientTls, Roots, TlsError};
 use portico_machinery::resolve::Bundle;
 use portico_proxy::{Kubelets, Limits, Proxy, ProxyMetrics, ProxySettings};
 
-use super::StartError;
+use super::error::StartError;
 use crate::settings::{FacadeSettings, KubeletSettings};
 
 /// The selection of the egress configuration that backends are dialled through.

@@ -5,7 +5,7 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions, SniCert};
 use tokio::sync::watch;
 
-use super::StartError;
+use super::error::StartError;
 use crate::settings::{FacadeSettings, ServingCertificate};
 
 /// The listener's TLS and where its certificates come from.

@@ -91,8 +91,11 @@ impl Asker {
         let mut request = self.transport.request(DoRequest { call: Some(call) });
         let user = Arc::new(UserInfo::new(FACADE, [portico_auth::authn::FACADES]));
         let path = format!("/apis/{}/v1/{}", S::GROUP, S::RESOURCE);
-        let forwarded =
-            Forwarded { user, request: RequestInfo::parse("POST", &path, "").ok()?, audit_id: String::new() };
+        let forwarded = Forwarded {
+            user,
+            request: RequestInfo::parse("POST", &path, "").ok()?.into(),
+            audit_id: String::new(),
+        };
         forwarded.insert_into(request.metadata_mut());
         request.set_timeout(self.timeout);
         Some(request)

@@ -1,28 +1,34 @@
 //! `/healthz`, `/livez`, `/readyz` and their checks, in upstream's text.
 
-use http::{Response, StatusCode};
+use axum::extract::Request;
+use http::StatusCode;
 use portico_gostd::url::Query;
-use portico_kit::health::{Endpoint, Health, HealthQuery, Rendered};
+use portico_kit::health::{Endpoint, HealthQuery, Rendered};
 
-use crate::body::Body;
-use crate::context::RequestContext;
+use super::state::Shared;
+use crate::request::{RequestView, Response};
 use crate::respond;
 
-pub(super) async fn all(health: &Health, endpoint: Endpoint, x: &RequestContext) -> Response<Body> {
-    let query = match x.query() {
+pub(super) async fn all(endpoint: Endpoint, endpoints: Shared, request: Request) -> Response {
+    let query = match request.query() {
         "" => HealthQuery::default(),
         raw => HealthQuery::from_pairs(Query::parse(raw).iter()),
     };
-    text(health.evaluate(endpoint, &query).await)
+    text(endpoints.health.evaluate(endpoint, &query).await)
 }
 
-/// One check by its name, which may hold slashes; nothing when there is none of this name.
-pub(super) async fn one(health: &Health, endpoint: Endpoint, x: &RequestContext) -> Option<Response<Body>> {
-    let name = x.info.path.strip_prefix('/')?.strip_prefix(endpoint.name())?.strip_prefix('/')?;
-    health.single(endpoint, name).await.map(text)
+/// One check by its name, which may hold slashes.
+pub(super) async fn one(endpoint: Endpoint, endpoints: Shared, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    let path = parts.info().path.strip_prefix('/').and_then(|path| path.strip_prefix(endpoint.name()));
+    let name = path.and_then(|path| path.strip_prefix('/')).unwrap_or_default();
+    match endpoints.health.single(endpoint, name).await {
+        Some(rendered) => text(rendered),
+        None => respond::not_found(&parts),
+    }
 }
 
-fn text(rendered: Rendered) -> Response<Body> {
+fn text(rendered: Rendered) -> Response {
     let code = StatusCode::from_u16(rendered.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     respond::plain(code, rendered.body)
 }

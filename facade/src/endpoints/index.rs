@@ -3,23 +3,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
-use portico_kit::health::{Endpoint, Health};
+use axum::extract::State;
+use http::StatusCode;
+use portico_kit::health::Endpoint;
 use portico_machinery::discovery::Source;
 
-use crate::body::Body;
+use super::state::Shared;
 use crate::render::pretty;
+use crate::request::Response;
 use crate::respond;
-use crate::route_table::RouteTable;
 
 #[derive(serde::Serialize)]
 struct Paths {
     paths: BTreeSet<Arc<str>>,
 }
 
-pub(super) fn answer(health: &Health, table: &RouteTable) -> Response<Body> {
+pub(super) async fn paths(State(endpoints): Shared) -> Response {
+    let table = endpoints.table.load_full();
     let mut paths = table.listed();
-    paths.extend(Endpoint::ALL.into_iter().flat_map(|e| health.paths(e)).map(Arc::from));
+    paths.extend(Endpoint::ALL.into_iter().flat_map(|e| endpoints.health.paths(e)).map(Arc::from));
     for served in table.served().filter(|s| s.source == Source::Builtin) {
         let (root, group) = match served.group.as_str() {
             "" => ("/api", "/api".to_owned()),

@@ -1,28 +1,33 @@
 //! `/.well-known/openid-configuration` and `/openid/v1/jwks`: who signs service accounts' tokens, for relying parties.
 
+use axum::extract::{Request, State};
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
-use http::{Response, StatusCode};
 
-use crate::body::Body;
-use crate::context::RequestContext;
-use crate::issuer::Issuer;
+use super::state::{Shared, refusal};
+use crate::request::Response;
 use crate::respond;
 
 const JWKS: &str = "application/jwk-set+json";
 
-/// The issuer's metadata; nothing when it publishes none.
-pub(super) fn configuration(issuer: &Issuer, x: &RequestContext) -> Option<Response<Body>> {
-    let json = issuer.configuration()?;
-    Some(super::refusal(x, "application/json").unwrap_or_else(|| public("application/json", json)))
+/// The issuer's metadata, if it publishes any.
+pub(super) async fn configuration(State(endpoints): Shared, request: Request) -> Response {
+    published(&request, "application/json", endpoints.issuer.configuration())
 }
 
-/// The issuer's keys; nothing when it publishes none.
-pub(super) fn keys(issuer: &Issuer, x: &RequestContext) -> Option<Response<Body>> {
-    let json = issuer.key_set()?;
-    Some(super::refusal(x, JWKS).unwrap_or_else(|| public(JWKS, json)))
+/// The issuer's keys, if it publishes any.
+pub(super) async fn keys(State(endpoints): Shared, request: Request) -> Response {
+    published(&request, JWKS, endpoints.issuer.key_set())
 }
 
-fn public(media_type: &'static str, json: Vec<u8>) -> Response<Body> {
+fn published(request: &Request, media_type: &'static str, json: Option<Vec<u8>>) -> Response {
+    match json {
+        Some(json) => refusal(request, media_type).unwrap_or_else(|| public(media_type, json)),
+        None => respond::not_found(request),
+    }
+}
+
+fn public(media_type: &'static str, json: Vec<u8>) -> Response {
     let mut response = respond::whole(StatusCode::OK, media_type, json);
     let cached = HeaderValue::from_static("public, max-age=3600");
     response.headers_mut().insert(CACHE_CONTROL, cached);

@@ -1,19 +1,30 @@
 //! `/metrics` and `/metrics/slis`, as Prometheus text or OpenMetrics.
 
+use axum::extract::{Request, State};
 use http::header::ACCEPT;
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
 use portico_kit::metrics::{Format, Registry};
 
-use crate::body::Body;
-use crate::context::RequestContext;
+use super::state::Shared;
+use crate::request::{RequestView, Response};
 use crate::respond;
 
-pub(super) fn answer(registry: &Registry, profiling: bool, x: &RequestContext) -> Response<Body> {
-    if x.parts.method == Method::DELETE && profiling {
+/// All metrics.
+pub(super) async fn all(State(endpoints): Shared, request: Request) -> Response {
+    if request.method() == Method::DELETE && endpoints.profiling {
         // Upstream resets counters here. Ours stay: a scraper takes a reset for a restart, and nobody needs it.
         return respond::text(StatusCode::OK, "metrics reset");
     }
-    let accept = x.header(ACCEPT);
+    encoded(&endpoints.registry, &request)
+}
+
+/// Those of the health checks alone.
+pub(super) async fn slis(State(endpoints): Shared, request: Request) -> Response {
+    encoded(&endpoints.slis, &request)
+}
+
+fn encoded(registry: &Registry, request: &Request) -> Response {
+    let accept = request.header(ACCEPT);
     let format = Format::from_accept((!accept.is_empty()).then_some(accept));
     respond::whole(StatusCode::OK, format.content_type(), registry.encode(format))
 }

@@ -9,17 +9,18 @@ use bytes::{Bytes, BytesMut};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt, stream};
+use http::StatusCode;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT, VARY,
 };
-use http::{Response, StatusCode};
+use http::request::Parts;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use portico_machinery::accept::{Encoding, Form, Offer, negotiate};
 
 use crate::body::{Body, BoxError};
-use crate::context::RequestContext;
 use crate::render::{GZIP_ABOVE, Indenter, Style, accepts_gzip, yaml};
+use crate::request::{RequestView, Response};
 
 /// What stands before the body.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ enum Layout {
 const JSON: &str = "application/json";
 
 /// A response without re-encoding.
-pub(super) fn head_only(head: Head, body: Body) -> Response<Body> {
+pub(super) fn head_only(head: Head, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = head.code;
     let headers = response.headers_mut();
@@ -56,13 +57,13 @@ pub(super) fn head_only(head: Head, body: Body) -> Response<Body> {
 }
 
 /// A body that is all here.
-pub(super) fn whole(x: &RequestContext, mut head: Head, body: Bytes) -> Response<Body> {
-    let body = match layout(x, &head) {
+pub(super) fn whole(request: &Parts, mut head: Head, body: Bytes) -> Response {
+    let body = match layout(request, &head) {
         Layout::AsIs => body,
         Layout::Indented => crate::render::pretty(&body).into(),
         Layout::Yaml => to_yaml(&mut head, body),
     };
-    let compress = body.len() > GZIP_ABOVE && accepts_gzip(x.header(ACCEPT_ENCODING));
+    let compress = body.len() > GZIP_ABOVE && accepts_gzip(request.header(ACCEPT_ENCODING));
     let body = if compress { crate::render::gzip(&body).into() } else { body };
     let mut response = head_only(head, Body::whole(body));
     if compress {
@@ -72,18 +73,18 @@ pub(super) fn whole(x: &RequestContext, mut head: Head, body: Bytes) -> Response
 }
 
 /// A body of which the first part is here. Small ones are collected, large ones streamed.
-pub(super) async fn streamed<S>(x: &RequestContext, mut head: Head, first: Bytes, rest: S) -> Response<Body>
+pub(super) async fn streamed<S>(request: &Parts, mut head: Head, first: Bytes, rest: S) -> Response
 where
     S: Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
 {
     let mut rest = Box::pin(rest);
-    let layout = layout(x, &head);
-    let gzip = accepts_gzip(x.header(ACCEPT_ENCODING));
+    let layout = layout(request, &head);
+    let gzip = accepts_gzip(request.header(ACCEPT_ENCODING));
     let mut begin = BytesMut::from(first);
     // Below the threshold nothing is known about compression yet; YAML needs everything.
     while begin.len() <= GZIP_ABOVE || layout == Layout::Yaml {
         match rest.next().await {
-            None => return whole(x, head, begin.freeze()),
+            None => return whole(request, head, begin.freeze()),
             Some(Ok(part)) => begin.extend_from_slice(&part),
             Some(Err(error)) => {
                 head.code = StatusCode::INTERNAL_SERVER_ERROR;
@@ -103,7 +104,7 @@ where
     response
 }
 
-fn layout(x: &RequestContext, head: &Head) -> Layout {
+fn layout(request: &Parts, head: &Head) -> Layout {
     // The control service says what the caller wants; it sends JSON for YAML, and protobuf as it is.
     if head.media_type == Encoding::Yaml.media_type() {
         return Layout::Yaml;
@@ -112,12 +113,12 @@ fn layout(x: &RequestContext, head: &Head) -> Layout {
         return Layout::AsIs;
     }
     let offer = Offer { encodings: &Encoding::ALL, forms: &Form::SHAPES, sealed: true };
-    let choice = negotiate(x.header(ACCEPT), offer);
+    let choice = negotiate(request.header(ACCEPT), offer);
     if choice.is_some_and(|c| c.encoding == Encoding::Yaml) {
         return Layout::Yaml;
     }
     let asked = choice.is_some_and(|c| c.pretty);
-    if asked || Style::of(x.query(), x.header(USER_AGENT)) == Style::Pretty {
+    if asked || Style::of(request.query(), request.header(USER_AGENT)) == Style::Pretty {
         Layout::Indented
     } else {
         Layout::AsIs
@@ -134,7 +135,7 @@ fn to_yaml(head: &mut Head, body: Bytes) -> Bytes {
     }
 }
 
-fn compressed(response: &mut Response<Body>) {
+fn compressed(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -177,24 +178,21 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
     use std::io::Read;
-    use std::sync::Arc;
 
-    use crate::serve::Connection;
-
-    fn context(accept: &'static str, encoding: &'static str, query: &str) -> RequestContext {
+    fn request(accept: &'static str, encoding: &'static str, query: &str) -> Parts {
         let request = http::Request::get(format!("/?{query}"))
             .header(ACCEPT, accept)
             .header(ACCEPT_ENCODING, encoding)
-            .body(Body::empty())
+            .body(())
             .unwrap();
-        RequestContext::new(request, Arc::new(Connection::plain(([127, 0, 0, 1], 1).into())))
+        request.into_parts().0
     }
 
     fn head() -> Head {
         Head { code: StatusCode::OK, media_type: JSON.to_owned(), retry_after: 0 }
     }
 
-    async fn bytes(response: Response<Body>) -> (http::HeaderMap, Bytes) {
+    async fn bytes(response: Response) -> (http::HeaderMap, Bytes) {
         let (parts, body) = response.into_parts();
         (parts.headers, body.collect().await.unwrap().to_bytes())
     }
@@ -211,17 +209,17 @@ mod tests {
 
     #[tokio::test]
     async fn small_answers_are_whole_and_laid_out_as_asked() {
-        let x = context("application/json", "gzip", "");
+        let gzip = request("application/json", "gzip", "");
         let (first, rest) = in_parts("{\"a\":1}\n");
-        let response = streamed(&x, head(), first, rest).await;
+        let response = streamed(&gzip, head(), first, rest).await;
         assert_eq!(response.body().as_whole(), Some(b"{\"a\":1}\n".as_slice()));
-        let pretty = whole(&context("", "", "pretty=1"), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        let pretty = whole(&request("", "", "pretty=1"), head(), Bytes::from_static(b"{\"a\":1}\n"));
         assert_eq!(pretty.body().as_whole(), Some(b"{\n  \"a\": 1\n}".as_slice()));
-        let yaml = whole(&context("application/yaml", "", ""), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        let yaml = whole(&request("application/yaml", "", ""), head(), Bytes::from_static(b"{\"a\":1}\n"));
         assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml");
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
         let said = Head { media_type: "application/yaml".to_owned(), ..head() };
-        let yaml = whole(&context("application/yaml", "", ""), said, Bytes::from_static(b"{\"a\":1}\n"));
+        let yaml = whole(&request("application/yaml", "", ""), said, Bytes::from_static(b"{\"a\":1}\n"));
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
     }
 
@@ -230,7 +228,7 @@ mod tests {
         let text = big();
         for (encoding, query) in [("", ""), ("gzip", ""), ("gzip", "pretty=1")] {
             let (first, rest) = in_parts(&text);
-            let response = streamed(&context("", encoding, query), head(), first, rest).await;
+            let response = streamed(&request("", encoding, query), head(), first, rest).await;
             assert!(!response.body().is_whole());
             let (headers, body) = bytes(response).await;
             let mut read = Vec::new();

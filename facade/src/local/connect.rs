@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use http::{Response, StatusCode};
+use http::request::Parts;
 use portico_machinery::Status;
 use portico_machinery::connect::Dial;
 use portico_proto::objects::connect_response::Decision;
@@ -14,15 +15,14 @@ use portico_proxy::Connecting;
 
 use super::{Local, Refused, call_of, client, done};
 use crate::body::Body;
-use crate::context::RequestContext;
-use crate::respond;
+use crate::request::{RequestView, Response};
 
 /// How long the decision may take; the connection itself has no deadline.
 const DECISION: Duration = Duration::from_secs(30);
 
 /// What has no content has no type either.
-fn answered(x: &mut RequestContext, answer: DoResponse) -> Response<Body> {
-    let mut response = done(x, answer);
+fn answered(request: &Parts, answer: DoResponse) -> Response {
+    let mut response = done(request, answer);
     if response.status() == StatusCode::NO_CONTENT {
         response.headers_mut().remove(CONTENT_TYPE);
     }
@@ -30,31 +30,25 @@ fn answered(x: &mut RequestContext, answer: DoResponse) -> Response<Body> {
 }
 
 impl Local {
-    pub(super) async fn connect(&self, x: &mut RequestContext) -> Response<Body> {
-        let dial = match self.decided(x).await {
-            Ok(Decision::Dial(dial)) => dial,
-            Ok(Decision::Answered(answer)) => return answered(x, answer),
-            Err(status) => return respond::status(x, &status),
+    pub(super) async fn connect(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
+        let dial = match self.decided(request).await? {
+            Decision::Dial(dial) => {
+                Dial::try_from(dial).map_err(|error| Box::new(Status::internal(error)))?
+            }
+            Decision::Answered(answer) => return Ok(answered(request, answer)),
         };
-        let dial = match Dial::try_from(dial) {
-            Ok(dial) => dial,
-            Err(error) => return respond::status(x, &Status::internal(error)),
-        };
-        x.known_resource = true;
-        // Kept for what may have to be said after the request is gone.
-        let (headers, query) = (x.parts.headers.clone(), x.query().to_owned());
-        let request = x.take_request().map(Body::into_proxy);
-        let connecting = Connecting { dial: &dial, client: &x.connection.client, info: &x.info };
-        match self.proxy.connect(connecting, request).await {
-            Ok(response) => response.map(Body::from),
-            Err(status) => respond::status_for(&headers, &query, &status),
-        }
+        request.record().set_known_resource(true);
+        let connecting =
+            Connecting { dial: &dial, client: &request.connection().client, info: request.info() };
+        let sent_on = http::Request::from_parts(request.clone(), body.into_proxy());
+        let response = self.proxy.connect(connecting, sent_on).await?;
+        Ok(response.map(Body::from))
     }
 
-    async fn decided(&self, x: &RequestContext) -> Result<Decision, Refused> {
-        let mut request = self.request(x, ConnectRequest { call: Some(call_of(x, Bytes::new())) });
-        request.set_timeout(DECISION);
-        let response = self.answered(x, client(&self.transport.calls).connect(request)).await?;
+    async fn decided(&self, request: &Parts) -> Result<Decision, Refused> {
+        let mut call = self.message(request, ConnectRequest { call: Some(call_of(request, Bytes::new())) });
+        call.set_timeout(DECISION);
+        let response = self.answered(request, client(&self.transport.calls).connect(call)).await?;
         let nothing = || Box::new(Status::internal("the control service has not said where to connect"));
         response.into_inner().decision.ok_or_else(nothing)
     }

@@ -12,7 +12,8 @@ use http::header::{
     CONNECTION, HeaderMap, HeaderValue, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{Response, StatusCode, Uri};
+use http::request::Parts;
+use http::{StatusCode, Uri};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use portico_kit::tasks::TaskSet;
@@ -24,7 +25,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::body::Body;
-use crate::context::RequestContext;
+use crate::request::{RequestView, Response};
 
 /// The only version of the protocol.
 const VERSION: &str = "13";
@@ -45,7 +46,7 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn response(self) -> Response<Body> {
+    fn response(self) -> Response {
         let (code, text) = match self {
             Self::NoKey => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
             Self::Version => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
@@ -73,26 +74,26 @@ pub(super) fn is_asked(headers: &HeaderMap) -> bool {
 /// Answers the handshake and sends the events, in a task of their own, once the connection is the client's and ours.
 /// A client that takes nothing for `stalled` loses its watch.
 pub(super) fn serve<S>(
-    x: &mut RequestContext,
+    request: &Parts,
     media_type: &str,
     events: S,
     tasks: &TaskSet,
     stalled: Duration,
-) -> Response<Body>
+) -> Response
 where
     S: Stream<Item = Bytes> + Send + Unpin + 'static,
 {
-    let response = match agree(&x.parts.headers) {
+    let response = match agree(&request.headers) {
         Ok(response) => response,
         Err(refusal) => return refusal.response(),
     };
     // HTTP/2 has no upgrades: whoever sends these headers there gets what they mean in this version, nothing.
-    let Some(upgrade) = x.parts.extensions.remove::<OnUpgrade>() else {
+    let Some(upgrade) = request.found::<OnUpgrade>().cloned() else {
         return Refusal::NoKey.response();
     };
     let as_text = media_type.starts_with("application/json");
     // The watch goes on after the answer: it is counted until it ends.
-    let counted = x.guards.watch.take();
+    let counted = request.record();
     tasks.spawn_until_cancelled("watch-websocket", async move {
         let _counted = counted;
         if let Err(error) = send(upgrade, events, as_text, stalled).await {
@@ -103,7 +104,7 @@ where
 }
 
 /// The 101, or why not.
-fn agree(headers: &HeaderMap) -> Result<Response<Body>, Refusal> {
+fn agree(headers: &HeaderMap) -> Result<Response, Refusal> {
     let text = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok()).unwrap_or_default();
     let key = text(SEC_WEBSOCKET_KEY);
     if key.is_empty() {

@@ -12,9 +12,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::activity::Activity;
-use super::exchange::Exchange;
 use super::frames::FrameReader;
+use crate::connection::{Activity, Exchange};
 
 /// Less than so many bytes are no progress of a blocked connection: so many wait in TLS alone, whatever the client does.
 const MIN_PROGRESS: usize = 64 * 1024;

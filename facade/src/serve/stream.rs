@@ -14,17 +14,7 @@ use portico_kit::tasks::TaskExecutor;
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Sleep;
 
-use super::exchange::Exchange;
-
-tokio::task_local! {
-    /// Of the stream whose task is polled.
-    static EXCHANGE: Arc<Exchange>;
-}
-
-/// The exchange of the stream in whose task this is called.
-pub(super) fn current() -> Option<Arc<Exchange>> {
-    EXCHANGE.try_with(Arc::clone).ok()
-}
+use crate::connection::{Exchange, in_task};
 
 /// Spawns the tasks of HTTP/2 streams.
 #[derive(Clone, Debug)]
@@ -34,7 +24,7 @@ pub(super) struct StreamExecutor {
 }
 
 impl StreamExecutor {
-    /// Into these tasks; see [`super::ConnectionLimits::stalled_write`].
+    /// Into these tasks; see [`crate::connection::ConnectionLimits::stalled_write`].
     pub(super) fn new(tasks: TaskExecutor, stalled_write: Duration) -> Self {
         Self { tasks, stalled_write }
     }
@@ -47,7 +37,7 @@ where
 {
     fn execute(&self, future: F) {
         let exchange = Arc::new(Exchange::of_stream());
-        let stream = EXCHANGE.scope(Arc::clone(&exchange), future);
+        let stream = in_task(Arc::clone(&exchange), future);
         self.tasks.execute(StreamTask { stream, exchange, stalled_write: self.stalled_write, sleep: None });
     }
 }
@@ -101,7 +91,8 @@ mod tests {
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         executor.execute(async move {
             let _held = sender;
-            current().unwrap().respond(None);
+            let connection = crate::connection::Connection::plain(([127, 0, 0, 1], 1).into());
+            connection.exchange().respond(None);
             std::future::pending::<()>().await;
         });
         // Resolves when the task, and with it the sender, is dropped.

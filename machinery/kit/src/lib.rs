@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod health;
 pub mod hooks;
 pub mod lanes;
+pub mod layer;
 pub mod ledger;
 pub mod lifecycle;
 pub mod listener;

@@ -82,8 +82,8 @@ impl Mode {
     ) -> Checked<UserInfo> {
         let ask = Ask { mode: self, authorizer, caller: Arc::new(self.asking(caller)) };
         if self.constrained() {
-            let mut on = Attributes::new(ask.caller.clone(), request.clone());
-            on.request.verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
+            let verb = format!("impersonate-on:{}:{}", self.name(), request.verb);
+            let on = Attributes::new(ask.caller.clone(), RequestInfo { verb, ..request.clone() });
             authorizer.check(&on)?;
         }
         ask.user(&wanted.user)?;
@@ -145,11 +145,9 @@ impl Ask<'_> {
         name: &str,
     ) -> Attributes {
         let resource = GroupResource::new(group, resource);
-        let mut question =
-            Attributes::resource(self.caller.clone(), &self.mode.verb(), &resource, namespace, name);
-        subresource.clone_into(&mut question.request.subresource);
-        "v1".clone_into(&mut question.request.api_version);
-        question
+        Attributes::resource(self.caller.clone(), &self.mode.verb(), &resource, namespace, name)
+            .with_subresource(subresource)
+            .with_version("v1")
     }
 
     /// Users, groups, service accounts: of the core group in the legacy mode.

@@ -1,5 +1,7 @@
 //! Upstream's table of questions (node_authorizer_test), and how edges come and go.
 
+use std::sync::Arc;
+
 use portico_machinery::{GroupResource, Object, UserInfo};
 
 use super::super::{Decision, Verdict};
@@ -75,8 +77,9 @@ fn ask(node: &Node, user: &str, question: &str) -> Decision {
     let said = |word: &str| if word == "-" { String::new() } else { word.to_owned() };
     let user = UserInfo::new(user, [NODES]);
     let mut asked = Attributes::resource(user, verb, &resource, &said(namespace), &said(name));
-    asked.request.subresource = path.next().unwrap_or_default().to_owned();
-    asked.request.field_selector = words.next().unwrap_or_default().to_owned();
+    let request = Arc::make_mut(&mut asked.request);
+    request.subresource = path.next().unwrap_or_default().to_owned();
+    request.field_selector = words.next().unwrap_or_default().to_owned();
     node.authorize(&asked)
 }
 

@@ -53,8 +53,7 @@ fn permitted(write: &Write<'_>, verb: &str, request: &Object) -> Result<(), Stri
 
 fn may(authorizer: &dyn Authorizer, user: &UserInfo, verb: &str, name: &str) -> bool {
     let signers = GroupResource::new("certificates.k8s.io", "signers");
-    let mut question = Attributes::resource(user.clone(), verb, &signers, "", name);
-    "*".clone_into(&mut question.request.api_version);
+    let question = Attributes::resource(user.clone(), verb, &signers, "", name).with_version("*");
     authorizer.authorize(&question).allowed()
 }
 

@@ -168,8 +168,8 @@ pub(super) fn permit(write: &Write<'_>) -> Errors {
     let changed = |path: &[&str]| !checks::same(&new.at(path), &old.at(path));
     if changed(&ALLOCATION) || changed(&RESERVED) {
         let binding = GroupResource::new("resource.k8s.io", "resourceclaims");
-        let mut question = Attributes::resource(write.user().clone(), write.verb(), &binding, "", "");
-        "binding".clone_into(&mut question.request.subresource);
+        let question = Attributes::resource(write.user().clone(), write.verb(), &binding, "", "")
+            .with_subresource("binding");
         if let Err(status) = write.authorizer.check(&question) {
             let text = format!(
                 "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{}\" permission: {}",
@@ -198,8 +198,8 @@ fn drivers(write: &Write<'_>, old: &Object) -> Option<Error> {
     let verb = format!("arbitrary-node:{}", write.verb());
     drivers.into_iter().find_map(|driver| {
         let user = write.user().clone();
-        let mut question = Attributes::resource(user, &verb, &resource, write.new.namespace(), driver);
-        "driver".clone_into(&mut question.request.subresource);
+        let question = Attributes::resource(user, &verb, &resource, write.new.namespace(), driver)
+            .with_subresource("driver");
         let status = write.authorizer.check(&question).err()?;
         Some(now.forbidden(&format!(
             "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{verb}]\" permission: {}",

@@ -1,0 +1,98 @@
+//! The facade as one tower service: the layers in upstream's order (DefaultBuildHandlerChain), outermost first, and the
+//! director behind them.
+//!
+//! The one place that says in which order a request meets the layers. The paths that the facade answers itself are the
+//! table in [`crate::endpoints`].
+
+use std::sync::Arc;
+
+use http::header::{CACHE_CONTROL, HeaderValue};
+use tower::ServiceBuilder;
+use tower::layer::layer_fn;
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
+
+use portico_kit::lifecycle::Signal;
+
+use crate::handler::Handler;
+use crate::layers::audit_init::AuditInit;
+use crate::layers::authentication::{Authentication, Authenticator};
+use crate::layers::authorization::{Authorization, Permissions};
+use crate::layers::cors::{AllowedOrigins, Cors};
+use crate::layers::goaway::goaway;
+use crate::layers::impersonation::Impersonation;
+use crate::layers::lifecycle::Lifecycle;
+use crate::layers::max_in_flight::MaxInFlight;
+use crate::layers::mux_complete::mux_complete;
+use crate::layers::panic_recovery::PanicRecovery;
+use crate::layers::received_timestamp::received_timestamp;
+use crate::layers::request_deadline::RequestDeadline;
+use crate::layers::request_info::ReadRequestInfo;
+use crate::layers::retry_after::RetryAfter;
+use crate::layers::timeout::Timeout;
+use crate::layers::wait_group::CountShortRequests;
+use crate::layers::warning::WarningRecorder;
+use crate::layers::watch_termination::WatchTermination;
+use crate::metrics::RequestMetrics;
+
+/// What the layers are made with.
+pub struct Layers {
+    /// All paths are known.
+    pub mux_complete: Signal,
+    /// Log and metrics.
+    pub metrics: Arc<RequestMetrics>,
+    /// `--shutdown-send-retry-after`
+    pub retry_after: Option<RetryAfter>,
+    /// `--strict-transport-security-directives`
+    pub hsts: Option<SetResponseHeaderLayer<HeaderValue>>,
+    /// `--goaway-chance`
+    pub goaway_chance: Option<f64>,
+    /// `--shutdown-watch-termination-grace-period`
+    pub watch_termination: Option<WatchTermination>,
+    /// Short requests under way.
+    pub wait_group: CountShortRequests,
+    /// `--request-timeout`
+    pub request_deadline: RequestDeadline,
+    /// `--cors-allowed-origins`
+    pub cors: Option<AllowedOrigins>,
+    /// Who asks.
+    pub authentication: Authenticator,
+    /// Who they want to be.
+    pub impersonation: Impersonation,
+    /// `--max-requests-inflight`, `--max-mutating-requests-inflight`
+    pub max_in_flight: MaxInFlight,
+    /// What they may do.
+    pub authorization: Permissions,
+}
+
+/// The layers around `director`. Audit comes after authentication, storage-version preconditions last, when they come.
+pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
+    let Layers { metrics, cors, .. } = layers;
+    let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
+    let no_cache = HeaderValue::from_static("no-cache, private");
+    ServiceBuilder::new()
+        .layer(layer_fn(AuditInit::new))
+        .layer(layer_fn(PanicRecovery::new))
+        .map_request(mux_complete(layers.mux_complete))
+        .map_request(received_timestamp)
+        .layer(Validate::custom(ReadRequestInfo))
+        .layer(layer_fn(|inner| Lifecycle::new(inner, metrics.clone())))
+        .option_layer(layers.retry_after.map(Validate::custom))
+        .option_layer(layers.hsts)
+        .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_cache))
+        .option_layer(layers.goaway_chance.map(|chance| tower::util::MapRequestLayer::new(goaway(chance))))
+        .option_layer(layers.watch_termination.map(Validate::custom))
+        .layer(Validate::custom(layers.wait_group))
+        .layer(Validate::custom(layers.request_deadline))
+        .layer(layer_fn(Timeout::new))
+        .layer(layer_fn(WarningRecorder::new))
+        .option_layer(cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
+        .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
+        .layer(Validate::custom(layers.impersonation))
+        .layer(Validate::custom(layers.max_in_flight))
+        .layer(layer_fn(|inner| Authorization::new(inner, permissions.clone())))
+        .service(director)
+}
+
+#[cfg(test)]
+mod tests;

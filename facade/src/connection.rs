@@ -1,0 +1,101 @@
+//! A client's connection, as requests that come over it know it, and its limits.
+
+mod activity;
+mod exchange;
+mod limits;
+
+pub use activity::{Activity, Busy, Verdict};
+pub use exchange::{Exchange, in_task};
+pub use limits::ConnectionLimits;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use http::Response;
+use http::header::{CONNECTION, HeaderValue};
+use portico_auth::PeerChain;
+use portico_kit::listener::PeerInfo;
+use portico_machinery::UserInfo;
+use portico_proxy::{ClientAddress, Identity};
+use tokio::sync::Notify;
+
+/// What layers and handlers may know about the connection of a request.
+#[derive(Debug)]
+pub struct Connection {
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The same, as backends read it.
+    pub client: ClientAddress,
+    /// The certificates that the client presented and holds the key of; nothing is known about their worth.
+    pub chain: Option<PeerChain>,
+    /// What is going on.
+    pub activity: Arc<Activity>,
+    /// The response under way in HTTP/1; in HTTP/2 each stream has its own.
+    own_exchange: Arc<Exchange>,
+    /// The user of the connection's first proxied request, and as whom backends know them.
+    identity: OnceLock<(Arc<UserInfo>, Arc<Identity>)>,
+    go_away: Notify,
+}
+
+impl Connection {
+    /// Of an accepted connection.
+    #[must_use]
+    pub fn new(peer: &PeerInfo) -> Self {
+        let chain = peer.chain.as_ref().and_then(|chain| PeerChain::new(chain));
+        Self { chain, ..Self::plain(peer.addr) }
+    }
+
+    /// A connection without certificates.
+    #[must_use]
+    pub fn plain(peer: SocketAddr) -> Self {
+        Self {
+            peer,
+            client: peer.ip().into(),
+            chain: None,
+            activity: Arc::default(),
+            own_exchange: Arc::new(Exchange::of_connection()),
+            identity: OnceLock::new(),
+            go_away: Notify::new(),
+        }
+    }
+
+    /// A user as backends know them. Of most connections all requests are one user's: theirs are made once.
+    #[must_use]
+    pub fn identity(&self, user: &Arc<UserInfo>) -> Arc<Identity> {
+        let make = || Arc::new(Identity::new(user));
+        let (first, identity) = self.identity.get_or_init(|| (user.clone(), make()));
+        // Compared as pointers first: a user known by a certificate is the same one each time.
+        if first == user { identity.clone() } else { make() }
+    }
+
+    /// The response under way in HTTP/1.
+    #[must_use]
+    pub fn own_exchange(&self) -> &Arc<Exchange> {
+        &self.own_exchange
+    }
+
+    /// The response under way of the request in whose task this is called.
+    #[must_use]
+    pub fn exchange(&self) -> Arc<Exchange> {
+        exchange::of_task().unwrap_or_else(|| self.own_exchange.clone())
+    }
+
+    /// Resolves at the next [`Connection::go_away`].
+    pub async fn asked_to_go_away(&self) {
+        self.go_away.notified().await;
+    }
+
+    /// No further requests on this connection: GOAWAY.
+    pub fn go_away(&self) {
+        self.go_away.notify_one();
+    }
+
+    /// The connection ends after this response: by GOAWAY, or by `Connection: close`.
+    pub fn close_after<B>(&self, http2: bool, response: &mut Response<B>) {
+        if http2 {
+            self.go_away();
+        } else {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A CPU profile in pprof's protobuf, taken while the caller waits.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::StatusCode;
+use portico_gostd::url::first_value;
+use pprof::protos::Message;
+
+use crate::request::Response;
+use crate::respond;
+
+/// Samples per second, upstream's.
+const FREQUENCY: i32 = 100;
+/// Longest profile that is taken, in seconds.
+const MAX_SECONDS: u64 = 300;
+
+/// One profile at a time: the timer signal is the process's.
+static TAKING: AtomicBool = AtomicBool::new(false);
+
+struct Taking;
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        TAKING.store(false, Ordering::Release);
+    }
+}
+
+/// A profile of as many seconds as the query says.
+pub(super) async fn profile(query: &str) -> Response {
+    let seconds = first_value(query, "seconds").and_then(|s| s.parse().ok()).unwrap_or(30u64);
+    if TAKING.swap(true, Ordering::AcqRel) {
+        let message = "Could not enable CPU profiling: cpu profiling already in use";
+        return respond::text(StatusCode::INTERNAL_SERVER_ERROR, message);
+    }
+    let _taking = Taking;
+    match take(Duration::from_secs(seconds.clamp(1, MAX_SECONDS))).await {
+        Ok(bytes) => respond::whole(StatusCode::OK, "application/octet-stream", bytes),
+        Err(error) => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            &format!("Could not enable CPU profiling: {error}"),
+        ),
+    }
+}
+
+async fn take(time: Duration) -> Result<Vec<u8>, String> {
+    let guard =
+        pprof::ProfilerGuardBuilder::default().frequency(FREQUENCY).build().map_err(|e| e.to_string())?;
+    tokio::time::sleep(time).await;
+    let profile = guard.report().build().and_then(|report| report.pprof()).map_err(|e| e.to_string())?;
+    profile.write_to_bytes().map_err(|e| e.to_string())
+}

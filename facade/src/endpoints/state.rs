@@ -1,0 +1,60 @@
+//! What the handlers of endpoints share.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::extract::{Request, State};
+use http::Method;
+use http::header::ACCEPT;
+use portico_facade_catalog::Catalog;
+use portico_kit::health::Health;
+use portico_kit::metrics::Registry;
+use portico_kit::telemetry::Telemetry;
+use portico_machinery::Status;
+use portico_machinery::accept::route_takes;
+use portico_machinery::status::{Details, Reason};
+
+use crate::issuer::Issuer;
+use crate::request::{RequestView, Response};
+use crate::respond;
+use crate::route_table::RouteTable;
+use crate::version_info::VersionInfo;
+
+/// What the handlers need.
+pub struct Endpoints {
+    /// The named checks.
+    pub health: Health,
+    /// All metrics.
+    pub registry: Registry,
+    /// The health checks' own metrics, for `/metrics/slis`.
+    pub slis: Registry,
+    /// The level of the log, when it can be changed.
+    pub telemetry: Option<Telemetry>,
+    /// `/version`
+    pub version: VersionInfo,
+    /// `--profiling`
+    pub profiling: bool,
+    /// Discovery and OpenAPI.
+    pub catalog: Arc<Catalog>,
+    /// Who issues tokens.
+    pub issuer: Arc<Issuer>,
+    /// The listed paths.
+    pub table: Arc<ArcSwap<RouteTable>>,
+}
+
+/// The handlers' state, as axum gives it to them.
+pub type Shared = State<Arc<Endpoints>>;
+
+/// What a route that only reads and only knows one media type refuses: 405 and 406.
+pub fn refusal(request: &Request, media_type: &str) -> Option<Response> {
+    if request.method() != Method::GET {
+        return Some(respond::status(request, &Status::no_method()));
+    }
+    let accept = request.header(ACCEPT);
+    if accept.is_empty() || route_takes(accept, &[media_type]) {
+        return None;
+    }
+    let message = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");
+    let status = Status::failure(Reason::NotAcceptable, message).with_details(Details::default());
+    Some(respond::status(request, &status))
+}

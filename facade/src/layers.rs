@@ -1,0 +1,34 @@
+//! The layers around the director, one file each, outermost first as [`crate::app`] lists them, and what they share.
+//!
+//! A layer that only looks at the request, and lets it pass or answers, is a `ValidateRequest`; one that also changes the
+//! response has a service and a future of its own. No layer needs a box for a request that does not wait.
+
+pub mod audit_init;
+pub mod authentication;
+pub mod authorization;
+pub mod cors;
+pub mod goaway;
+pub mod header_values;
+pub mod hsts;
+pub mod impersonation;
+pub mod lifecycle;
+pub mod max_in_flight;
+pub mod mux_complete;
+pub mod panic_recovery;
+pub mod received_timestamp;
+pub mod request_deadline;
+pub mod request_info;
+pub mod retry_after;
+pub mod timeout;
+pub mod wait_group;
+pub mod warning;
+pub mod watch_termination;
+
+use crate::request::{Request, RequestView};
+
+/// Upstream's exemptions from refusals during a shutdown (1.4): its own client, health and metrics.
+fn is_exempt_from_shutdown(request: &Request) -> bool {
+    let path = request.uri().path();
+    ["/readyz", "/livez", "/healthz", "/metrics"].iter().any(|p| path.starts_with(p))
+        || request.header(http::header::USER_AGENT).starts_with("kube-apiserver/")
+}

@@ -1,0 +1,61 @@
+//! AuditInit: every request has an id, the client's or a new one, and every response says it.
+
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use http::header::{HeaderName, HeaderValue};
+use portico_kit::layer::{AfterResponse, OnResponse};
+use tower::Service;
+
+use crate::handler::Handler;
+use crate::request::{AuditId, Request, Response};
+
+/// The header's name.
+pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct AuditInit<S> {
+    inner: S,
+}
+
+impl<S> AuditInit<S> {
+    /// Around `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for AuditInit<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = OnResponse<S::Future, AuditId>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let id = match request.headers().get(AUDIT_ID) {
+            Some(id) if !id.is_empty() => AuditId(id.clone()),
+            _ => new_id(),
+        };
+        request.extensions_mut().insert(id.clone());
+        OnResponse::new(self.inner.call(request), id)
+    }
+}
+
+impl AfterResponse<Response> for AuditId {
+    fn after(self, mut response: Response) -> Response {
+        response.headers_mut().entry(AUDIT_ID).or_insert(self.0);
+        response
+    }
+}
+
+fn new_id() -> AuditId {
+    // The thread's generator: unpredictable, and without a system call per request.
+    let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
+    let mut text = [0u8; uuid::fmt::Hyphenated::LENGTH];
+    let text = id.hyphenated().encode_lower(&mut text);
+    AuditId(HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static("")))
+}

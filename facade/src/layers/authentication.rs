@@ -1,0 +1,185 @@
+//! Authentication: names the caller, takes the credentials off the request, and answers 401 to bad ones.
+//!
+//! A refusal is negotiated like any other; 429 when more unknown tokens come than are reviewed. Over HTTP/2 a 401 closes the
+//! connection, as do answers to anonymous callers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use portico_auth::authn::{Reviewer, without_token};
+use portico_auth::{Credentials, HeaderValues, Outcome, Union};
+use portico_kit::layer::{AfterResponse, OnResponse, Step};
+use portico_machinery::{Status, aggregate};
+use tower::Service;
+
+use super::header_values::Headers;
+use crate::connection::Connection;
+use crate::handler::Handler;
+use crate::metrics::access::{Authenticated, AuthenticationMetrics};
+use crate::request::{Caller, Request, RequestView, Response};
+use crate::respond;
+
+/// How callers are known.
+pub struct Authenticator {
+    /// Who knows callers; replaced as a whole on a reload.
+    pub union: Arc<ArcSwap<Union>>,
+    /// Who knows what tokens stand for.
+    pub reviewer: Arc<dyn Reviewer>,
+    /// How it ends, and how long it takes.
+    pub metrics: AuthenticationMetrics,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Authentication<S> {
+    authenticator: Arc<Authenticator>,
+    inner: S,
+}
+
+impl<S> Authentication<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, authenticator: Arc<Authenticator>) -> Self {
+        Self { authenticator, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Authentication<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<OnResponse<S::Future, Option<GoAway>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let begin = Instant::now();
+        let union = self.authenticator.union.load();
+        let found = authenticate(&union, &request);
+        if let Outcome::Ask(token) = found.outcome {
+            let (authenticator, mut inner) = (self.authenticator.clone(), self.inner.clone());
+            return Step::waiting(async move {
+                match authenticator.reviewed(request, &token, begin).await {
+                    Ok((request, after)) => OnResponse::new(inner.call(request), after).await,
+                    Err(refusal) => Ok(*refusal),
+                }
+            });
+        }
+        match self.authenticator.admit(&union, found, request, begin) {
+            Ok((request, after)) => Step::passed(OnResponse::new(self.inner.call(request), after)),
+            Err(refusal) => Step::answered(Ok(*refusal)),
+        }
+    }
+}
+
+/// The connection ends after this response.
+pub struct GoAway(Arc<Connection>);
+
+impl AfterResponse<Response> for GoAway {
+    fn after(self, response: Response) -> Response {
+        self.0.go_away();
+        response
+    }
+}
+
+/// A request whose caller is known, and what follows its answer; or the refusal.
+type Admitted = Result<(Request, Option<GoAway>), Box<Response>>;
+
+impl Authenticator {
+    /// Asks what a token stands for before it decides.
+    async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
+        let union = self.union.load_full();
+        if let Err(error) = union.reviewed(token, &*self.reviewer).await {
+            self.metrics.done(Authenticated::Refused, begin.elapsed());
+            tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
+            let status = Status::too_many_requests(error.to_string(), 1);
+            return Err(Box::new(respond::status(&request, &status)));
+        }
+        let found = authenticate(&union, &request);
+        self.admit(&union, found, request, begin)
+    }
+
+    /// Names the caller and takes the credentials off.
+    fn admit(
+        &self,
+        union: &Union,
+        found: portico_auth::Authentication,
+        mut request: Request,
+        begin: Instant,
+    ) -> Admitted {
+        strip(union, request.headers_mut());
+        self.metrics.done(ended(&found.outcome), begin.elapsed());
+        if let Some(warning) = found.warning {
+            request.record().warn([warning.to_owned()]);
+        }
+        let (user, anonymous) = match found.outcome {
+            Outcome::Authenticated(user, _) => (user, false),
+            Outcome::Anonymous(user) => (user, true),
+            refused => return Err(Box::new(refuse(&request, &refused))),
+        };
+        request.extensions_mut().insert(Caller(user));
+        let after = (anonymous && request.is_http2()).then(|| GoAway(request.connection().clone()));
+        Ok((request, after))
+    }
+}
+
+/// Upstream's three ends: somebody, nobody, and credentials that are wrong.
+fn ended(outcome: &Outcome) -> Authenticated<'_> {
+    match outcome {
+        Outcome::Authenticated(user, _) | Outcome::Anonymous(user) => Authenticated::As(&user.name),
+        Outcome::Unauthorized(why) if why.errors.is_empty() => Authenticated::Nobody,
+        Outcome::Unauthorized(_) | Outcome::Ask(_) => Authenticated::Refused,
+    }
+}
+
+fn refuse(request: &Request, outcome: &Outcome) -> Response {
+    let peer = request.connection().peer;
+    match outcome {
+        Outcome::Unauthorized(why) => {
+            let (message, errors) = (why.audit_message(), aggregate(&why.errors));
+            tracing::debug!(%peer, message, errors, "authentication failed");
+        }
+        _ => tracing::debug!(%peer, "authentication failed: a token could not be reviewed"),
+    }
+    if request.is_http2() {
+        request.connection().go_away();
+    }
+    respond::status(request, &Status::unauthorized())
+}
+
+fn authenticate(union: &Union, request: &Request) -> portico_auth::Authentication {
+    let headers = request.headers();
+    let websocket = headers.get(UPGRADE).is_some_and(|u| u.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let protocols = websocket.then(|| Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
+    union.authenticate(&Credentials {
+        authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
+        websocket_protocols: protocols.as_deref().filter(|p| !p.is_empty()),
+        peer: request.connection().chain.as_ref(),
+        headers: &Headers(headers),
+    })
+}
+
+/// Takes credentials and identity headers off, whether or not they were believed.
+fn strip(union: &Union, headers: &mut HeaderMap) {
+    let consumed: Vec<HeaderName> =
+        headers.keys().filter(|name| union.consumes_header(name.as_str())).cloned().collect();
+    for name in consumed {
+        headers.remove(&name);
+    }
+    if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+        let kept = without_token(&Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
+        match HeaderValue::from_str(&kept) {
+            Ok(kept) if !kept.is_empty() => {
+                headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
+            }
+            _ => {
+                headers.remove(SEC_WEBSOCKET_PROTOCOL);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Authorization: may this user do this? Asked before anybody knows whether the path exists.
+//!
+//! What cannot be told without the objects is asked of whoever keeps them; while nobody can be asked, nobody may.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use portico_auth::authz::Decider;
+use portico_auth::{Authorizer, Decision, Verdict, forbidden};
+use portico_kit::layer::Step;
+use portico_machinery::Attributes;
+use tower::Service;
+
+use crate::handler::Handler;
+use crate::metrics::access::AuthorizationMetrics;
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+use crate::unavailable::unavailable;
+
+/// How it is decided what callers may do.
+pub struct Permissions {
+    /// Who decides.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Who knows the objects.
+    pub decider: Arc<dyn Decider>,
+    /// How it ends, and how long it takes.
+    pub metrics: AuthorizationMetrics,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Authorization<S> {
+    permissions: Arc<Permissions>,
+    inner: S,
+}
+
+impl<S> Authorization<S> {
+    /// Around `inner`.
+    pub fn new(inner: S, permissions: Arc<Permissions>) -> Self {
+        Self { permissions, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Authorization<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let begin = Instant::now();
+        let attributes = Attributes::new(request.user(), request.info().clone());
+        let decision = self.permissions.authorizer.authorize(&attributes);
+        if decision.verdict == Verdict::Ask {
+            let (permissions, mut inner) = (self.permissions.clone(), self.inner.clone());
+            return Step::waiting(async move {
+                let decision = permissions.decider.decide(&attributes).await;
+                match permissions.refusal(&request, &attributes, decision, begin) {
+                    Some(refusal) => Ok(refusal),
+                    None => inner.call(request).await,
+                }
+            });
+        }
+        match self.permissions.refusal(&request, &attributes, Some(decision), begin) {
+            Some(refusal) => Step::answered(Ok(refusal)),
+            None => Step::passed(self.inner.call(request)),
+        }
+    }
+}
+
+impl Permissions {
+    /// Counts the decision; nothing when it allows the request.
+    fn refusal(
+        &self,
+        request: &Request,
+        attributes: &Attributes,
+        decision: Option<Decision>,
+        begin: Instant,
+    ) -> Option<Response> {
+        let status = match &decision {
+            Some(decision) if decision.allowed() => None,
+            Some(decision) => Some(forbidden(attributes, &decision.reason)),
+            None => Some(unavailable(attributes.request.is_read_only(), "nobody could be asked")),
+        };
+        self.metrics.done(decision.map(|decision| decision.verdict), begin.elapsed());
+        status.map(|status| respond::forbidden(request, &status))
+    }
+}

@@ -1,0 +1,135 @@
+//! Lifecycle (upstream's HTTPLogging and latency): owns what a request holds until its last byte is out, writes one log
+//! line per request at level `debug`, errors of the server at `info`, and counts the request.
+//!
+//! The line is written when the head is ready; the metrics count when the last byte is out (the response's tail).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use http::header::{HeaderValue, USER_AGENT};
+use http::{Method, Uri};
+use portico_gostd::url::pairs;
+use portico_kit::layer::{AfterResponse, OnResponse};
+use tower::Service;
+
+use crate::connection::Connection;
+use crate::handler::Handler;
+use crate::metrics::{RequestMetrics, Terminated};
+use crate::record::RequestRecord;
+use crate::request::{Request, RequestView, Response, Target};
+use crate::tail::Tail;
+
+/// See the module.
+#[derive(Clone)]
+pub struct Lifecycle<S> {
+    metrics: Arc<RequestMetrics>,
+    inner: S,
+}
+
+impl<S> Lifecycle<S> {
+    /// Around `inner`; requests are counted in `metrics`.
+    pub fn new(inner: S, metrics: Arc<RequestMetrics>) -> Self {
+        Self { metrics, inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Lifecycle<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = OnResponse<S::Future, Life>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let record = Arc::<RequestRecord>::default();
+        request.extensions_mut().insert(record.clone());
+        let life = Life {
+            line: Line::of(&request),
+            target: request.target().clone(),
+            connection: request.connection().clone(),
+            received: request.received(),
+            dry_run: is_dry_run(request.query()),
+            record,
+            metrics: self.metrics.clone(),
+        };
+        OnResponse::new(self.inner.call(request), life)
+    }
+}
+
+fn is_dry_run(query: &str) -> bool {
+    pairs(query.as_bytes()).any(|(key, value)| &*key == b"dryRun" && &*value == b"All")
+}
+
+/// What is known of a request while others answer it.
+pub struct Life {
+    line: Line,
+    target: Target,
+    connection: Arc<Connection>,
+    received: Instant,
+    dry_run: bool,
+    record: Arc<RequestRecord>,
+    metrics: Arc<RequestMetrics>,
+}
+
+impl AfterResponse<Response> for Life {
+    fn after(self, response: Response) -> Response {
+        self.line.write(&self, &response);
+        let code = response.status().as_u16();
+        let query = if self.dry_run { "dryRun=All" } else { "" };
+        let (component, known) = (self.record.component(), self.record.is_known_resource());
+        let labels =
+            self.metrics.labels(&self.target.info, component, known, self.target.long_running, query);
+        if is_terminated(&response) {
+            self.metrics.terminated(&labels, code);
+        }
+        let exchange = self.connection.exchange();
+        let tail = Tail::new(self.record, exchange, labels, self.received, code, self.metrics);
+        response.map(|body| body.with_tail(Box::new(tail)))
+    }
+}
+
+/// Whether a layer or the proxy ended the request in the server's defence.
+fn is_terminated(response: &Response) -> bool {
+    let extensions = response.extensions();
+    extensions.get::<Terminated>().is_some() || extensions.get::<portico_proxy::Termination>().is_some()
+}
+
+/// What the line says of a request. Not its query: tokens may stand in there.
+struct Line {
+    method: Method,
+    /// Where lines of all requests are wanted.
+    uri: Option<Uri>,
+    agent: Option<HeaderValue>,
+    audit_id: HeaderValue,
+}
+
+impl Line {
+    fn of(request: &Request) -> Self {
+        let all = tracing::enabled!(target: "http", tracing::Level::DEBUG);
+        Self {
+            method: request.method().clone(),
+            uri: all.then(|| request.uri().clone()),
+            agent: request.headers().get(USER_AGENT).cloned(),
+            audit_id: request.audit_id().clone(),
+        }
+    }
+
+    fn write(&self, life: &Life, response: &Response) {
+        let code = response.status().as_u16();
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let fields = || (self.agent.as_ref().map(text).unwrap_or_default(), text(&self.audit_id));
+        if code >= 500 {
+            let (agent, audit_id) = fields();
+            tracing::info!(target: "http", method = %self.method, path = life.target.info.path, code,
+                latency = ?life.received.elapsed(), agent, audit_id, peer = %life.connection.peer, "request");
+        } else if let Some(uri) = &self.uri {
+            let (agent, audit_id) = fields();
+            tracing::debug!(target: "http", method = %self.method, path = uri.path(), code,
+                latency = ?life.received.elapsed(), agent, audit_id, peer = %life.connection.peer, "request");
+        }
+    }
+}

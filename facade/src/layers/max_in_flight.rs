@@ -1,0 +1,44 @@
+//! MaxInFlight: two limits, for reads and for everything else; long-running requests pass (1.8).
+//!
+//! Stands where priority and fairness will stand.
+
+use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
+use portico_machinery::user::MASTERS;
+use tower_http::validate_request::ValidateRequest;
+
+use crate::body::Body;
+use crate::in_flight::InFlight;
+use crate::metrics::{Class, Terminated};
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+
+/// See the module.
+#[derive(Clone)]
+pub struct MaxInFlight {
+    /// Who is counted.
+    pub in_flight: InFlight,
+}
+
+impl ValidateRequest<Body> for MaxInFlight {
+    type ResponseBody = Body;
+
+    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+        if request.target().long_running {
+            return Ok(());
+        }
+        let class = if request.info().is_read_only() { Class::ReadOnly } else { Class::Mutating };
+        let master = request.user().in_group(MASTERS);
+        let permit = self.in_flight.admit(class, master).ok_or_else(too_many)?;
+        let _ = request.record().permit.set(permit);
+        Ok(())
+    }
+}
+
+fn too_many() -> Response {
+    let message = "Too many requests, please try again later.";
+    let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, message);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response.extensions_mut().insert(Terminated);
+    response
+}

@@ -1,0 +1,75 @@
+//! PanicRecovery: a panic in a handler is this request's 500 and nobody else's.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{StatusCode, Uri};
+use pin_project_lite::pin_project;
+use tower::Service;
+
+use crate::handler::{Answer, Handler};
+use crate::request::{AuditId, Request, RequestView, Response};
+use crate::respond;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct PanicRecovery<S> {
+    inner: S,
+}
+
+impl<S> PanicRecovery<S> {
+    /// Around `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for PanicRecovery<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Recovering<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (uri, audit_id) = (request.uri().clone(), AuditId(request.audit_id().clone()));
+        // What a panic leaves behind is dropped with the request: services keep nothing between two.
+        let response = catch_unwind(AssertUnwindSafe(|| self.inner.call(request))).ok();
+        Recovering { response, uri, audit_id }
+    }
+}
+
+pin_project! {
+    /// See the module.
+    pub struct Recovering<F> {
+        // Nothing when there was a panic before there was a future.
+        #[pin]
+        response: Option<F>,
+        uri: Uri,
+        audit_id: AuditId,
+    }
+}
+
+impl<F: Future<Output = Answer>> Future for Recovering<F> {
+    type Output = Answer;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        let mut this = self.project();
+        let polled = this
+            .response
+            .as_mut()
+            .as_pin_mut()
+            .and_then(|response| catch_unwind(AssertUnwindSafe(|| response.poll(cx))).ok());
+        polled.unwrap_or_else(|| Poll::Ready(Ok(panicked(this.uri, this.audit_id))))
+    }
+}
+
+fn panicked(uri: &Uri, audit_id: &AuditId) -> Response {
+    tracing::error!(path = uri.path(), audit_id = ?audit_id.0, "a request caused a panic");
+    let message = "This request caused apiserver to panic. Look in the logs for details.";
+    respond::text(StatusCode::INTERNAL_SERVER_ERROR, message)
+}

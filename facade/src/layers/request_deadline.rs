@@ -1,0 +1,53 @@
+//! RequestDeadline: `?timeout=` can only shorten `--request-timeout`; both count from arrival. Bodies of requests with a
+//! deadline must not stall either.
+
+use std::time::Duration;
+
+use portico_gostd::url::first_value;
+use portico_machinery::Status;
+use tower_http::validate_request::ValidateRequest;
+
+use crate::body::Body;
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct RequestDeadline {
+    /// `--request-timeout`
+    pub request_timeout: Duration,
+    /// `--stalled-read-timeout`
+    pub stalled_read: Duration,
+}
+
+impl ValidateRequest<Body> for RequestDeadline {
+    type ResponseBody = Body;
+
+    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+        if request.target().long_running {
+            return Ok(());
+        }
+        let asked = asked(request.query()).map_err(|error| {
+            let message = format!("invalid timeout specified in the request URL - {error}");
+            respond::status(request, &Status::bad_request(message))
+        })?;
+        let shorter = asked.filter(|t| !t.is_zero() && *t < self.request_timeout);
+        let deadline = request.received() + shorter.unwrap_or(self.request_timeout);
+        let _ = request.record().deadline.set(deadline);
+        request.body_mut().pace(self.stalled_read);
+        Ok(())
+    }
+}
+
+/// The client's own timeout; zero stands for everything that means "no shorter than usual".
+fn asked(query: &str) -> Result<Option<Duration>, String> {
+    match first_value(query, "timeout").as_deref() {
+        None | Some("") => Ok(None),
+        Some(text) => match text.strip_prefix('-') {
+            Some(negative) => {
+                portico_gostd::time::parse_duration(negative).map(|_| None).map_err(|e| e.to_string())
+            }
+            None => portico_gostd::time::parse_duration(text).map(Some).map_err(|e| e.to_string()),
+        },
+    }
+}

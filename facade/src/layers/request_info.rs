@@ -1,0 +1,48 @@
+//! RequestInfo: what the request line asks for, and whether it may take long (1.3).
+
+use http::StatusCode;
+use percent_encoding::percent_decode_str;
+use portico_machinery::request_info::{InvalidPath, RequestInfo};
+use tower_http::validate_request::ValidateRequest;
+
+use crate::body::Body;
+use crate::request::{Request, RequestView, Response, Target};
+use crate::respond;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadRequestInfo;
+
+impl ValidateRequest<Body> for ReadRequestInfo {
+    type ResponseBody = Body;
+
+    fn validate(&mut self, request: &mut Request) -> Result<(), Response> {
+        if !well_escaped(request.uri().path()) {
+            return Err(respond::text(StatusCode::BAD_REQUEST, "400 Bad Request: invalid URL escape"));
+        }
+        let target = read(request)
+            .map_err(|error| respond::internal(request, &format!("failed to create RequestInfo: {error}")))?;
+        request.extensions_mut().insert(target);
+        Ok(())
+    }
+}
+
+fn read(request: &Request) -> Result<Target, InvalidPath> {
+    let path = percent_decode_str(request.uri().path()).decode_utf8_lossy();
+    let info = RequestInfo::parse(request.method().as_str(), &path, request.query())?;
+    Ok(Target { long_running: is_long_running(&info), info: info.into() })
+}
+
+/// Go's HTTP server refuses what does not unescape before any filter sees it.
+fn well_escaped(path: &str) -> bool {
+    let mut tails = path.split('%').skip(1);
+    tails.all(|tail| tail.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)))
+}
+
+/// kube-apiserver's list of requests without a deadline.
+fn is_long_running(info: &RequestInfo) -> bool {
+    if !info.is_resource_request {
+        return info.path.starts_with("/debug/pprof/");
+    }
+    matches!(info.verb.as_str(), "watch" | "proxy") || info.connects()
+}

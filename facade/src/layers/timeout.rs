@@ -1,0 +1,90 @@
+//! Timeout: when the deadline passes before an answer, this answers; afterwards the response's tail cuts the body.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+use pin_project_lite::pin_project;
+use tokio::time;
+use tower::Service;
+
+use crate::handler::{Answer, Handler};
+use crate::metrics::Terminated;
+use crate::request::{Request, RequestView, Response};
+use crate::respond;
+
+/// Upstream encodes the bare struct: kind and apiVersion are missing, and it is JSON whatever was asked for.
+const TIMED_OUT: &str = concat!(
+    r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","#,
+    r#""reason":"Timeout","details":{},"code":504}"#
+);
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Timeout<S> {
+    inner: S,
+}
+
+impl<S> Timeout<S> {
+    /// Around `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for Timeout<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = InTime<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let deadline = request.record().deadline();
+        let response = self.inner.call(request);
+        match deadline {
+            // The timer is armed only when the inner service has to wait.
+            Some(deadline) => InTime::Until { response: time::timeout_at(deadline.into(), response) },
+            None => InTime::Always { response },
+        }
+    }
+}
+
+pin_project! {
+    /// See the module.
+    #[project = InTimeProjection]
+    pub enum InTime<F> {
+        /// A request with a deadline.
+        Until {
+            #[pin]
+            response: time::Timeout<F>,
+        },
+        /// A request that may take long.
+        Always {
+            #[pin]
+            response: F,
+        },
+    }
+}
+
+impl<F: Future<Output = Answer>> Future for InTime<F> {
+    type Output = Answer;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        match self.project() {
+            InTimeProjection::Always { response } => response.poll(cx),
+            InTimeProjection::Until { response } => {
+                Poll::Ready(ready!(response.poll(cx)).unwrap_or_else(|_| Ok(timed_out())))
+            }
+        }
+    }
+}
+
+fn timed_out() -> Response {
+    let mut response = respond::text(StatusCode::GATEWAY_TIMEOUT, TIMED_OUT);
+    response.extensions_mut().insert(Terminated);
+    response
+}

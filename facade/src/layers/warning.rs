@@ -1,0 +1,128 @@
+//! WarningRecorder: writes what inner handlers warn of as `Warning` headers, each text once, within a budget (1.6).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::HeaderMap;
+use http::header::{HeaderValue, WARNING};
+use portico_kit::layer::{AfterResponse, OnResponse};
+use tower::Service;
+
+use crate::handler::Handler;
+use crate::record::RequestRecord;
+use crate::request::{Request, RequestView, Response};
+
+/// Runes of all warnings of one response.
+const TOTAL: usize = 4096;
+/// Runes of one warning once the budget is exceeded.
+const ITEM: usize = 256;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct WarningRecorder<S> {
+    inner: S,
+}
+
+impl<S> WarningRecorder<S> {
+    /// Around `inner`.
+    pub fn new(inner: S) -> Self {
+        Self { inner }
+    }
+}
+
+impl<S: Handler> Service<Request> for WarningRecorder<S> {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = OnResponse<S::Future, Recorded>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let recorded = Recorded(request.record());
+        OnResponse::new(self.inner.call(request), recorded)
+    }
+}
+
+/// Where the texts are when the response comes.
+pub struct Recorded(Arc<RequestRecord>);
+
+impl AfterResponse<Response> for Recorded {
+    fn after(self, mut response: Response) -> Response {
+        let warnings = self.0.take_warnings();
+        if !warnings.is_empty() {
+            write(&warnings, response.headers_mut());
+        }
+        response
+    }
+}
+
+fn write(warnings: &[String], headers: &mut HeaderMap) {
+    for text in recorded(warnings) {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+/// The texts that are sent, escaped.
+fn recorded(warnings: &[String]) -> Vec<String> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut sent: Vec<String> = Vec::new();
+    let (mut written, mut cutting) = (0, false);
+    for text in warnings.iter().map(String::as_str).filter(|t| !t.is_empty()) {
+        if seen.contains(&text) || cutting && written >= TOTAL {
+            continue;
+        }
+        seen.push(text);
+        let runes = text.chars().count();
+        if !cutting && written + runes > TOTAL {
+            cutting = true;
+            sent = sent.iter().map(|t| cut(t)).collect();
+            written = sent.iter().map(|t| t.chars().count()).sum();
+        }
+        let text = if cutting { cut(text) } else { text.to_owned() };
+        let runes = text.chars().count();
+        if cutting && written + runes > TOTAL {
+            continue;
+        }
+        written += runes;
+        sent.push(text);
+    }
+    sent.iter().map(|t| escaped(t)).collect()
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(ITEM).collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .flat_map(|c| matches!(c, '"' | '\\').then_some('\\').into_iter().chain([c]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identical_texts_are_sent_once_and_quotes_are_escaped() {
+        let texts = vec!["a \"b\"".to_owned(); 20];
+        let mut headers = HeaderMap::new();
+        write(&texts, &mut headers);
+        let all: Vec<_> = headers.get_all(WARNING).iter().collect();
+        assert_eq!(all, ["299 - \"a \\\"b\\\"\""]);
+    }
+
+    #[test]
+    fn too_many_runes_cut_every_text_and_then_drop_the_rest() {
+        let texts: Vec<String> = (0..50).map(|n| format!("{n:0500}")).collect();
+        let sent = recorded(&texts);
+        assert!(sent.iter().all(|t| t.chars().count() == ITEM));
+        assert_eq!(sent.len(), TOTAL / ITEM);
+    }
+}

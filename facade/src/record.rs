@@ -1,0 +1,65 @@
+//! What inner layers tell outer ones about a request, and what is kept until its last byte is out.
+//!
+//! The lifecycle layer makes one for each request and owns it; inner layers find it in the request's extensions.
+//! Everything is set once. The tokens go back when the last holder is gone: the response's tail, or a task that goes on
+//! after the response (a watch over WebSocket).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::in_flight::Permit;
+use crate::wait_group::Token;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RequestRecord {
+    /// When the answer must have been given; none for long-running requests.
+    pub deadline: OnceLock<Instant>,
+    /// Of the wait group of short requests, or of that of watches.
+    pub wait_group: OnceLock<Token>,
+    /// Of the in-flight limiter.
+    pub permit: OnceLock<Permit>,
+    warnings: Mutex<Vec<String>>,
+    aggregated: AtomicBool,
+    known_resource: AtomicBool,
+}
+
+impl RequestRecord {
+    /// The deadline, if there is one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline.get().copied()
+    }
+
+    /// The response gets a `Warning` header of each of these texts.
+    pub fn warn(&self, texts: impl IntoIterator<Item = String>) {
+        self.warnings.lock().extend(texts);
+    }
+
+    /// All texts so far; they are given out once.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut *self.warnings.lock())
+    }
+
+    /// A backend answers.
+    pub fn set_aggregated(&self) {
+        self.aggregated.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the resource is one that is served: only then does its name become a metric's label.
+    pub fn set_known_resource(&self, known: bool) {
+        self.known_resource.store(known, Ordering::Relaxed);
+    }
+
+    /// Which server of the chain answers, for metrics: `apiserver` or `aggregator`.
+    pub fn component(&self) -> &'static str {
+        if self.aggregated.load(Ordering::Relaxed) { "aggregator" } else { "apiserver" }
+    }
+
+    /// See [`RequestRecord::set_known_resource`].
+    pub fn is_known_resource(&self) -> bool {
+        self.known_resource.load(Ordering::Relaxed)
+    }
+}

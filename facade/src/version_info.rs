@@ -1,0 +1,80 @@
+//! `/version`: which Kubernetes this is, and which Portico.
+
+use portico_kit::metrics::Registry;
+use serde::Serialize;
+
+/// What `/version` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionInfo {
+    /// `1`
+    pub major: String,
+    /// `36`
+    pub minor: String,
+    /// The version whose behaviour is shown.
+    pub emulation_major: String,
+    /// See `emulation_major`.
+    pub emulation_minor: String,
+    /// The oldest version whose clients and peers are served.
+    pub min_compatibility_major: String,
+    /// See `min_compatibility_major`.
+    pub min_compatibility_minor: String,
+    /// `v1.36.3+portico-0.1.0`
+    pub git_version: String,
+    /// The commit of this build, empty when unknown.
+    pub git_commit: String,
+    /// `clean`, `dirty`, or empty.
+    pub git_tree_state: String,
+    /// RFC 3339, empty when unknown.
+    pub build_date: String,
+    /// Upstream names its compiler's version here; we ours.
+    pub go_version: String,
+    /// `rustc`
+    pub compiler: String,
+    /// `linux/amd64`
+    pub platform: String,
+}
+
+impl Default for VersionInfo {
+    fn default() -> Self {
+        let arch = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        Self {
+            major: "1".to_owned(),
+            minor: "36".to_owned(),
+            emulation_major: "1".to_owned(),
+            emulation_minor: "36".to_owned(),
+            min_compatibility_major: "1".to_owned(),
+            min_compatibility_minor: "35".to_owned(),
+            git_version: concat!("v1.36.3+portico-", env!("CARGO_PKG_VERSION")).to_owned(),
+            git_commit: String::new(),
+            git_tree_state: String::new(),
+            build_date: String::new(),
+            go_version: String::new(),
+            compiler: "rustc".to_owned(),
+            platform: format!("{}/{arch}", std::env::consts::OS),
+        }
+    }
+}
+
+impl VersionInfo {
+    /// Shows it as `kubernetes_build_info`, whose value is always 1.
+    pub fn tell(&self, registry: &Registry) {
+        let info = registry.gauge_vec("kubernetes_build_info", "What this was built from; always 1");
+        let labels: [(&'static str, String); 9] = [
+            ("build_date", self.build_date.clone()),
+            ("compiler", self.compiler.clone()),
+            ("git_commit", self.git_commit.clone()),
+            ("git_tree_state", self.git_tree_state.clone()),
+            ("git_version", self.git_version.clone()),
+            ("go_version", self.go_version.clone()),
+            ("major", self.major.clone()),
+            ("minor", self.minor.clone()),
+            ("platform", self.platform.clone()),
+        ];
+        info.get_or_create_owned(&labels).set(1);
+    }
+}

@@ -1,0 +1,94 @@
+//! A counter of what is under way, so that a drain knows when the last of it is over.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::Notify;
+
+/// The top bit says that nobody may enter any more; the rest counts who is inside.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// A counter that can be closed and waited for. Clones are the same group.
+#[derive(Clone, Debug, Default)]
+pub struct WaitGroup {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: AtomicUsize,
+    empty: Notify,
+}
+
+/// A place in a wait group, given back when dropped.
+#[derive(Debug)]
+pub struct Token(Arc<Inner>);
+
+impl WaitGroup {
+    /// A place, unless the group is closed.
+    #[must_use]
+    pub fn enter(&self) -> Option<Token> {
+        let before = self.inner.state.fetch_add(1, Ordering::AcqRel);
+        let token = Token(self.inner.clone());
+        // Dropping the token takes the count back.
+        (before & CLOSED == 0).then_some(token)
+    }
+
+    /// From here on nobody enters.
+    pub fn close(&self) {
+        self.inner.state.fetch_or(CLOSED, Ordering::AcqRel);
+        self.inner.empty.notify_waiters();
+    }
+
+    /// How many are inside.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.inner.state.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// Whether nobody is inside.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Resolves when nobody is inside. To be called after [`WaitGroup::close`].
+    pub async fn drained(&self) {
+        loop {
+            let notified = self.inner.empty.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if self.is_empty() {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        if self.0.state.fetch_sub(1, Ordering::AcqRel) & !CLOSED == 1 {
+            self.0.empty.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt;
+
+    #[tokio::test]
+    async fn a_closed_group_lets_nobody_in_and_is_drained_when_the_last_leaves() {
+        let group = WaitGroup::default();
+        let inside = group.enter().unwrap();
+        group.close();
+        assert!(group.enter().is_none());
+        let drained = group.drained();
+        tokio::pin!(drained);
+        assert!(drained.as_mut().now_or_never().is_none());
+        drop(inside);
+        drained.await;
+    }
+}

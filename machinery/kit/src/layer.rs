@@ -1,0 +1,136 @@
+//! Futures of tower layers that need no box for a request that does not wait.
+//!
+//! It must not know what requests and responses are.
+
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures::future::BoxFuture;
+use pin_project_lite::pin_project;
+
+pin_project! {
+    /// The answer of a layer that answers itself, lets the request pass, or has to wait before it knows.
+    pub struct Step<F: Future> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F: Future> {
+        Answered { #[pin] answer: Ready<F::Output> },
+        Passed { #[pin] answer: F },
+        Waiting { #[pin] answer: BoxFuture<'static, F::Output> },
+    }
+}
+
+impl<F: Future> Step<F> {
+    /// The layer answers.
+    pub fn answered(answer: F::Output) -> Self {
+        Self { state: State::Answered { answer: ready(answer) } }
+    }
+
+    /// Whoever stands behind it answers.
+    pub fn passed(answer: F) -> Self {
+        Self { state: State::Passed { answer } }
+    }
+
+    /// It has to ask first.
+    pub fn waiting(answer: impl Future<Output = F::Output> + Send + 'static) -> Self {
+        Self { state: State::Waiting { answer: Box::pin(answer) } }
+    }
+}
+
+impl<F: Future> Future for Step<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.project().state.project() {
+            StateProjection::Answered { answer } => answer.poll(cx),
+            StateProjection::Passed { answer } => answer.poll(cx),
+            StateProjection::Waiting { answer } => answer.poll(cx),
+        }
+    }
+}
+
+/// What a layer does to a response on its way out.
+pub trait AfterResponse<R> {
+    /// Called once.
+    fn after(self, response: R) -> R;
+}
+
+/// Nothing is done without.
+impl<R, A: AfterResponse<R>> AfterResponse<R> for Option<A> {
+    fn after(self, response: R) -> R {
+        match self {
+            Some(after) => after.after(response),
+            None => response,
+        }
+    }
+}
+
+pin_project! {
+    /// The answer of a layer that changes the response when it comes.
+    pub struct OnResponse<F, A> {
+        #[pin]
+        answer: F,
+        after: Option<A>,
+    }
+}
+
+impl<F, A> OnResponse<F, A> {
+    /// `after` is done to what `answer` ends with.
+    pub fn new(answer: F, after: A) -> Self {
+        Self { answer, after: Some(after) }
+    }
+}
+
+impl<F, A, R, E> Future for OnResponse<F, A>
+where
+    F: Future<Output = Result<R, E>>,
+    A: AfterResponse<R>,
+{
+    type Output = Result<R, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.answer.poll(cx))?;
+        Poll::Ready(Ok(this.after.take().after(response)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    struct Add(u8);
+
+    impl AfterResponse<u8> for Add {
+        fn after(self, response: u8) -> u8 {
+            response + self.0
+        }
+    }
+
+    #[tokio::test]
+    async fn a_step_ends_as_it_is_said_whichever_it_is() {
+        type Inner = Ready<u8>;
+        assert_eq!(Step::<Inner>::answered(1).await, 1);
+        assert_eq!(Step::passed(ready(2)).await, 2);
+        let waited = async {
+            tokio::task::yield_now().await;
+            3
+        };
+        assert_eq!(Step::<Inner>::waiting(waited).await, 3);
+    }
+
+    #[tokio::test]
+    async fn a_response_is_changed_on_its_way_out_and_an_error_is_not() {
+        assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), Add(2)).await, Ok(3));
+        assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), None::<Add>).await, Ok(1));
+        assert_eq!(OnResponse::new(ready(Err::<u8, _>("no")), Add(2)).await, Err("no"));
+    }
+}

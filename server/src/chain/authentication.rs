@@ -1,0 +1,71 @@
+//! Authentication: leaves the [`Caller`](super::Caller) in a request's extensions, or refuses the request.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use portico_kit::layer::Step;
+use tonic::body::Body;
+use tower::Service;
+
+use super::identities::{Identities, Refused, unauthorized};
+use super::methods::{Access, access};
+
+/// See the module.
+#[derive(Clone)]
+pub struct Authentication<S> {
+    identities: Arc<Identities>,
+    inner: S,
+}
+
+impl<S> Authentication<S> {
+    /// Around `inner`.
+    pub(super) fn new(inner: S, identities: Arc<Identities>) -> Self {
+        Self { identities, inner }
+    }
+}
+
+impl<S> Service<http::Request<Body>> for Authentication<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = S::Error;
+    type Future = Step<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        let token = match admit(&self.identities, &mut request) {
+            Ok(()) => return Step::passed(self.inner.call(request)),
+            Err(Refused::Status(status)) => return Step::answered(Ok(status.into_http())),
+            Err(Refused::Ask(token)) => token,
+        };
+        // The one that is ready goes along; its clone may not be.
+        let next = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, next);
+        let identities = Arc::clone(&self.identities);
+        Step::waiting(async move {
+            if let Err(status) = identities.reviewed(&token).await {
+                return Ok(status.into_http());
+            }
+            match admit(&identities, &mut request) {
+                Ok(()) => inner.call(request).await,
+                Err(Refused::Status(status)) => Ok(status.into_http()),
+                Err(Refused::Ask(_)) => Ok(unauthorized().into_http()),
+            }
+        })
+    }
+}
+
+/// Names the caller, unless the method asks for none.
+fn admit(identities: &Identities, request: &mut http::Request<Body>) -> Result<(), Refused> {
+    if access(request.uri().path()) != Access::Anyone {
+        let caller = identities.caller(request)?;
+        request.extensions_mut().insert(caller);
+    }
+    Ok(())
+}
