@@ -25,6 +25,7 @@ use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::Registry;
+use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_kit::telemetry::Telemetry;
 use prometheus_client::metrics::gauge::Gauge;
@@ -52,6 +53,7 @@ use crate::layers::watch_termination::WatchTermination;
 use crate::local::{Local, LocalLimits};
 use crate::metrics::RequestMetrics;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
+use crate::render::Renderer;
 use crate::route_table::RouteTable;
 use crate::serve::Server;
 use crate::settings::FacadeSettings;
@@ -87,6 +89,7 @@ struct Parts {
     in_flight: InFlight,
     freshness: Arc<Freshness>,
     documents: Arc<Documents>,
+    renderer: Renderer,
     configuration: Arc<Configuration>,
 }
 
@@ -179,8 +182,11 @@ impl Parts {
         let table = RouteTable::new(&endpoints::paths(settings.profiling))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
         let configuration = Arc::new(Configuration::new(table, catalog, health.clone(), synced));
+        let tasks = TaskSet::new();
+        let offload = Offload::start("render", &tasks).map_err(StartError::Threads)?;
+        let renderer = Renderer::new(Arc::new(offload));
         let parts = Self {
-            tasks: TaskSet::new(),
+            tasks,
             watches: TaskSet::new(),
             lifecycle,
             health,
@@ -192,6 +198,7 @@ impl Parts {
             in_flight,
             freshness,
             documents,
+            renderer,
             configuration,
         };
         parts.add_checks()?;
@@ -264,6 +271,7 @@ impl Parts {
             version: settings.version.clone(),
             profiling: settings.profiling,
             catalog: configuration.catalog.clone(),
+            renderer: self.renderer.clone(),
             issuer: configuration.issuer.clone(),
             table: configuration.table.clone(),
         };
@@ -274,12 +282,14 @@ impl Parts {
             proxy.clone(),
             self.watches.clone(),
             self.freshness.clone(),
+            self.renderer.clone(),
         );
         Director::new(Delegates {
             table: configuration.table.clone(),
             freshness: self.freshness.clone(),
             endpoints: endpoints::router(endpoints),
             catalog: configuration.catalog.clone(),
+            renderer: self.renderer.clone(),
             proxy,
             local,
         })

@@ -26,6 +26,7 @@ use crate::endpoints::{discovery, from_axum};
 use crate::freshness::Freshness;
 use crate::handler::Answer;
 use crate::local::Local;
+use crate::render::Renderer;
 use crate::request::{BeforeMuxComplete, Caller, Request, RequestView, Response};
 use crate::respond;
 use crate::route_table::{RouteTable, Target};
@@ -40,6 +41,8 @@ pub struct Delegates {
     pub endpoints: Router,
     /// Discovery.
     pub catalog: Arc<Catalog>,
+    /// For large documents.
+    pub renderer: Renderer,
     /// To backends.
     pub proxy: Proxy,
     /// To the control service.
@@ -133,7 +136,7 @@ impl Delegates {
 
     async fn group(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        match discovery(&self.catalog, &parts).await {
+        match discovery(&self.catalog, &self.renderer, &parts).await {
             Some(response) => response,
             None => self.delegated(Request::from_parts(parts, body)).await,
         }
@@ -158,7 +161,7 @@ impl Delegates {
     }
 
     async fn discovery(&self, request: &Parts) -> Response {
-        match discovery(&self.catalog, request).await {
+        match discovery(&self.catalog, &self.renderer, request).await {
             Some(response) => response,
             None => respond::status(request, &Status::no_route()),
         }

@@ -34,6 +34,7 @@ use tokio::time::timeout;
 use crate::body::Body;
 use crate::configuration::Configuration;
 use crate::freshness::Freshness;
+use crate::render::Renderer;
 use crate::request::{Request, RequestView, Response, WatchShutdown};
 use crate::respond;
 use crate::transport::{ControlTransport, GrpcService};
@@ -64,6 +65,7 @@ pub struct Local {
     proxy: Proxy,
     tasks: TaskSet,
     freshness: Arc<Freshness>,
+    renderer: Renderer,
 }
 
 type Client = ObjectsClient<GrpcService>;
@@ -71,7 +73,8 @@ type Refused = Box<Status>;
 
 impl Local {
     /// Over this transport; writes that change the configuration wait until it shows them; what connects elsewhere is
-    /// dialled by `proxy`; pumps of watches run in `tasks`; `freshness` knows the control service's signs of life.
+    /// dialled by `proxy`; pumps of watches run in `tasks`; `freshness` knows the control service's signs of life; large answers are
+    /// laid out by `renderer`.
     #[must_use]
     pub fn new(
         transport: ControlTransport,
@@ -80,8 +83,9 @@ impl Local {
         proxy: Proxy,
         tasks: TaskSet,
         freshness: Arc<Freshness>,
+        renderer: Renderer,
     ) -> Self {
-        Self { transport, limits, configuration, proxy, tasks, freshness }
+        Self { transport, limits, configuration, proxy, tasks, freshness, renderer }
     }
 
     /// Answers a request for a resource.
@@ -106,7 +110,7 @@ impl Local {
             // Whoever has written is judged by it from the next request on; in vain when the stream is away.
             let _ = timeout(CONFIGURES, self.configuration.policy_at(answer.revision)).await;
         }
-        Ok(done(request, answer))
+        Ok(self.done(request, answer).await)
     }
 
     async fn list(&self, request: &Parts) -> Result<Response, Refused> {
@@ -120,7 +124,7 @@ impl Local {
         let ListResponse { code, body, media_type, warnings, retry_after_seconds, .. } = first;
         let head = head(request, code, &media_type, warnings, retry_after_seconds);
         let rest = parts.map(|part| part.map(|p| p.body).map_err(|s| s.to_string().into()));
-        Ok(answer::streamed(request, head, body, rest).await)
+        Ok(answer::streamed(&self.renderer, request, head, body, rest).await)
     }
 
     async fn watch(&self, request: &Parts) -> Result<Response, Refused> {
@@ -144,7 +148,7 @@ impl Local {
                 let head = head(request, 200, &started.media_type, Vec::new(), 0);
                 Ok(answer::head_only(head, pump::body(events)))
             }
-            Some(watch_response::Step::Refused(answer)) => Ok(done(request, answer)),
+            Some(watch_response::Step::Refused(answer)) => Ok(self.done(request, answer).await),
             Some(watch_response::Step::Frames(_)) | None => {
                 Err(Box::new(Status::internal("the control service ended the watch before it began")))
             }
@@ -169,6 +173,12 @@ impl Local {
                 }
             }
         }
+    }
+
+    async fn done(&self, request: &Parts, answer: DoResponse) -> Response {
+        let DoResponse { code, body, media_type, warnings, retry_after_seconds, .. } = answer;
+        let head = head(request, code, &media_type, warnings, retry_after_seconds);
+        answer::whole(&self.renderer, request, head, body).await
     }
 
     /// The events, taken off the control service's hands as they come, whether or not the client reads.
@@ -235,12 +245,6 @@ fn call_of(request: &Parts, body: Bytes) -> Call {
         user_agent: request.header(USER_AGENT).to_owned(),
         method: if plain { String::new() } else { request.method.as_str().to_owned() },
     }
-}
-
-fn done(request: &Parts, answer: DoResponse) -> Response {
-    let DoResponse { code, body, media_type, warnings, retry_after_seconds, .. } = answer;
-    let head = head(request, code, &media_type, warnings, retry_after_seconds);
-    answer::whole(request, head, body)
 }
 
 fn head(request: &Parts, code: u32, media_type: &str, warnings: Vec<String>, retry_after: u32) -> Head {

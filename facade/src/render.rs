@@ -4,21 +4,18 @@
 //! the JSON says.
 
 mod indent;
+mod renderer;
+mod rendering;
 mod yaml;
 
-pub use indent::{Indenter, pretty};
+pub use indent::pretty;
+pub use renderer::Renderer;
+pub use rendering::{GZIP_ABOVE, Layout, Rendered, Rendering};
 pub use yaml::yaml;
 
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use portico_gostd::url::first_value;
 
-/// Bodies larger than this are compressed for callers who accept it (8.4).
-pub const GZIP_ABOVE: usize = 128 * 1024;
-
-/// How JSON is laid out.
+/// How programs want JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// One line and a newline.
@@ -45,14 +42,6 @@ impl Style {
 #[must_use]
 pub fn accepts_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|element| element.trim() == "gzip")
-}
-
-/// Compressed at the level that upstream uses.
-#[must_use]
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::new(1));
-    // Writing into memory does not fail.
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
 #[cfg(test)]

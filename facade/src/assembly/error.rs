@@ -40,6 +40,9 @@ pub enum StartError {
     /// See [`StartError::Hook`].
     #[error(transparent)]
     Health(#[from] portico_kit::health::HealthError),
+    /// The threads for large responses.
+    #[error("cannot start threads: {0}")]
+    Threads(io::Error),
     /// A built-in path: a mistake of ours.
     #[error(transparent)]
     Mux(#[from] crate::mux::MuxError),

@@ -15,6 +15,7 @@ use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
 use crate::issuer::Issuer;
+use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
 use crate::route_table::RouteTable;
@@ -36,6 +37,8 @@ pub struct Endpoints {
     pub profiling: bool,
     /// Discovery and OpenAPI.
     pub catalog: Arc<Catalog>,
+    /// For large documents.
+    pub renderer: Renderer,
     /// Who issues tokens.
     pub issuer: Arc<Issuer>,
     /// The listed paths.

@@ -3,11 +3,9 @@
 //! Compact JSON passes as it is. Indenting and compressing happen while streaming; YAML, whose keys are sorted, is
 //! the one re-encoding that needs the whole document.
 
-use std::io::Write;
+use std::future::ready;
 
 use bytes::{Bytes, BytesMut};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt, stream};
 use http::StatusCode;
 use http::header::{
@@ -16,11 +14,13 @@ use http::header::{
 use http::request::Parts;
 use http_body::Frame;
 use http_body_util::StreamBody;
+use portico_machinery::Status;
 use portico_machinery::accept::{Encoding, Form, Offer, negotiate};
 
 use crate::body::{Body, BoxError};
-use crate::render::{GZIP_ABOVE, Indenter, Style, accepts_gzip, yaml};
+use crate::render::{GZIP_ABOVE, Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
 use crate::request::{RequestView, Response};
+use crate::respond;
 
 /// What stands before the body.
 #[derive(Debug)]
@@ -28,14 +28,6 @@ pub(super) struct Head {
     pub code: StatusCode,
     pub media_type: String,
     pub retry_after: u32,
-}
-
-/// What is done to the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
-    AsIs,
-    Indented,
-    Yaml,
 }
 
 const JSON: &str = "application/json";
@@ -57,34 +49,40 @@ pub(super) fn head_only(head: Head, body: Body) -> Response {
 }
 
 /// A body that is all here.
-pub(super) fn whole(request: &Parts, mut head: Head, body: Bytes) -> Response {
-    let body = match layout(request, &head) {
-        Layout::AsIs => body,
-        Layout::Indented => crate::render::pretty(&body).into(),
-        Layout::Yaml => to_yaml(&mut head, body),
+pub(super) async fn whole(renderer: &Renderer, request: &Parts, mut head: Head, body: Bytes) -> Response {
+    let rendering = rendering(request, &head);
+    let Rendered { body, is_yaml, is_gzip } = match renderer.render(rendering, body).await {
+        Ok(rendered) => rendered,
+        Err(error) => return respond::status(request, &Status::internal(error)),
     };
-    let compress = body.len() > GZIP_ABOVE && accepts_gzip(request.header(ACCEPT_ENCODING));
-    let body = if compress { crate::render::gzip(&body).into() } else { body };
+    if is_yaml {
+        head.media_type = Encoding::Yaml.media_type().to_owned();
+    }
     let mut response = head_only(head, Body::whole(body));
-    if compress {
+    if is_gzip {
         compressed(&mut response);
     }
     response
 }
 
 /// A body of which the first part is here. Small ones are collected, large ones streamed.
-pub(super) async fn streamed<S>(request: &Parts, mut head: Head, first: Bytes, rest: S) -> Response
+pub(super) async fn streamed<S>(
+    renderer: &Renderer,
+    request: &Parts,
+    mut head: Head,
+    first: Bytes,
+    rest: S,
+) -> Response
 where
     S: Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
 {
     let mut rest = Box::pin(rest);
-    let layout = layout(request, &head);
-    let gzip = accepts_gzip(request.header(ACCEPT_ENCODING));
+    let rendering = rendering(request, &head);
     let mut begin = BytesMut::from(first);
     // Below the threshold nothing is known about compression yet; YAML needs everything.
-    while begin.len() <= GZIP_ABOVE || layout == Layout::Yaml {
+    while begin.len() <= GZIP_ABOVE || rendering.layout == Layout::Yaml {
         match rest.next().await {
-            None => return whole(request, head, begin.freeze()),
+            None => return whole(renderer, request, head, begin.freeze()).await,
             Some(Ok(part)) => begin.extend_from_slice(&part),
             Some(Err(error)) => {
                 head.code = StatusCode::INTERNAL_SERVER_ERROR;
@@ -93,15 +91,23 @@ where
             }
         }
     }
-    let parts = stream::once(async { Ok(begin.freeze()) }).chain(rest);
-    let indented = indent(parts, layout == Layout::Indented);
-    if !gzip {
-        return head_only(head, Body::streamed(StreamBody::new(indented.map(|part| part.map(Frame::data)))));
+    let parts = stream::once(ready(Ok(begin.freeze()))).chain(rest);
+    if rendering.keeps(usize::MAX) {
+        return head_only(head, in_frames(parts));
     }
-    let zipped = zip(indented).map(|part| part.map(Frame::data));
-    let mut response = head_only(head, Body::streamed(StreamBody::new(zipped)));
-    compressed(&mut response);
+    let mut response = head_only(head, in_frames(renderer.render_parts(rendering, parts)));
+    if rendering.gzip {
+        compressed(&mut response);
+    }
     response
+}
+
+fn in_frames(parts: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static) -> Body {
+    Body::streamed(StreamBody::new(parts.map(|part| part.map(Frame::data))))
+}
+
+fn rendering(request: &Parts, head: &Head) -> Rendering {
+    Rendering { layout: layout(request, head), gzip: accepts_gzip(request.header(ACCEPT_ENCODING)) }
 }
 
 fn layout(request: &Parts, head: &Head) -> Layout {
@@ -125,59 +131,20 @@ fn layout(request: &Parts, head: &Head) -> Layout {
     }
 }
 
-fn to_yaml(head: &mut Head, body: Bytes) -> Bytes {
-    match yaml(&body) {
-        Some(text) => {
-            head.media_type = Encoding::Yaml.media_type().to_owned();
-            text.into()
-        }
-        None => body,
-    }
-}
-
 fn compressed(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-fn indent<S>(parts: S, indented: bool) -> impl Stream<Item = Result<Bytes, BoxError>> + Send
-where
-    S: Stream<Item = Result<Bytes, BoxError>> + Send,
-{
-    let mut indenter = indented.then(Indenter::default);
-    parts.map(move |part| {
-        let part = part?;
-        let Some(indenter) = &mut indenter else { return Ok(part) };
-        let mut out = Vec::with_capacity(part.len() * 3 / 2);
-        indenter.push(&part, &mut out);
-        Ok(out.into())
-    })
-}
-
-fn zip<S>(parts: S) -> impl Stream<Item = Result<Bytes, BoxError>> + Send
-where
-    S: Stream<Item = Result<Bytes, BoxError>> + Send,
-{
-    let mut encoder = Some(GzEncoder::new(Vec::new(), Compression::new(1)));
-    parts.map(Some).chain(stream::once(async { None })).map(move |part| match (part, &mut encoder) {
-        (Some(part), Some(encoder)) => {
-            encoder.write_all(&part?)?;
-            Ok(std::mem::take(encoder.get_mut()).into())
-        }
-        (None, slot) => match slot.take() {
-            Some(encoder) => Ok(encoder.finish()?.into()),
-            None => Ok(Bytes::new()),
-        },
-        (Some(_), None) => Ok(Bytes::new()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use http_body_util::BodyExt;
+    use portico_kit::offload::Offload;
+    use portico_kit::tasks::TaskSet;
     use std::io::Read;
+    use std::sync::Arc;
 
     fn request(accept: &'static str, encoding: &'static str, query: &str) -> Parts {
         let request = http::Request::get(format!("/?{query}"))
@@ -186,6 +153,14 @@ mod tests {
             .body(())
             .unwrap();
         request.into_parts().0
+    }
+
+    fn renderer() -> Renderer {
+        Renderer::new(Arc::new(Offload::with_threads("render", 1, &TaskSet::new()).unwrap()))
+    }
+
+    async fn json(request: &Parts, head: Head) -> Response {
+        whole(&renderer(), request, head, Bytes::from_static(b"{\"a\":1}\n")).await
     }
 
     fn head() -> Head {
@@ -211,15 +186,15 @@ mod tests {
     async fn small_answers_are_whole_and_laid_out_as_asked() {
         let gzip = request("application/json", "gzip", "");
         let (first, rest) = in_parts("{\"a\":1}\n");
-        let response = streamed(&gzip, head(), first, rest).await;
+        let response = streamed(&renderer(), &gzip, head(), first, rest).await;
         assert_eq!(response.body().as_whole(), Some(b"{\"a\":1}\n".as_slice()));
-        let pretty = whole(&request("", "", "pretty=1"), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        let pretty = json(&request("", "", "pretty=1"), head()).await;
         assert_eq!(pretty.body().as_whole(), Some(b"{\n  \"a\": 1\n}".as_slice()));
-        let yaml = whole(&request("application/yaml", "", ""), head(), Bytes::from_static(b"{\"a\":1}\n"));
+        let yaml = json(&request("application/yaml", "", ""), head()).await;
         assert_eq!(yaml.headers()[CONTENT_TYPE], "application/yaml");
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
         let said = Head { media_type: "application/yaml".to_owned(), ..head() };
-        let yaml = whole(&request("application/yaml", "", ""), said, Bytes::from_static(b"{\"a\":1}\n"));
+        let yaml = json(&request("application/yaml", "", ""), said).await;
         assert_eq!(yaml.body().as_whole(), Some(b"a: 1\n".as_slice()));
     }
 
@@ -228,7 +203,7 @@ mod tests {
         let text = big();
         for (encoding, query) in [("", ""), ("gzip", ""), ("gzip", "pretty=1")] {
             let (first, rest) = in_parts(&text);
-            let response = streamed(&request("", encoding, query), head(), first, rest).await;
+            let response = streamed(&renderer(), &request("", encoding, query), head(), first, rest).await;
             assert!(!response.body().is_whole());
             let (headers, body) = bytes(response).await;
             let mut read = Vec::new();

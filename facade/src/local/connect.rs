@@ -13,29 +13,29 @@ use portico_proto::objects::connect_response::Decision;
 use portico_proto::objects::{ConnectRequest, DoResponse};
 use portico_proxy::Connecting;
 
-use super::{Local, Refused, call_of, client, done};
+use super::{Local, Refused, call_of, client};
 use crate::body::Body;
 use crate::request::{RequestView, Response};
 
 /// How long the decision may take; the connection itself has no deadline.
 const DECISION: Duration = Duration::from_secs(30);
 
-/// What has no content has no type either.
-fn answered(request: &Parts, answer: DoResponse) -> Response {
-    let mut response = done(request, answer);
-    if response.status() == StatusCode::NO_CONTENT {
-        response.headers_mut().remove(CONTENT_TYPE);
-    }
-    response
-}
-
 impl Local {
+    /// What has no content has no type either.
+    async fn without_type(&self, request: &Parts, answer: DoResponse) -> Response {
+        let mut response = self.done(request, answer).await;
+        if response.status() == StatusCode::NO_CONTENT {
+            response.headers_mut().remove(CONTENT_TYPE);
+        }
+        response
+    }
+
     pub(super) async fn connect(&self, request: &Parts, body: Body) -> Result<Response, Refused> {
         let dial = match self.decided(request).await? {
             Decision::Dial(dial) => {
                 Dial::try_from(dial).map_err(|error| Box::new(Status::internal(error)))?
             }
-            Decision::Answered(answer) => return Ok(answered(request, answer)),
+            Decision::Answered(answer) => return Ok(self.without_type(request, answer).await),
         };
         request.record().set_known_resource(true);
         let connecting =

@@ -68,7 +68,7 @@ pub(super) async fn conditional(
     request: &Request<'_>,
 ) -> Reply {
     headers.insert(header::ETAG, value(etag));
-    let gzip = accepts_gzip(request);
+    let gzip = takes_gzip(request.header(header::ACCEPT_ENCODING));
     // Of the two, upstream compresses version 2 alone; whoever may get another encoding must hear of it.
     if gzip || matches!(body, Body::Compressed(_)) {
         headers.append(header::VARY, value("Accept-Encoding"));
@@ -144,10 +144,12 @@ fn written(json: Bytes, form: Form) -> Result<Bytes, Box<Status>> {
     }
 }
 
-fn accepts_gzip(request: &Request<'_>) -> bool {
-    request.header(header::ACCEPT_ENCODING).split(',').any(|coding| {
+/// Whether an `Accept-Encoding` takes gzip: a quality of 0 says that it does not.
+fn takes_gzip(accept_encoding: &str) -> bool {
+    accept_encoding.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        parts.next() == Some("gzip") && !parts.any(|p| p == "q=0")
+        let refuses = |quality: &str| quality.trim().parse::<f32>().is_ok_and(|quality| quality <= 0.0);
+        parts.next() == Some("gzip") && !parts.any(|p| p.strip_prefix("q=").is_some_and(refuses))
     })
 }
 
@@ -174,52 +176,12 @@ pub(super) fn decompress(packed: &[u8]) -> Result<Bytes, Box<Status>> {
 
 /// One year from now, as HTTP writes dates.
 pub(super) fn in_a_year() -> String {
-    httpdate(SystemTime::now() + Duration::from_secs(365 * 24 * 3600))
-}
-
-fn httpdate(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let (days, rest) = (seconds / 86400, seconds % 86400);
-    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7) as usize];
-    let (year, month, day) = civil(days);
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let month = MONTHS[(month - 1) as usize];
-    format!(
-        "{weekday}, {day:02} {month} {year} {:02}:{:02}:{:02} GMT",
-        rest / 3600,
-        rest / 60 % 60,
-        rest % 60
-    )
-}
-
-/// Year, month and day of a day since 1970-01-01 in the Gregorian calendar.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + u64::from(month <= 2), month, day)
+    httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(365 * 24 * 3600))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_written_as_http_wants_them() {
-        for (seconds, want) in [
-            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
-            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
-            (1_709_164_800, "Thu, 29 Feb 2024 00:00:00 GMT"),
-        ] {
-            assert_eq!(httpdate(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), want);
-        }
-    }
 
     #[test]
     fn tags_match_as_conditional_requests_compare_them() {
@@ -234,6 +196,21 @@ mod tests {
             ("\"B\"", false),
         ] {
             assert_eq!(matches_tag(header, etag), want, "{header}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_taken_unless_its_quality_is_nothing() {
+        for (header, want) in [
+            ("gzip", true),
+            ("deflate, gzip;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.0", false),
+            ("gzip;q=0.001", true),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(header), want, "{header}");
         }
     }
 

@@ -1,0 +1,89 @@
+//! Renders large bodies on threads that serve no connection: a megabyte takes tens of milliseconds, for which everybody on
+//! the same thread would wait.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use portico_kit::offload::Offload;
+
+use super::rendering::{PartRenderer, Rendered, Rendering};
+use crate::body::BoxError;
+
+/// Smaller bodies are rendered where they are.
+const LARGE: usize = 64 * 1024;
+
+/// See the module. Clones share the threads.
+#[derive(Clone, Debug)]
+pub struct Renderer {
+    offload: Arc<Offload>,
+}
+
+/// The work did not come to its end: it panicked, or the process ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the response was not encoded to its end")]
+pub struct Unfinished;
+
+impl Renderer {
+    /// On these threads.
+    #[must_use]
+    pub fn new(offload: Arc<Offload>) -> Self {
+        Self { offload }
+    }
+
+    /// Work over so many bytes, off the serving threads when they are many.
+    ///
+    /// # Errors
+    /// [`Unfinished`].
+    pub async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unfinished> {
+        if bytes <= LARGE {
+            return Ok(work());
+        }
+        self.offload.run("render", async move { work() }).await.ok_or(Unfinished)
+    }
+
+    /// The future itself, whatever it computes, off the serving threads.
+    ///
+    /// # Errors
+    /// [`Unfinished`].
+    pub async fn run_future<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Unfinished> {
+        self.offload.run("render", work).await.ok_or(Unfinished)
+    }
+
+    /// A whole body.
+    ///
+    /// # Errors
+    /// [`Unfinished`].
+    pub async fn render(&self, rendering: Rendering, body: Bytes) -> Result<Rendered, Unfinished> {
+        let bytes = if rendering.keeps(body.len()) { 0 } else { body.len() };
+        self.run(bytes, move || rendering.render(body)).await
+    }
+
+    /// A body that comes in parts.
+    pub fn render_parts<S>(
+        &self,
+        rendering: Rendering,
+        parts: S,
+    ) -> impl Stream<Item = Result<Bytes, BoxError>> + Send + use<S>
+    where
+        S: Stream<Item = Result<Bytes, BoxError>> + Send + Unpin,
+    {
+        let begin = (self.clone(), parts, Some(PartRenderer::new(rendering)));
+        stream::try_unfold(begin, |(this, mut parts, renderer)| async move {
+            let Some(mut renderer) = renderer else { return Ok(None) };
+            let Some(part) = parts.next().await.transpose()? else {
+                return Ok(Some((renderer.finish()?, (this, parts, None))));
+            };
+            let work = move |part| renderer.push(part).map(|rendered| (rendered, renderer));
+            let (rendered, renderer) = this.run(part.len(), move || work(part)).await??;
+            Ok(Some((rendered, (this, parts, Some(renderer)))))
+        })
+    }
+}
