@@ -15,7 +15,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("server", 14),
     ("server/controllers", 19),
     ("server/registry", 40),
-    ("server/resources", 11),
 ];
 
 /// The path of a module below its crate; empty for the crate's root.

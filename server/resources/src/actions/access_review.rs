@@ -2,7 +2,10 @@
 //! (access kinds 3).
 
 mod attributes;
+mod subject;
 mod validate;
+
+pub(crate) use subject::AccessReview;
 
 use portico_auth::{Decision, Verdict};
 use portico_machinery::gvk::GroupKind;
@@ -13,17 +16,6 @@ use portico_registry::Part;
 use portico_registry::managed_fields::{self, manager_name};
 use portico_registry::system;
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
-
-/// Whose access is reviewed, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AccessReview {
-    /// Of whom the spec names.
-    Subject,
-    /// Of the caller.
-    Own,
-    /// Of whom the spec names, in the request's namespace.
-    Local,
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,6 +10,7 @@ mod resource_claim;
 mod resource_claim_template;
 mod resource_slice;
 mod selector;
+mod slice_parts;
 
 pub(crate) use device_class::DeviceClass;
 pub(crate) use resource_claim::ResourceClaim;

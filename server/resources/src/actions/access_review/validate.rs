@@ -2,7 +2,7 @@
 
 use portico_machinery::{Cursor, Object, names};
 
-use super::AccessReview;
+use super::subject::AccessReview;
 use portico_validation::Errors;
 
 /// Everything that is wrong with a review, in upstream's order.

@@ -6,11 +6,9 @@ use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 use portico_schema::structural::definition;
 
-use super::ratchet::Demands;
+use super::ratchet::{Demands, MOST_SELECTABLE};
 use portico_validation::Errors;
 
-/// The most selectable fields of a version.
-pub(super) const MOST: usize = 8;
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];
 
 /// Judges the fields that one version has for itself. Upstream says the opposite of what it means.
@@ -52,8 +50,8 @@ fn within(
     for field in fields.items() {
         one(&field.field("jsonPath"), schema, &mut seen, errors);
     }
-    if seen.len() > MOST && !crowded {
-        errors.push(Error::too_many(&fields.path(), seen.len(), MOST));
+    if seen.len() > MOST_SELECTABLE && !crowded {
+        errors.push(Error::too_many(&fields.path(), seen.len(), MOST_SELECTABLE));
     }
 }
 

@@ -8,12 +8,11 @@ mod validate;
 use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
+use convert::PREFIX;
 use portico_registry::{Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::counts::none_negative;
 
-/// What v1 keeps in annotations, and two that upstream reserves: no v2 object has them.
-const PREFIX: &str = "autoscaling.alpha.kubernetes.io/";
 const KEPT_BY_V1: [&str; 6] =
     ["metrics", "behavior", "current-metrics", "conditions", "scale-down-tolerance", "scale-up-tolerance"];
 

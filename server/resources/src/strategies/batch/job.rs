@@ -19,9 +19,10 @@ use portico_registry::{Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::label_selector;
 use portico_validation::pod_spec;
+use spec::TEMPLATE_LABELS;
+use status::holds;
 
 const PODS_STAY: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
-const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 
 pub(crate) struct Job;
 
@@ -161,13 +162,6 @@ fn default_labels(new: &mut Object) -> bool {
     let found = labels.is_some();
     labels.into_iter().for_each(|labels| new.put(&["metadata", "labels"], labels));
     found
-}
-
-/// Whether the first condition of this type holds.
-fn holds(object: &Object, kind: &str) -> bool {
-    let conditions = object.at(&["status", "conditions"]);
-    let first = conditions.items().find(|c| c.field("type").str() == kind);
-    first.is_some_and(|c| c.field("status").str() == "True")
 }
 
 fn status_cell(object: &Object) -> &'static str {

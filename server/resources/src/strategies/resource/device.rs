@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, time};
 
-use super::{names_of, parts, resource_slice};
+use super::{names_of, parts, slice_parts};
 use portico_registry::Moment;
 use portico_validation::Errors;
 use portico_validation::{checks, values};
@@ -77,7 +77,7 @@ pub(super) fn validate(device: &Cursor<'_>, per_device: bool, errors: &mut Error
     }
     consumed(&device.field("consumesCounters"), errors);
     if per_device {
-        resource_slice::choice(device, &WAYS, ONE_WAY, errors);
+        slice_parts::choice(device, &WAYS, ONE_WAY, errors);
     } else if WAYS.iter().any(|way| device.field(way).is_present()) {
         errors.push(Error::invalid_printed(&device.path(), "null", NO_WAY));
     }
@@ -149,7 +149,7 @@ fn consumed(list: &Cursor<'_>, errors: &mut Errors) {
     for entry in list.items() {
         let set = entry.field("counterSet");
         checks::required(&set, values::label, errors);
-        resource_slice::counters(&entry.field("counters"), errors);
+        slice_parts::counters(&entry.field("counters"), errors);
         if !seen.insert(set.str()) {
             errors.push(Error::duplicate(&entry.path(), set.str()));
         }

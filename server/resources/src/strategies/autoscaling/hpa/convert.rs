@@ -2,9 +2,10 @@
 
 use portico_machinery::{Cursor, Object};
 
-use super::PREFIX;
 use super::metrics::{self, MEASURED, WANTED};
 
+/// What v1 keeps in annotations, and two that upstream reserves: no v2 object has them.
+pub(super) const PREFIX: &str = "autoscaling.alpha.kubernetes.io/";
 const TARGET_CPU: [&str; 2] = ["spec", "targetCPUUtilizationPercentage"];
 const CURRENT_CPU: [&str; 2] = ["status", "currentCPUUtilizationPercentage"];
 

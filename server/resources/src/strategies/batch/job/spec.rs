@@ -3,13 +3,14 @@
 use portico_machinery::field::Error;
 use portico_machinery::{Cursor, Object, names};
 
-use super::{TEMPLATE_LABELS, policies};
+use super::policies;
 use crate::strategies::workload::invalid_or_null;
 use portico_validation::Errors;
 use portico_validation::checks::{no_longer, not_negative};
 use portico_validation::counts::none_negative;
 use portico_validation::pod_spec;
 
+pub(super) const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 pub(super) const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 const PARALLELISM_MAX: i64 = 100_000;

@@ -312,3 +312,10 @@ impl<'a> Judge<'a, '_> {
         }
     }
 }
+
+/// Whether the first condition of this type holds.
+pub(super) fn holds(object: &Object, kind: &str) -> bool {
+    let conditions = object.at(&["status", "conditions"]);
+    let first = conditions.items().find(|c| c.field("type").str() == kind);
+    first.is_some_and(|c| c.field("status").str() == "True")
+}

@@ -50,7 +50,7 @@ fn is_idle(old: &Object) -> bool {
     let status = old.at(&["status"]);
     old.at(&["spec", "suspend"]).bool()
         && status.field("active").i64().unwrap_or(0) == 0
-        && (!status.field("startTime").is_present() || super::holds(old, "Suspended"))
+        && (!status.field("startTime").is_present() || super::status::holds(old, "Suspended"))
 }
 
 fn strip_mutable(template: &mut Object) {
