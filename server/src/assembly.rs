@@ -4,16 +4,23 @@ mod backends;
 mod checks;
 mod controllers;
 mod elsewhere;
+mod error;
 mod evidence;
 mod hooks;
+mod hostname;
 mod identities;
 mod node_graph;
+mod process;
+mod reached;
 mod renewal;
 mod rpc;
 mod served;
 mod storage_versions;
 mod to_backends;
 mod tokens;
+
+pub use error::StartError;
+pub use process::Process;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,21 +30,16 @@ use std::time::Duration;
 use portico_admission::AdmissionChain;
 use portico_auth::forwarded::LocalTrust;
 use portico_controllers::system_objects::kubernetes_service;
-use portico_gostd::os::error_text;
 use portico_identity::TokenReviewer;
 use portico_kinds::Kinds;
 use portico_kit::drain;
 use portico_kit::health::Health;
 use portico_kit::hooks::Hooks;
-use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
-use portico_kit::metrics;
 use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
-use portico_kit::telemetry::Telemetry;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
-use portico_machinery::resolve::Mode;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 use portico_registry::{KindIndexer, Registry};
 use portico_store::{SqliteStore, Store};
@@ -50,102 +52,13 @@ use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 use identities::Believed;
-use renewal::Renewed;
+use renewal::{Renewed, names};
 
 /// How long calls may take to end when the control service stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// The services behind their chain, as a tower service.
 pub type LocalServices = Chain<tonic::service::Routes>;
-
-/// Why the control service does not start; one line for people.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The data folder cannot be made or used.
-    #[error("--data-dir {}: {}", path.display(), error_text(source))]
-    DataDir {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Certificates cannot be made, read or used.
-    #[error("certificates: {0}")]
-    Pki(#[from] portico_kit::pki::PkiError),
-    /// A certificate cannot be served.
-    #[error("certificates: {0}")]
-    Tls(#[from] portico_kit::tls::TlsError),
-    /// A file of a setting cannot be read or used.
-    #[error("{0}")]
-    File(#[from] portico_kit::certs::FileError),
-    /// A CA cannot be used.
-    #[error("certificates: {0}")]
-    Authority(#[from] portico_auth::authn::AuthorityError),
-    /// A key of service accounts' tokens cannot be used.
-    #[error("{}: {source}", path.display())]
-    TokenKey {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: portico_auth::jwt::KeyError,
-    },
-    /// The system gives no threads.
-    #[error("threads cannot be started: {}", error_text(.0))]
-    Threads(#[source] std::io::Error),
-    /// The store does not open.
-    #[error("the store does not open: {0}")]
-    Store(#[from] portico_store::OpenError),
-    /// The egress selector's file.
-    #[error("--egress-selector-config-file: {0}")]
-    Egress(#[from] portico_kit::egress::EgressError),
-    /// The address is taken, or not ours.
-    #[error("--control-address {address}: {}", error_text(source))]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The embedded descriptions of kinds do not load: a broken build.
-    #[error("kinds: {0}")]
-    Kinds(#[from] portico_kinds::LoadError),
-    /// Stored definitions of custom resources that cannot be read.
-    #[error("definitions of custom resources: {0}")]
-    Definitions(String),
-    /// Reflection needs our own descriptors; broken ones are a broken build.
-    #[error("reflection: {0}")]
-    Reflection(#[from] tonic_reflection::server::Error),
-    /// Two hooks of one name: a broken build.
-    #[error("hooks: {0}")]
-    Hook(#[from] portico_kit::hooks::HookError),
-    /// Two checks of one name: a broken build.
-    #[error("health: {0}")]
-    Health(#[from] portico_kit::health::HealthError),
-}
-
-impl StartError {
-    /// Whether the database is not the one that was served last: starting again changes nothing.
-    #[must_use]
-    pub fn is_replaced(&self) -> bool {
-        matches!(self, Self::Store(portico_store::OpenError::Replaced { .. }))
-    }
-
-    /// Whether a setting is wrong, rather than the machine or the data.
-    #[must_use]
-    pub fn is_setting(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_) | Self::TokenKey { .. })
-    }
-}
-
-/// What the process lends to the control service.
-pub struct Process {
-    /// Metrics of the process.
-    pub metrics: metrics::Registry,
-    /// The log.
-    pub telemetry: Telemetry,
-    /// Threads that serve connections.
-    pub lanes: Arc<Lanes>,
-}
 
 /// A control service that runs.
 pub struct Server {
@@ -373,15 +286,6 @@ fn service_address(settings: &ServerSettings) -> Option<(PayloadKind, String, Op
     Some((PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned(), Some(Payload::Setting(text))))
 }
 
-/// What the control service is called besides localhost.
-fn names(settings: &ServerSettings) -> Vec<String> {
-    let external = settings.control_external_address.as_ref();
-    let host =
-        external.and_then(|a| a.rsplit_once(':')).map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
-    let bound = settings.control_address.ip().to_string();
-    host.into_iter().chain(settings.external_hostname.clone()).chain([bound]).collect()
-}
-
 fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsListener, StartError> {
     let pair = pki.control.cert_pair("control.crt")?;
     let tls = ServerTls::new(
@@ -397,9 +301,4 @@ fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsLi
     let metrics = ListenerMetrics::new(&process.metrics, "control");
     TlsListener::bind(settings.control_address, tls, options, metrics)
         .map_err(|source| StartError::Bind { address: settings.control_address, source })
-}
-
-/// The resolver's mode.
-fn mode(settings: &ServerSettings) -> Mode {
-    if settings.enable_aggregator_routing { Mode::Endpoints } else { Mode::ClusterIp }
 }

@@ -2,33 +2,21 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 
 use crate::discovery::{self, AddressRule};
 use crate::document::DocumentSource;
-use crate::openapi::{self, Compressed};
+use crate::openapi;
 use crate::request::{Reply, Request};
+use crate::shared::{Settings, Shared};
 use crate::snapshot::Snapshot;
 use crate::state::{Change, State};
 
-/// What the facade knows of itself and of the control service.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// `host:port` that `/api` names as this server's address.
-    pub server_address: String,
-    /// The Kubernetes version in OpenAPI's `info`, `1.36`.
-    pub version: String,
-}
-
 /// Discovery and OpenAPI of everything that is served. One per facade; all methods may be called at any time.
 pub struct Catalog {
-    pub(crate) settings: Settings,
-    pub(crate) documents: Arc<dyn DocumentSource>,
-    pub(crate) compressed: Compressed,
-    server_address: ArcSwap<String>,
-    address_rule: ArcSwapOption<AddressRule>,
+    shared: Shared,
     state: Mutex<State>,
     /// Nothing after a change: the next request makes the next snapshot.
     current: ArcSwapOption<Snapshot>,
@@ -39,11 +27,7 @@ impl Catalog {
     #[must_use]
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
         Self {
-            server_address: ArcSwap::from_pointee(settings.server_address.clone()),
-            address_rule: ArcSwapOption::empty(),
-            settings,
-            documents,
-            compressed: Compressed::default(),
+            shared: Shared::new(settings, documents),
             state: Mutex::new(State::default()),
             current: ArcSwapOption::empty(),
         }
@@ -51,20 +35,12 @@ impl Catalog {
 
     /// Tells the address that `/api` names, once it is bound.
     pub fn set_server_address(&self, address: impl Into<String>) {
-        self.server_address.store(Arc::new(address.into()));
+        self.shared.server_address.store(Arc::new(address.into()));
     }
 
     /// Tells the address that `/api` names besides, to clients in a range.
     pub fn set_address_rule(&self, rule: Option<AddressRule>) {
-        self.address_rule.store(rule.map(Arc::new));
-    }
-
-    pub(crate) fn address_rule(&self) -> Option<Arc<AddressRule>> {
-        self.address_rule.load_full()
-    }
-
-    pub(crate) fn server_address(&self) -> Arc<String> {
-        self.server_address.load_full()
+        self.shared.address_rule.store(rule.map(Arc::new));
     }
 
     /// Applies changes of the stream. Cheap: documents are made when they are asked for.
@@ -126,21 +102,22 @@ impl Catalog {
         let segments: Vec<&str> = request.path.strip_prefix('/')?.split('/').collect();
         let snapshot = self.snapshot();
         match segments.as_slice() {
-            ["api"] | ["api", ""] => Some(discovery::core(self, &snapshot, request).await),
-            ["apis"] => Some(discovery::groups(self, &snapshot, request).await),
+            ["api"] | ["api", ""] => Some(discovery::core(&self.shared, &snapshot, request).await),
+            ["apis"] => Some(discovery::groups(&self.shared, &snapshot, request).await),
             ["apis", ""] => Some(discovery::legacy_groups(&snapshot, request)),
             ["apis", group] | ["apis", group, ""] => discovery::group(&snapshot, group, request),
             ["api", version] | ["api", version, ""] => {
-                discovery::resources(self, &snapshot, &GroupVersion::new("", *version), request).await
+                discovery::resources(&self.shared, &snapshot, &GroupVersion::new("", *version), request).await
             }
             ["apis", group, version] | ["apis", group, version, ""] => {
-                discovery::resources(self, &snapshot, &GroupVersion::new(*group, *version), request).await
+                discovery::resources(&self.shared, &snapshot, &GroupVersion::new(*group, *version), request)
+                    .await
             }
-            ["openapi", "v2"] => Some(openapi::v2(self, &snapshot, request).await),
-            ["openapi", "v3"] => Some(openapi::v3_index(self, &snapshot, request)),
+            ["openapi", "v2"] => Some(openapi::v2(&self.shared, &snapshot, request).await),
+            ["openapi", "v3"] => Some(openapi::v3_index(&self.shared, &snapshot, request)),
             ["openapi", "v3", ..] => {
                 let key = request.path.strip_prefix("/openapi/v3/").unwrap_or_default();
-                Some(openapi::v3(self, &snapshot, key, request).await)
+                Some(openapi::v3(&self.shared, &snapshot, key, request).await)
             }
             _ => None,
         }

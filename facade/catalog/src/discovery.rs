@@ -4,10 +4,11 @@
 
 mod addresses;
 mod aggregated;
+mod aggregated_document;
 mod legacy;
 mod protobuf;
 
-pub(crate) use aggregated::{Aggregated, quoted_sha512};
+pub(crate) use aggregated_document::Aggregated;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
@@ -15,9 +16,9 @@ use portico_machinery::accept::{Choice, Encoding, Offer, negotiate};
 use portico_machinery::discovery::Source;
 use portico_machinery::{GroupVersion, Status};
 
-use crate::catalog::Catalog;
-use crate::document::load;
+use crate::document::load_one;
 use crate::request::{Document, Reply, Request, value};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 pub use addresses::AddressRule;
 use aggregated::Wanted;
@@ -27,27 +28,27 @@ const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: 
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// `/api` and `/api/`: aggregated or `APIVersions`.
-pub(crate) async fn core(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn core(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     if let Some(refusal) = other_method(request) {
         return refusal;
     }
     if let Some(wanted) = aggregated::wanted(&request.accept()) {
-        let document = aggregated::core(catalog, snapshot).await;
+        let document = aggregated::core(shared, snapshot).await;
         return aggregated_reply(&document, wanted, request);
     }
     strict(request, || {
         let client = addresses::client_ip(request.headers, request.client);
-        let rule = catalog.address_rule();
+        let rule = shared.address_rule();
         let rule = rule.as_deref().filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
-        legacy::versions(&catalog.server_address(), rule)
+        legacy::versions(&shared.server_address(), rule)
     })
 }
 
 /// `/apis`: aggregated or the list of groups; any method.
-pub(crate) async fn groups(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn groups(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     match aggregated::wanted(&request.accept()) {
         Some(wanted) => {
-            let document = aggregated::groups(catalog, snapshot).await;
+            let document = aggregated::groups(shared, snapshot).await;
             aggregated_reply(&document, wanted, request)
         }
         None => legacy_groups(snapshot, request),
@@ -68,7 +69,7 @@ pub(crate) fn group(snapshot: &Snapshot, name: &str, request: &Request<'_>) -> O
 
 /// The resource list of a group version that is served here; nothing when a backend or nobody serves it.
 pub(crate) async fn resources(
-    catalog: &Catalog,
+    shared: &Shared,
     snapshot: &Snapshot,
     gv: &GroupVersion,
     request: &Request<'_>,
@@ -80,7 +81,7 @@ pub(crate) async fn resources(
         return Some(refusal);
     }
     let hash = served.resource_list.as_str();
-    let loaded = load(&*catalog.documents, &[hash.into()]).await.pop().flatten()?;
+    let loaded = load_one(&*shared.documents, hash).await?;
     Some(match loaded {
         Ok(json) if routed => strict(request, || legacy::with_newline(&json)),
         Ok(json) => negotiated(request, || legacy::with_newline(&json)),

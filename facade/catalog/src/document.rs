@@ -37,3 +37,11 @@ pub(crate) async fn load(
         |hash: Arc<str>| async move { if hash.is_empty() { None } else { Some(source.get(&hash).await) } };
     futures::stream::iter(hashes.iter().cloned()).map(one).buffered(PARALLEL).collect().await
 }
+
+/// One document; an empty hash is nothing.
+pub(crate) async fn load_one(
+    source: &dyn DocumentSource,
+    hash: &str,
+) -> Option<Result<Bytes, DocumentError>> {
+    if hash.is_empty() { None } else { Some(source.get(hash).await) }
+}

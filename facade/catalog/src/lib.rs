@@ -5,17 +5,21 @@
 //! (a [`DocumentSource`]), nor any kind.
 
 mod catalog;
+mod compressed;
 mod discovery;
 mod document;
+mod etag;
 mod openapi;
 mod request;
+mod shared;
 mod snapshot;
 mod state;
 
-pub use catalog::{Catalog, Settings};
+pub use catalog::Catalog;
 pub use discovery::AddressRule;
 pub use document::{DocumentError, DocumentFuture, DocumentSource};
 pub use request::{Document, Reply, Request};
+pub use shared::Settings;
 pub use state::Change;
 
 #[cfg(test)]

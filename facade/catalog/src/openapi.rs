@@ -5,12 +5,13 @@
 
 mod form;
 mod general;
+mod gzip;
+mod merged_document;
 mod protobuf;
 mod serving;
 mod v2;
 
-pub(crate) use serving::Compressed;
-pub(crate) use v2::V2;
+pub(crate) use merged_document::MergedDocument;
 
 use std::collections::BTreeMap;
 
@@ -21,9 +22,8 @@ use portico_machinery::digest::digits;
 use portico_machinery::discovery::{Served, Source};
 use serde::Serialize;
 
-use crate::catalog::Catalog;
-use crate::document::load;
 use crate::request::{Reply, Request, value};
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use form::Form;
 use serving::Body;
@@ -40,14 +40,14 @@ struct IndexEntry {
 }
 
 /// `/openapi/v3`: every document's address; any Accept.
-pub(crate) fn v3_index(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
-    let json = snapshot.v3_index.get_or_init(|| index(catalog, snapshot)).clone();
+pub(crate) fn v3_index(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+    let json = snapshot.v3_index.get_or_init(|| index(shared, snapshot)).clone();
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, value("application/json"));
     serving::plain(json, headers, request)
 }
 
-fn index(catalog: &Catalog, snapshot: &Snapshot) -> Bytes {
+fn index(shared: &Shared, snapshot: &Snapshot) -> Bytes {
     let mut paths = BTreeMap::new();
     let mut add = |key: String, tag: &str| {
         let url = address(&key, tag);
@@ -56,7 +56,7 @@ fn index(catalog: &Catalog, snapshot: &Snapshot) -> Bytes {
     for served in snapshot.all_served().filter(|s| !s.openapi_v3.is_empty()) {
         add(key_of(served), &tag_of(&served.openapi_v3));
     }
-    for (key, document) in general::documents(&snapshot.builtin_groups(), &catalog.settings.version) {
+    for (key, document) in general::documents(&snapshot.builtin_groups(), &shared.settings.version) {
         add(key, &document.tag);
     }
     serde_json::to_vec(&Index { paths }).unwrap_or_default().into()
@@ -85,11 +85,11 @@ fn tag_of(hash: &str) -> String {
 }
 
 /// `/openapi/v3/<key>`: a document; 404, 406 and 301 have no body.
-pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, request: &Request<'_>) -> Reply {
+pub(crate) async fn v3(shared: &Shared, snapshot: &Snapshot, key: &str, request: &Request<'_>) -> Reply {
     let served = gv_of(key).and_then(|gv| snapshot.served(&gv)).filter(|s| !s.openapi_v3.is_empty());
     let (tag, body) = match served {
         Some(served) => (tag_of(&served.openapi_v3), None),
-        None => match general::document(key, &snapshot.builtin_groups(), &catalog.settings.version) {
+        None => match general::document(key, &snapshot.builtin_groups(), &shared.settings.version) {
             Some(document) => (document.tag, Some(document.json)),
             None => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
         },
@@ -119,15 +119,15 @@ pub(crate) async fn v3(catalog: &Catalog, snapshot: &Snapshot, key: &str, reques
         (None, Some(served)) => Body::Named(&served.openapi_v3, form),
         (None, None) => return Reply::empty(StatusCode::NOT_FOUND, HeaderMap::new()),
     };
-    serving::conditional(catalog, body, &format!("\"{tag}\""), headers, request).await
+    serving::conditional(shared, body, &format!("\"{tag}\""), headers, request).await
 }
 
 /// `/openapi/v2`: everything merged, with one tag for both forms; 406 has no body.
-pub(crate) async fn v2(catalog: &Catalog, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn v2(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
     let Some(form) = form::V2.negotiate(&request.accept()) else {
         return Reply::empty(StatusCode::NOT_ACCEPTABLE, HeaderMap::new());
     };
-    let merged = v2::document(catalog, snapshot).await;
+    let merged = v2::document(shared, snapshot).await;
     let packed = match form {
         Form::Json => Ok(merged.gzip.clone()),
         Form::Protobuf => merged.protobuf().await,
@@ -136,13 +136,8 @@ pub(crate) async fn v2(catalog: &Catalog, snapshot: &Snapshot, request: &Request
     headers.insert(header::CONTENT_TYPE, value(form::V2.of(form)));
     match packed {
         Ok(packed) => {
-            serving::conditional(catalog, Body::Compressed(packed), &merged.etag, headers, request).await
+            serving::conditional(shared, Body::Compressed(packed), &merged.etag, headers, request).await
         }
         Err(status) => Reply::Refused(status),
     }
-}
-
-/// A document by hash.
-async fn fetch(catalog: &Catalog, hash: &str) -> Option<Result<Bytes, crate::DocumentError>> {
-    load(&*catalog.documents, &[hash.into()]).await.pop().flatten()
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
 use crate::discovery::Aggregated;
-use crate::openapi::V2;
+use crate::openapi::MergedDocument;
 use crate::state::{Registered, State};
 
 /// The aggregator's own group: first in both documents, above every priority.
@@ -39,9 +39,9 @@ pub(crate) struct Snapshot {
     pub aggregated: OnceCell<Arc<Aggregated>>,
     pub aggregated_core: OnceCell<Arc<Aggregated>>,
     pub v3_index: OnceLock<Bytes>,
-    pub v2: OnceCell<Arc<V2>>,
+    pub v2: OnceCell<Arc<MergedDocument>>,
     /// One with parts missing, and when it was made: requests share it for a while.
-    pub v2_partial: Mutex<Option<(Instant, Arc<V2>)>>,
+    pub v2_partial: Mutex<Option<(Instant, Arc<MergedDocument>)>>,
 }
 
 impl Snapshot {

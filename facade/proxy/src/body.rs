@@ -1,136 +1,17 @@
-//! Bodies that stream through the proxy. Chunks are handed on as they come; nothing is collected.
+//! Bodies of answers, which stream through the proxy. Chunks are handed on as they come; nothing is collected.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
-use portico_kit::received::Received;
 use tokio::time::{Instant, Sleep};
 
 use crate::headers;
-use crate::links::RewrittenBody;
+use crate::links::{Links, RewrittenBody};
+use crate::request_body::BoxError;
 use crate::transport::{Http1Body, Http2Body};
-
-/// Why a body ended early.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A request's body: as our listener reads it, or as a filter has wrapped it.
-#[derive(Debug)]
-pub struct RequestBody {
-    kind: RequestKind,
-    /// The trailers that its head announces: others are not passed on.
-    trailers: Box<[HeaderName]>,
-}
-
-#[derive(Debug)]
-enum RequestKind {
-    Empty,
-    Received(Received),
-    Boxed(UnsyncBoxBody<Bytes, BoxError>),
-    /// It failed, and goes on failing: whoever asks again must not take its silence for its end.
-    Failed,
-}
-
-/// The reason was returned before.
-#[derive(Debug, thiserror::Error)]
-#[error("the request's body failed")]
-struct FailedBefore;
-
-impl RequestBody {
-    /// No body.
-    pub fn empty() -> Self {
-        Self::of(RequestKind::Empty)
-    }
-
-    fn of(kind: RequestKind) -> Self {
-        Self { kind, trailers: Box::default() }
-    }
-
-    /// The body that follows this head, whose headers are those that the backend gets.
-    pub(crate) fn behind(mut self, headers: &HeaderMap) -> Self {
-        self.trailers = headers::announced_trailers(headers);
-        self
-    }
-
-    /// A body that some filter has wrapped. [`RequestBody::from`] a [`Received`] one costs less.
-    pub fn new<B>(body: B) -> Self
-    where
-        B: Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        if body.is_end_stream() {
-            return Self::empty();
-        }
-        Self::of(RequestKind::Boxed(body.map_err(Into::into).boxed_unsync()))
-    }
-}
-
-impl Default for RequestBody {
-    fn default() -> Self {
-        Self::empty()
-    }
-}
-
-impl From<Received> for RequestBody {
-    fn from(body: Received) -> Self {
-        if body.is_end_stream() {
-            return Self::empty();
-        }
-        Self::of(RequestKind::Received(body))
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = self.get_mut();
-        let polled = match &mut this.kind {
-            RequestKind::Empty => None,
-            RequestKind::Received(body) => {
-                ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map_err(Into::into))
-            }
-            RequestKind::Boxed(body) => ready!(Pin::new(body).poll_frame(cx)),
-            RequestKind::Failed => Some(Err(FailedBefore.into())),
-        };
-        if let Some(Err(_)) = polled {
-            this.kind = RequestKind::Failed;
-        }
-        Poll::Ready(polled.map(|frame| {
-            let mut frame = frame?;
-            if let Some(trailers) = frame.trailers_mut() {
-                headers::keep_announced(trailers, &this.trailers);
-            }
-            Ok(frame)
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.kind {
-            RequestKind::Empty => true,
-            RequestKind::Received(body) => body.is_end_stream(),
-            RequestKind::Boxed(body) => body.is_end_stream(),
-            RequestKind::Failed => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.kind {
-            RequestKind::Empty => SizeHint::with_exact(0),
-            RequestKind::Received(body) => body.size_hint(),
-            RequestKind::Boxed(body) => body.size_hint(),
-            RequestKind::Failed => SizeHint::default(),
-        }
-    }
-}
 
 /// A response's body. Dropping it before its end closes the connection to the backend: an aborted client
 /// cancels the request there.
@@ -152,7 +33,7 @@ enum Kind {
     Full(Option<Bytes>),
     Http1(Http1Body),
     Http2(Http2Body),
-    Rewritten(Box<RewrittenBody>),
+    Rewritten(Box<RewrittenBody<ProxyBody>>),
 }
 
 impl Deadline {
@@ -187,8 +68,17 @@ impl ProxyBody {
         Self { kind: Kind::Http2(body), deadline: None }
     }
 
-    pub(crate) fn rewritten(body: RewrittenBody) -> Self {
-        Self { kind: Kind::Rewritten(Box::new(body)), deadline: None }
+    /// The page with its links rewritten, whose length is not known any more. A page in an encoding that is not known here
+    /// stays as it is.
+    pub(crate) fn with_links(self, links: Links, headers: &mut HeaderMap) -> Self {
+        if self.is_end_stream() {
+            // To a HEAD, or an empty page.
+            return self;
+        }
+        match RewrittenBody::wrap(self, links, headers) {
+            Ok(body) => Self { kind: Kind::Rewritten(Box::new(body)), deadline: None },
+            Err(unread) => unread,
+        }
     }
 
     /// The same, broken off when this time has passed.

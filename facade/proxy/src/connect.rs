@@ -14,13 +14,13 @@ use portico_machinery::connect::{Dial, Manner, clean_path};
 use portico_machinery::{RequestInfo, Status};
 
 use crate::Proxy;
-use crate::body::{ProxyBody, RequestBody};
+use crate::body::ProxyBody;
 use crate::handler::body_of;
 use crate::headers::{self, ClientAddress, ProxyHeaders, Upgrade};
-use crate::links::{Links, RewrittenBody, is_html};
+use crate::links::{Links, is_html};
 use crate::location;
 use crate::outgoing::Outgoing;
-use crate::refusal::Refusal;
+use crate::request_body::RequestBody;
 use crate::transport::{Answer, Permit};
 use crate::upgrade;
 
@@ -132,7 +132,7 @@ fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
     if !is_html(head.headers.get(CONTENT_TYPE)) {
         return Ok(Response::from_parts(head, body));
     }
-    let body = RewrittenBody::wrap(body, links, &mut head.headers);
+    let body = body.with_links(links, &mut head.headers);
     Ok(Response::from_parts(head, body))
 }
 
@@ -178,17 +178,6 @@ fn host_of(request: &Request<RequestBody>) -> HeaderValue {
 fn uri(prefix: &str, path: &str) -> HeaderValue {
     let uri = clean_path(&format!("{prefix}{path}"));
     HeaderValue::from_bytes(uri.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static("/"))
-}
-
-/// A refusal's message without its prefix.
-fn bare(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Unreachable { message, .. } => message.clone(),
-        Refusal::CircuitOpen { message, failures, .. } => {
-            format!("{message} (not tried again yet after {failures} failures)")
-        }
-        other => other.to_string(),
-    }
 }
 
 /// Headers of a request of our own.

@@ -10,14 +10,17 @@ use portico_machinery::RequestInfo;
 use portico_machinery::route::{Availability, Backend};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use crate::body::{ProxyBody, RequestBody};
+use crate::body::ProxyBody;
 use crate::context::ProxyContext;
 use crate::headers::{self, ProxyHeaders, Upgrade};
 use crate::metrics::ProxyMetrics;
 use crate::observation::Observation;
 use crate::outgoing::Outgoing;
-use crate::refusal::{Refusal, Stage, respond};
+use crate::refusal::Refusal;
+use crate::request_body::RequestBody;
+use crate::respond::respond;
 use crate::settings::ProxySettings;
+use crate::stage::Stage;
 use crate::transport::{
     Answer, Carrier, ClientCertificate, Http1Body, Http2Body, Permit, SendError, Shared, TransportKey,
     Transports,

@@ -7,7 +7,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::refusal::Stage;
+use crate::stage::Stage;
 
 type Label = [(&'static str, &'static str); 1];
 

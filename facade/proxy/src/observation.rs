@@ -2,7 +2,7 @@
 
 use portico_machinery::route::ServiceReference;
 
-use crate::refusal::Stage;
+use crate::stage::Stage;
 
 /// The last outcome of a dial to one backend. Recorded when it changes, not on each request.
 #[derive(Clone, Debug, PartialEq, Eq)]

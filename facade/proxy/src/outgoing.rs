@@ -8,10 +8,10 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{Method, Request, Version};
 
-use crate::body::RequestBody;
 use crate::headers::{self, ProxyHeaders, set_target};
 use crate::location;
 use crate::refusal::Refusal;
+use crate::request_body::RequestBody;
 
 /// See the module.
 pub(crate) struct Outgoing<'a> {

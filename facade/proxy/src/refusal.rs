@@ -1,45 +1,14 @@
-//! Every way in which a request is not served, as a Status, and the one place that turns it into a response.
+//! Every way in which a request is not served, as a Status.
 //!
 //! Codes are upstream's; bodies are a Status where upstream writes plain text. `retryAfterSeconds` stands in the
 //! details only: client-go repeats a 5xx that carries a `Retry-After` header up to ten times, which would make
 //! kubectl hang before every dead backend.
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Response, StatusCode};
+use http::StatusCode;
 use portico_machinery::route::Route;
 use portico_machinery::status::{Cause, Details, Reason, Status};
 
-use crate::body::ProxyBody;
-
-/// Where on the way to a backend something failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// Service to targets, or a host name to addresses.
-    Resolve,
-    /// TCP, or the egress proxy.
-    Dial,
-    /// The TLS handshake: which name or CA.
-    Tls,
-    /// The exchange itself: the connection ended, or what came is not HTTP.
-    Http,
-}
-
-impl Stage {
-    /// As in conditions, causes and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Resolve => "resolve",
-            Self::Dial => "dial",
-            Self::Tls => "tls",
-            Self::Http => "http",
-        }
-    }
-}
-
-/// Marks a response that this crate made itself, for `apiserver_request_terminations_total`
-/// (component `aggregator`). It stands in the response's extensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Termination;
+use crate::stage::Stage;
 
 /// Why a request was not served.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -160,7 +129,7 @@ impl Refusal {
     }
 
     /// What upstream writes in its place; a Status where it writes one, too.
-    fn plain_text(&self) -> Option<String> {
+    pub(crate) fn plain_text(&self) -> Option<String> {
         match self {
             Self::Unavailable { .. } | Self::Unknown | Self::Unresolved { .. } => {
                 Some("service unavailable\n".to_owned())
@@ -214,23 +183,4 @@ fn reason_of(stage: Stage) -> String {
         Stage::Http => "HTTPFailed",
     }
     .to_owned()
-}
-
-/// A refusal as a response, marked with [`Termination`]: a Status, or upstream's plain text.
-pub(crate) fn respond(refusal: &Refusal, route: &Route, plain_text: bool) -> Response<ProxyBody> {
-    let status = refusal.status(route);
-    let text = if plain_text { refusal.plain_text() } else { None };
-    let (media, body) = match text {
-        Some(text) => ("text/plain; charset=utf-8", text.into_bytes()),
-        None => ("application/json", status.to_json()),
-    };
-    let length = body.len();
-    let mut response = Response::new(ProxyBody::full(body));
-    *response.status_mut() = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    response.extensions_mut().insert(Termination);
-    response
 }

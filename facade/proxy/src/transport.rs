@@ -4,33 +4,24 @@
 //! or Status.
 
 mod circuit;
+mod clock;
 mod exchange;
 mod http1;
+mod http1_body;
 mod http2;
+mod http2_body;
 mod key;
 mod registry;
+mod send_error;
 mod target;
 mod trust;
 
 pub use registry::{Transport, TransportError};
 
-pub(crate) use exchange::{Answer, Carrier, SendError};
-pub(crate) use http1::{Answered, Http1Body, Http1Error, Switched};
-pub(crate) use http2::Http2Body;
+pub(crate) use exchange::{Answer, Carrier};
+pub(crate) use http1::{Answered, Http1Error, Switched};
+pub(crate) use http1_body::Http1Body;
+pub(crate) use http2_body::Http2Body;
 pub(crate) use key::{ClientCertificate, TransportKey};
 pub(crate) use registry::{Permit, Shared, Transports};
-
-use std::sync::LazyLock;
-
-use tokio::time::Instant;
-
-/// Milliseconds on a clock that starts with the process: what fits an atomic.
-fn now_ms() -> u64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-fn unix_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
+pub(crate) use send_error::SendError;

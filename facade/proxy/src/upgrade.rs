@@ -15,7 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::ProxyBody;
 use crate::headers::clean_response;
 use crate::outgoing::Outgoing;
-use crate::refusal::{Refusal, Stage};
+use crate::refusal::Refusal;
+use crate::stage::Stage;
 use crate::transport::{Answered, Http1Body, Http1Error, Permit, Shared, Switched};
 
 /// What is read at once from an upgraded connection: a TLS record.

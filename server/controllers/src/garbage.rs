@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use portico_kit::backoff::Policy;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
-use portico_machinery::{GroupVersion, Status};
+use portico_machinery::Status;
 use portico_registry::{Logged, ObjectRef, Registry, Stored};
 
 use crate::log::Listener;
@@ -169,11 +169,4 @@ impl Listener for GarbageCollector {
 /// Whether its deletion is held by a finalizer of ours.
 fn waits(stored: &Stored) -> bool {
     stored.object().finalizers().iter().any(|finalizer| [ORPHAN, FOREGROUND].contains(finalizer))
-}
-
-/// The group version and kind that a reference names, when it can be read.
-fn kind_of(
-    reference: &portico_machinery::object::OwnerReference,
-) -> Option<portico_machinery::GroupVersionKind> {
-    Some(reference.api_version.parse::<GroupVersion>().ok()?.kind(&reference.kind))
 }

@@ -7,6 +7,7 @@
 mod addresses;
 pub mod decide;
 mod ports;
+mod resources;
 
 use std::ops::RangeInclusive;
 
@@ -16,12 +17,13 @@ use portico_kit::lifecycle::Signal;
 use portico_kit::metrics;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{QueueMetrics, Reconciled, WorkQueue, run_workers};
-use portico_machinery::{GroupResource, Status};
+use portico_machinery::Status;
 use portico_registry::{ListOptions, Logged, ObjectRef, Registry};
 
 use crate::log::Listener;
 use addresses::Addresses;
 use ports::Ports;
+use resources::{addresses, services};
 
 /// What there is to check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -125,12 +127,4 @@ impl Listener for ServiceRepair {
             _ => {}
         }
     }
-}
-
-fn services() -> GroupResource {
-    GroupResource::new("", "services")
-}
-
-fn addresses() -> GroupResource {
-    GroupResource::new("networking.k8s.io", "ipaddresses")
 }

@@ -15,8 +15,9 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
 use portico_registry::{Resolver, Ways, Webhooks};
 
+use super::error::StartError;
 use super::evidence::Judge;
-use super::{Process, StartError};
+use super::process::Process;
 use crate::settings::ServerSettings;
 
 /// A probe has 5 s in all: a step that hangs must end before that, or nobody learns which one it was.

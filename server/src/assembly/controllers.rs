@@ -27,9 +27,10 @@ use portico_kit::workqueue::QueueMetrics;
 use portico_registry::Registry;
 use tokio::sync::watch;
 
-use super::StartError;
 use super::elsewhere::Aggregated;
-use super::hooks::{hostname, reached};
+use super::error::StartError;
+use super::hostname::hostname;
+use super::reached::reached;
 use crate::settings::ServerSettings;
 
 /// Upstream's hooks of what is kept here: they pass once everything is being kept.

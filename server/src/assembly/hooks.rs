@@ -23,7 +23,7 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::Readings;
+use portico_machinery::resolve::{Mode, Readings};
 use portico_proto::convert::{Payload, PayloadKind};
 use portico_registry::Registry;
 use portico_routes::{Evidence, Installed, Routes};
@@ -32,9 +32,13 @@ use portico_store::Store;
 
 use super::backends::Backends;
 use super::elsewhere::Aggregated;
+use super::error::StartError;
 use super::evidence::{Judge, Seen, ToJudge};
+use super::hostname::hostname;
+use super::process::Process;
+use super::reached::reached;
 use super::served::ServedHere;
-use super::{Process, StartError, mode, storage_versions};
+use super::storage_versions;
 use crate::grpc::config::Sources;
 use crate::grpc::config::board::Board;
 use crate::grpc::config::facades::Facades;
@@ -278,12 +282,6 @@ impl Rooms {
     }
 }
 
-/// Waits for a signal, unless the process ends first.
-pub(super) async fn reached(cx: &HookContext, signal: &Signal) -> Result<(), String> {
-    cx.stop.run_until_cancelled(signal.signaled()).await;
-    Ok(())
-}
-
 /// The group versions that this build serves itself, with their priorities.
 fn installed(kinds: &Kinds) -> impl Iterator<Item = Installed> {
     kinds.served().map(|served| Installed {
@@ -307,11 +305,7 @@ fn own_identity() -> Identity {
     Identity::new(&hostname(), &uuid::Uuid::new_v4().to_string())
 }
 
-/// This host's name, as leases and events tell it.
-pub(super) fn hostname() -> String {
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match hostname.trim() {
-        "" => "localhost".to_owned(),
-        hostname => hostname.to_owned(),
-    }
+/// The resolver's mode.
+fn mode(settings: &ServerSettings) -> Mode {
+    if settings.enable_aggregator_routing { Mode::Endpoints } else { Mode::ClusterIp }
 }

@@ -15,7 +15,7 @@ use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
 use portico_machinery::UserInfo;
 
-use super::StartError;
+use super::error::StartError;
 use super::node_graph::NodeGraph;
 use crate::chain::Identities;
 use crate::settings::ServerSettings;

@@ -10,7 +10,7 @@ use portico_kit::tasks::{TaskSet, blocking};
 use portico_kit::tls::{CertPair, ServerTls};
 use tokio::sync::watch;
 
-use super::{StartError, names};
+use super::error::StartError;
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
 
@@ -95,4 +95,13 @@ impl Renewed {
         inner.current.store(Arc::new(pki));
         Ok(())
     }
+}
+
+/// What the control service is called besides localhost.
+pub(super) fn names(settings: &ServerSettings) -> Vec<String> {
+    let external = settings.control_external_address.as_ref();
+    let host =
+        external.and_then(|a| a.rsplit_once(':')).map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
+    let bound = settings.control_address.ip().to_string();
+    host.into_iter().chain(settings.external_hostname.clone()).chain([bound]).collect()
 }

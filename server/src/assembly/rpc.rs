@@ -21,9 +21,10 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::server::Builder as Reflection;
 
+use super::error::StartError;
 use super::hooks::Rooms;
 use super::identities::Believed;
-use super::{Process, StartError};
+use super::process::Process;
 use crate::chain::ChainLayer;
 use crate::grpc::Hold;
 use crate::grpc::admin::AdminService;

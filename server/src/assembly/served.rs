@@ -14,9 +14,9 @@ use portico_registry::{Registry, definition};
 use portico_routes::{Entry, EntryKey, Routes, Update};
 use portico_server_catalog::{Catalog, Documents, Settings};
 
-use super::StartError;
 use super::backends::Backends;
-use super::hooks::reached;
+use super::error::StartError;
+use super::reached::reached;
 use super::to_backends::ToBackends;
 use crate::grpc::config::board::Board;
 

@@ -9,7 +9,7 @@ use portico_identity::Identity;
 use portico_kit::atomic_file;
 use portico_proto::convert::{Payload, PayloadKind, setting};
 
-use super::StartError;
+use super::error::StartError;
 use crate::grpc::config::board::Board;
 use crate::settings::ServerSettings;
 

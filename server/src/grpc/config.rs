@@ -4,57 +4,29 @@ pub(crate) mod board;
 pub(crate) mod facades;
 mod feed;
 mod sign;
+mod sources;
+
+pub(crate) use sources::Sources;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::Stream;
-use portico_kit::lifecycle::Signal;
 use portico_kit::pki::Authority;
 use portico_kit::tasks::TaskSet;
 use portico_proto::config as pb;
 use portico_proto::config::config_server::Config;
-use portico_proto::convert::Version;
-use portico_routes::{Publisher, Routes};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Streaming};
 
 use super::{RpcResult, caller};
 use crate::listen::Connected;
-use board::Board;
 use facades::Facades;
 use feed::Feed;
 
 /// Messages of up to a megabyte that wait for one facade; beyond that its own feed waits and grows a larger delta.
 const STREAM_QUEUE: usize = 4;
-
-/// What every stream is fed from.
-pub(crate) struct Sources {
-    /// Compiled routes.
-    pub(crate) routes: Routes,
-    /// Everything that is no route.
-    pub(crate) board: Board,
-    /// Given once every role and binding is on the board.
-    pub(crate) policy_known: Signal,
-    /// The store's identity and epoch; the revision is the routes'.
-    pub(crate) store_id: String,
-    /// See [`Version::epoch`].
-    pub(crate) epoch: String,
-    /// The store's revision as it moves: what concerns no facade still moves their version.
-    pub(crate) revisions: watch::Receiver<i64>,
-}
-
-impl Sources {
-    fn publisher(&self) -> Publisher {
-        self.routes.publisher()
-    }
-
-    /// The version of this store at a revision.
-    pub(crate) fn version(&self, revision: i64) -> Version {
-        Version { store_id: self.store_id.clone(), epoch: self.epoch.clone(), revision }
-    }
-}
 
 /// The service.
 pub(crate) struct ConfigService {

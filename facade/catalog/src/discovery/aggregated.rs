@@ -2,11 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA512, digest};
-use bytes::Bytes;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::{Encoding, parse_accept};
 use portico_machinery::discovery::{Served, VersionDiscovery};
@@ -14,9 +11,11 @@ use portico_machinery::version_order::preferred_first;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{legacy, protobuf};
-use crate::catalog::Catalog;
+use super::aggregated_document::Aggregated;
+use super::legacy;
 use crate::document::load;
+use crate::etag::quoted_sha512;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 
 /// The form a client asked for.
@@ -37,25 +36,6 @@ pub(super) fn wanted(accept: &str) -> Option<Wanted> {
         let encoding = Encoding::ALL.into_iter().find(|e| clause.covers(e.media_type()))?;
         Some(Wanted { encoding, pretty: clause.param("pretty") == "1" })
     })
-}
-
-/// A finished document and its tag.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Aggregated {
-    pub json: Bytes,
-    /// Quoted, upper-case hex SHA-512 of the JSON; the same for every encoding.
-    pub etag: String,
-    protobuf: OnceLock<Bytes>,
-}
-
-impl Aggregated {
-    /// What is sent in this encoding, of which YAML is made of JSON.
-    pub(super) fn body(&self, encoding: Encoding) -> Bytes {
-        match encoding {
-            Encoding::Protobuf => self.protobuf.get_or_init(|| protobuf::encode(&self.json)).clone(),
-            Encoding::Json | Encoding::Yaml => self.json.clone(),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -80,20 +60,20 @@ struct Item {
 }
 
 /// All groups but core.
-pub(super) async fn groups(catalog: &Catalog, snapshot: &Snapshot) -> Arc<Aggregated> {
+pub(super) async fn groups(shared: &Shared, snapshot: &Snapshot) -> Arc<Aggregated> {
     let make = || async {
-        let (items, complete) = items(catalog, &ordered(snapshot)).await;
+        let (items, complete) = items(shared, &ordered(snapshot)).await;
         finish(items, complete)
     };
     snapshot.aggregated.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
 }
 
 /// The core group's own document.
-pub(super) async fn core(catalog: &Catalog, snapshot: &Snapshot) -> Arc<Aggregated> {
+pub(super) async fn core(shared: &Shared, snapshot: &Snapshot) -> Arc<Aggregated> {
     let make = || async {
         let mut versions: Vec<_> = snapshot.all_served().filter(|s| s.group.is_empty()).collect();
         versions.sort_by(|a, b| preferred_first(&a.version, &b.version));
-        let (items, complete) = items(catalog, &[("", versions)]).await;
+        let (items, complete) = items(shared, &[("", versions)]).await;
         finish(items, complete)
     };
     snapshot.aggregated_core.get_or_try_init(make).await.map_or_else(|partial| partial, Clone::clone)
@@ -120,10 +100,10 @@ fn ordered(snapshot: &Snapshot) -> Vec<(&str, Vec<&Arc<Served>>)> {
 }
 
 /// The items, and whether every document could be had.
-async fn items(catalog: &Catalog, groups: &[(&str, Vec<&Arc<Served>>)]) -> (Vec<Item>, bool) {
+async fn items(shared: &Shared, groups: &[(&str, Vec<&Arc<Served>>)]) -> (Vec<Item>, bool) {
     let flat = groups.iter().flat_map(|(_, versions)| versions);
     let hashes: Vec<Arc<str>> = flat.map(|s| s.discovery.as_str().into()).collect();
-    let mut documents = load(&*catalog.documents, &hashes).await.into_iter();
+    let mut documents = load(&*shared.documents, &hashes).await.into_iter();
     let mut complete = true;
     let mut items = Vec::with_capacity(groups.len());
     for (name, versions) in groups {
@@ -169,19 +149,7 @@ fn finish(items: Vec<Item>, complete: bool) -> Result<Arc<Aggregated>, Arc<Aggre
     };
     let json = legacy::encode(&list);
     let etag = quoted_sha512(&json);
-    let document = Arc::new(Aggregated { json, etag, protobuf: OnceLock::new() });
+    let document = Arc::new(Aggregated::new(json, etag));
     // One that lacks something is answered once and made anew for the next request.
     if complete { Ok(document) } else { Err(document) }
-}
-
-/// A tag as upstream makes it.
-pub(crate) fn quoted_sha512(bytes: &[u8]) -> String {
-    let mut tag = String::with_capacity(130);
-    tag.push('"');
-    for byte in digest(&SHA512, bytes).as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(tag, "{byte:02X}");
-    }
-    tag.push('"');
-    tag
 }

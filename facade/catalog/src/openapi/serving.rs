@@ -1,53 +1,18 @@
 //! How OpenAPI documents go out: tags, conditions, compression.
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use http::{HeaderMap, Response, StatusCode, header};
-use indexmap::IndexMap;
-use parking_lot::Mutex;
 use portico_machinery::Status;
 
 use super::form::Form;
-use super::{fetch, protobuf};
-use crate::catalog::Catalog;
+use super::gzip::{compress, decompress};
+use super::protobuf;
+use crate::document::load_one;
 use crate::request::{Reply, Request, value};
-
-/// Compressed documents kept; the oldest goes first.
-const KEPT_BYTES: usize = 16 << 20;
-
-/// Compressed documents by content hash, within a bound.
-#[derive(Clone, Default)]
-pub(crate) struct Compressed(Arc<Mutex<Kept>>);
-
-#[derive(Default)]
-struct Kept {
-    documents: IndexMap<String, Bytes>,
-    bytes: usize,
-}
-
-impl Compressed {
-    fn get(&self, hash: &str) -> Option<Bytes> {
-        self.0.lock().documents.get(hash).cloned()
-    }
-
-    fn put(&self, hash: &str, gzip: &Bytes) {
-        let mut kept = self.0.lock();
-        if kept.documents.insert(hash.to_owned(), gzip.clone()).is_none() {
-            kept.bytes += gzip.len();
-        }
-        while kept.bytes > KEPT_BYTES {
-            let Some((_, oldest)) = kept.documents.shift_remove_index(0) else { break };
-            kept.bytes -= oldest.len();
-        }
-    }
-}
+use crate::shared::Shared;
 
 /// Where a body is.
 pub(super) enum Body<'a> {
@@ -61,7 +26,7 @@ pub(super) enum Body<'a> {
 
 /// A document with its tag: 304 when the client has it (`*`, lists and weak tags count), compressed when it may be.
 pub(super) async fn conditional(
-    catalog: &Catalog,
+    shared: &Shared,
     body: Body<'_>,
     etag: &str,
     mut headers: HeaderMap,
@@ -84,7 +49,7 @@ pub(super) async fn conditional(
         }
         Body::Compressed(packed) if gzip => Ok(packed),
         Body::Compressed(packed) => decompress(&packed),
-        Body::Named(hash, form) => named(catalog, hash, form, gzip).await,
+        Body::Named(hash, form) => named(shared, hash, form, gzip).await,
     };
     match bytes {
         Ok(bytes) => finished(bytes, headers, gzip),
@@ -107,26 +72,26 @@ fn finished(bytes: Bytes, mut headers: HeaderMap, gzip: bool) -> Reply {
 }
 
 /// A document of the source; what had to be made of its bytes is kept.
-async fn named(catalog: &Catalog, hash: &str, form: Form, gzip: bool) -> Result<Bytes, Box<Status>> {
+async fn named(shared: &Shared, hash: &str, form: Form, gzip: bool) -> Result<Bytes, Box<Status>> {
     if form == Form::Json && !gzip {
-        return source(catalog, hash).await;
+        return source(shared, hash).await;
     }
     let key = match form {
         Form::Json => Cow::Borrowed(hash),
         Form::Protobuf => Cow::Owned(format!("{hash} as protobuf")),
     };
-    if let Some(packed) = catalog.compressed.get(&key) {
+    if let Some(packed) = shared.compressed.get(&key) {
         return if gzip { Ok(packed) } else { decompress(&packed) };
     }
-    let bytes = written(source(catalog, hash).await?, form)?;
+    let bytes = written(source(shared, hash).await?, form)?;
     let packed = compress(&bytes);
-    catalog.compressed.put(&key, &packed);
+    shared.compressed.put(&key, &packed);
     Ok(if gzip { packed } else { bytes })
 }
 
-async fn source(catalog: &Catalog, hash: &str) -> Result<Bytes, Box<Status>> {
+async fn source(shared: &Shared, hash: &str) -> Result<Bytes, Box<Status>> {
     let unavailable = |why: String| Box::new(Status::unavailable(why));
-    match fetch(catalog, hash).await {
+    match load_one(&*shared.documents, hash).await {
         Some(Ok(json)) => Ok(json),
         Some(Err(error)) => Err(unavailable(error.to_string())),
         None => Err(unavailable("there is no such document".to_owned())),
@@ -156,22 +121,6 @@ fn takes_gzip(accept_encoding: &str) -> bool {
 fn matches_tag(header: &str, etag: &str) -> bool {
     let plain = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     header.trim() == "*" || header.split(',').any(|tag| plain(tag) == etag)
-}
-
-/// Gzip at a level that pays for documents sent often.
-pub(super) fn compress(bytes: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::default());
-    // Writing to memory does not fail; were it ever to, the empty body would show it.
-    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    packed.unwrap_or_default().into()
-}
-
-pub(super) fn decompress(packed: &[u8]) -> Result<Bytes, Box<Status>> {
-    let mut bytes = Vec::with_capacity(packed.len() * 10);
-    match GzDecoder::new(packed).read_to_end(&mut bytes) {
-        Ok(_) => Ok(bytes.into()),
-        Err(error) => Err(Box::new(Status::internal(error))),
-    }
 }
 
 /// One year from now, as HTTP writes dates.
@@ -212,15 +161,5 @@ mod tests {
         ] {
             assert_eq!(takes_gzip(header), want, "{header}");
         }
-    }
-
-    #[test]
-    fn compressed_documents_stay_within_their_bound() {
-        let kept = Compressed::default();
-        let big = Bytes::from(vec![0; KEPT_BYTES / 2]);
-        for hash in ["a", "b", "c"] {
-            kept.put(hash, &big);
-        }
-        assert!(kept.get("a").is_none() && kept.get("b").is_some() && kept.get("c").is_some());
     }
 }

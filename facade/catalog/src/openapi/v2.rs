@@ -7,45 +7,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use portico_machinery::GroupVersion;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::openapi::{Pieces, SpecV2};
-use portico_machinery::{GroupVersion, Status};
 use serde::Serialize;
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{general, protobuf, serving};
-use crate::catalog::Catalog;
-use crate::discovery::quoted_sha512;
+use super::general;
+use super::merged_document::MergedDocument;
 use crate::document::load;
+use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 use merge::Merger;
 
 /// How many parts are in memory at a time besides the merged document.
 const BATCH: usize = 8;
-
-/// A finished document.
-#[derive(Debug)]
-pub(crate) struct V2 {
-    pub gzip: Bytes,
-    /// Quoted; of the JSON.
-    pub etag: String,
-    /// Made at first ask.
-    protobuf: OnceCell<Bytes>,
-}
-
-impl V2 {
-    /// The same document as `openapi.v2.Document`, compressed.
-    pub(super) async fn protobuf(&self) -> Result<Bytes, Box<Status>> {
-        let make = || async {
-            let json = serving::decompress(&self.gzip)?;
-            let bytes = protobuf::encode_v2(&json).map_err(|error| Box::new(Status::internal(error)))?;
-            Ok(serving::compress(&bytes))
-        };
-        self.protobuf.get_or_try_init(make).await.cloned()
-    }
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,7 +39,7 @@ struct Document<'a> {
 const PARTIAL_LIFE: Duration = Duration::from_secs(10);
 
 /// Everything that is served, merged. A part that cannot be had is left out, and looked for again after a while.
-pub(super) async fn document(catalog: &Catalog, snapshot: &Snapshot) -> Arc<V2> {
+pub(super) async fn document(shared: &Shared, snapshot: &Snapshot) -> Arc<MergedDocument> {
     if let Some(document) = snapshot.v2.get() {
         return Arc::clone(document);
     }
@@ -77,8 +53,8 @@ pub(super) async fn document(catalog: &Catalog, snapshot: &Snapshot) -> Arc<V2> 
     {
         return Arc::clone(document);
     }
-    let (spec, complete) = merged(catalog, snapshot).await;
-    let document = Arc::new(finish(&spec, &catalog.settings.version));
+    let (spec, complete) = merged(shared, snapshot).await;
+    let document = Arc::new(finish(&spec, &shared.settings.version));
     *partial = (!complete).then(|| (Instant::now(), Arc::clone(&document)));
     if complete {
         // Nobody else can have set it: they wait above.
@@ -87,13 +63,13 @@ pub(super) async fn document(catalog: &Catalog, snapshot: &Snapshot) -> Arc<V2> 
     document
 }
 
-async fn merged(catalog: &Catalog, snapshot: &Snapshot) -> (SpecV2, bool) {
+async fn merged(shared: &Shared, snapshot: &Snapshot) -> (SpecV2, bool) {
     let mut merger = Merger::default();
     merger.add(general::part(&snapshot.builtin_groups()));
     let mut complete = true;
     for batch in parts(snapshot).chunks(BATCH) {
         let hashes: Vec<Arc<str>> = batch.iter().map(|s| s.openapi_v2.as_str().into()).collect();
-        for (served, loaded) in batch.iter().zip(load(&*catalog.documents, &hashes).await) {
+        for (served, loaded) in batch.iter().zip(load(&*shared.documents, &hashes).await) {
             let part = match loaded {
                 Some(Ok(json)) => SpecV2::parse(&json).map_err(|e| e.to_string()),
                 Some(Err(error)) => Err(error.to_string()),
@@ -139,7 +115,7 @@ fn parts(snapshot: &Snapshot) -> Vec<&Arc<Served>> {
     parts
 }
 
-fn finish(spec: &SpecV2, version: &str) -> V2 {
+fn finish(spec: &SpecV2, version: &str) -> MergedDocument {
     let document = Document {
         swagger: "2.0",
         info: general::Info { title: "Kubernetes", version },
@@ -151,5 +127,5 @@ fn finish(spec: &SpecV2, version: &str) -> V2 {
     };
     // Maps with string keys always encode.
     let json = serde_json::to_vec(&document).unwrap_or_default();
-    V2 { etag: quoted_sha512(&json), gzip: serving::compress(&json), protobuf: OnceCell::new() }
+    MergedDocument::new(&json)
 }

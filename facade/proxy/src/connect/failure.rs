@@ -2,8 +2,8 @@
 
 use portico_machinery::{Reason, Status};
 
-use super::bare;
-use crate::refusal::{Refusal, Stage};
+use crate::refusal::Refusal;
+use crate::stage::Stage;
 use crate::transport::SendError;
 
 /// 500 without a reason: what upstream answers with errors that it has no Status for.
@@ -42,4 +42,15 @@ pub(super) fn busy(limit: usize) -> Box<Status> {
 pub(super) fn unasked() -> SendError {
     let message = "the backend switched the protocol without being asked".to_owned();
     SendError::Dial { stage: Stage::Http, message }
+}
+
+/// A refusal's message without its prefix.
+fn bare(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Unreachable { message, .. } => message.clone(),
+        Refusal::CircuitOpen { message, failures, .. } => {
+            format!("{message} (not tried again yet after {failures} failures)")
+        }
+        other => other.to_string(),
+    }
 }

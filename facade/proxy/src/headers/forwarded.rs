@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 
-use super::write_line;
+use super::line::write_line;
 
 pub(super) const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

@@ -6,7 +6,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::forwarded::{self, AUDIT_ID, ClientAddress, FOR, PROTO, URI};
 use super::identity::{Header, Identity};
-use super::write_line;
+use super::line::write_line;
 use crate::refusal::Refusal;
 
 /// Headers besides the caller's identity: four of ours, and two that name the target.

@@ -8,7 +8,8 @@ use http::header::{
     HeaderMap, HeaderName, MAX_FORWARDS, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING,
 };
 
-use super::{is_ours, is_stripped};
+use super::response::is_ours;
+use super::strip::is_stripped;
 
 /// Trailers that a request may announce; a client that announces more gets the first ones passed on.
 const MAX_ANNOUNCED: usize = 32;

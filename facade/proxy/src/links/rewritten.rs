@@ -13,7 +13,7 @@ use http_body::{Body, Frame};
 
 use super::Links;
 use super::html::Html;
-use crate::body::{BoxError, ProxyBody};
+use crate::request_body::BoxError;
 
 /// Compressed bytes that are decompressed at once: the result is at most about a thousand times as large.
 const PIECE: usize = 1024;
@@ -33,30 +33,26 @@ struct Gzip {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct RewrittenBody {
-    inner: ProxyBody,
+pub(crate) struct RewrittenBody<B> {
+    inner: B,
     html: Html,
     coding: Coding,
     ended: bool,
 }
 
-impl RewrittenBody {
-    /// Around this page; its length is not known any more. A page in an encoding that is not known here stays as it is.
-    pub(crate) fn wrap(inner: ProxyBody, links: Links, headers: &mut HeaderMap) -> ProxyBody {
+impl<B: Body<Data = Bytes, Error = BoxError> + Unpin> RewrittenBody<B> {
+    /// Around this page; its length is not known any more. A page in an encoding that is not known here comes back.
+    pub(crate) fn wrap(inner: B, links: Links, headers: &mut HeaderMap) -> Result<Self, B> {
         let coding = match headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
             None | Some(b"") => Coding::Identity,
             Some(b"gzip") => {
                 let encoder = GzEncoder::new(Vec::new(), Compression::fast());
                 Coding::Gzip(Box::new(Gzip { decoder: GzDecoder::new(Vec::new()), encoder }))
             }
-            Some(_) => return inner,
+            Some(_) => return Err(inner),
         };
-        if inner.is_end_stream() {
-            // To a HEAD, or an empty page.
-            return inner;
-        }
         headers.remove(CONTENT_LENGTH);
-        ProxyBody::rewritten(Self { inner, html: Html::new(links), coding, ended: false })
+        Ok(Self { inner, html: Html::new(links), coding, ended: false })
     }
 
     pub(crate) fn poll_frame(
@@ -140,11 +136,12 @@ mod tests {
 
     use super::super::tests::links;
     use super::*;
+    use crate::body::ProxyBody;
 
     async fn through(page: Vec<u8>, coding: Option<&'static str>) -> (HeaderMap, Vec<u8>) {
         let mut headers = HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from(page.len()))]);
         headers.extend(coding.map(|coding| (CONTENT_ENCODING, HeaderValue::from_static(coding))));
-        let body = RewrittenBody::wrap(ProxyBody::full(page), links(), &mut headers);
+        let body = ProxyBody::full(page).with_links(links(), &mut headers);
         (headers, body.collect().await.unwrap().to_bytes().to_vec())
     }
 

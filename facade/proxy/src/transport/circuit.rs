@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{now_ms, unix_ms};
-use crate::refusal::Stage;
+use super::clock::{now_ms, unix_ms};
+use crate::stage::Stage;
 
 /// How the last dial to a target ended.
 #[derive(Clone, Debug)]

@@ -2,22 +2,21 @@
 //!
 //! Tried again, on another connection or target, is only what has not left this process.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
 use http::response::Parts;
-use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage, http_reason};
+use portico_kit::dial::{Connection, DialError, NegotiatedAlpn, Stage as DialStage};
 use portico_kit::received::Received;
 use portico_kit::tls::Alpn;
-use portico_machinery::Status;
 use tokio::time::{Instant, timeout_at};
 
 use super::http1::{Answered, Decoder, Http1, Http1Error};
 use super::http2::{Http2, Http2Error, Stream};
 use super::registry::Transport;
+use super::send_error::{SendError, http_error};
 use super::target::Target;
 use crate::outgoing::Outgoing;
-use crate::refusal::Stage;
+use crate::stage::Stage;
 
 /// A dial that its request abandoned after this long counts as a failure of the target.
 const MIN_WAIT_OF_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -40,20 +39,6 @@ impl Answer {
 pub(crate) enum Carrier {
     Http1(Decoder, Box<Http1>),
     Http2(Received, Stream),
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SendError {
-    #[error("{message}")]
-    Dial { stage: Stage, message: String },
-    #[error("{message}")]
-    Open { stage: Stage, message: String, failures: u32 },
-    #[error("{0}")]
-    Http(String),
-    /// A filter of ours broke off the request's body with this Status.
-    #[error("{0}")]
-    Body(Box<Status>),
 }
 
 enum Attempt {
@@ -322,27 +307,4 @@ fn stage_of(error: &DialError) -> Stage {
         DialStage::Dial | DialStage::Egress => Stage::Dial,
         DialStage::Tls => Stage::Tls,
     }
-}
-
-/// Why a request's body failed: a filter of ours breaks it off with a Status, a client with bad framing or too soon.
-pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(status) = error.downcast_ref::<Status>() {
-            return SendError::Body(Box::new(status.clone()));
-        }
-        if let Some(error) = error.downcast_ref::<io::Error>()
-            && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
-        {
-            let message = "the request's body is not chunked as HTTP/1.1 wants it";
-            return SendError::Body(Box::new(Status::bad_request(message)));
-        }
-        cause = error.source();
-    }
-    SendError::Http("the request's body ended before it was complete".to_owned())
-}
-
-/// Of HTTP/2.
-pub(super) fn http_error(error: &hyper::Error) -> SendError {
-    SendError::Http(http_reason(error))
 }

@@ -5,11 +5,10 @@
 //! so that an exchange allocates next to nothing. The end of an idle connection is noticed by the sweeper, or by the
 //! next request, which then goes elsewhere.
 
-mod body;
 mod decode;
 mod encode;
 
-pub(crate) use body::Http1Body;
+pub(super) use decode::Decoded;
 pub(crate) use decode::Decoder;
 
 use std::io;
@@ -25,10 +24,9 @@ use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 use tokio_util::io::poll_read_buf;
 
-use super::exchange::{SendError, body_error};
-use super::registry::Permit;
-use crate::body::RequestBody;
+use super::send_error::{SendError, body_error};
 use crate::outgoing::Outgoing;
+use crate::request_body::RequestBody;
 use decode::HeadDecoder;
 use encode::Framing;
 
@@ -44,7 +42,7 @@ const WRITE: usize = 64 * 1024;
 pub(crate) struct Http1 {
     io: Connection,
     /// Read, and not yet decoded.
-    read: BytesMut,
+    pub(super) read: BytesMut,
     /// How much space to read into.
     space: usize,
     /// Encoded, and written up to `written`.
@@ -118,7 +116,7 @@ impl Http1 {
     }
 
     /// After an exchange: whether nothing is left over on either side. Big buffers are let go.
-    fn is_reusable(&mut self) -> bool {
+    pub(super) fn is_reusable(&mut self) -> bool {
         if self.space > READ {
             self.space = READ;
             if self.read.is_empty() {
@@ -199,7 +197,7 @@ impl Http1 {
     }
 
     /// Writes what there is to write; ready when the whole request has left.
-    fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
+    pub(super) fn poll_upload(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         loop {
             let pulled = match self.pull(cx) {
                 Ok(pulled) => pulled,
@@ -287,7 +285,7 @@ impl Http1 {
     }
 
     /// Reads more; 0 is the end.
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read.capacity() - self.read.len() < READ / 2 {
             self.read.reserve(self.space);
         }

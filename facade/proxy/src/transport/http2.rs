@@ -1,22 +1,17 @@
 //! HTTP/2 connections to a backend: several requests on each, several connections when one is full.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use portico_kit::dial::{Connection, http_reason};
-use portico_kit::received::{ReceiveError, Received};
+use portico_kit::received::Received;
 use portico_kit::tasks::TaskSet;
 
-use super::exchange::{SendError, http_error};
-use super::registry::Permit;
-use crate::body::{BoxError, RequestBody};
+use super::send_error::{SendError, http_error};
+use crate::request_body::RequestBody;
 use crate::settings::Limits;
 
 mod upload;
@@ -107,7 +102,7 @@ impl Stream {
     }
 
     /// The request's body failed first, or else the connection.
-    fn failure(&self, error: &hyper::Error) -> SendError {
+    pub(super) fn failure(&self, error: &hyper::Error) -> SendError {
         self.exchange.take_failure().unwrap_or_else(|| http_error(error))
     }
 }
@@ -115,48 +110,5 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.connection.streams.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// An answer's body. Dropping it early resets the stream.
-pub(crate) struct Http2Body {
-    incoming: Received,
-    stream: Stream,
-    _permit: Permit,
-}
-
-impl Http2Body {
-    pub(crate) fn new(incoming: Received, stream: Stream, permit: Permit) -> Self {
-        Self { incoming, stream, _permit: permit }
-    }
-
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
-            None => None,
-            Some(Ok(frame)) => Some(Ok(frame)),
-            Some(Err(ReceiveError::Http(error))) => Some(Err(cut(&self.stream.failure(&error).to_string()))),
-            Some(Err(error @ ReceiveError::Reset)) => Some(Err(cut(&error.to_string()))),
-        })
-    }
-
-    pub(crate) fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
-    }
-
-    pub(crate) fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
-    }
-}
-
-fn cut(reason: &str) -> BoxError {
-    format!("the backend's answer breaks off: {reason}").into()
-}
-
-impl std::fmt::Debug for Http2Body {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Http2Body").finish_non_exhaustive()
     }
 }

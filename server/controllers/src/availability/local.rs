@@ -6,19 +6,23 @@ use std::sync::Arc;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{Reconciled, run_workers};
 
-use super::Availability;
+use super::controller::Availability;
 use super::decide::judge_local;
 use super::probe::Prober;
 
 /// Upstream's.
 const WORKERS: usize = 5;
 
-pub(super) fn run<P: Prober>(controller: &Availability<P>, tasks: &TaskSet) {
-    let (queue, controller) = (controller.inner.local.clone(), controller.clone());
-    run_workers(tasks, "local-availability", WORKERS, queue, move |name: Arc<str>| {
-        reconcile(&controller, &name);
-        async { Ok::<_, Infallible>(Reconciled::Done) }
-    });
+impl<P: Prober> Availability<P> {
+    /// Starts the local controller's workers (hook `apiservice-status-local-available-controller`). They end with
+    /// `tasks`.
+    pub fn run_local(&self, tasks: &TaskSet) {
+        let (queue, controller) = (self.inner.local.clone(), self.clone());
+        run_workers(tasks, "local-availability", WORKERS, queue, move |name: Arc<str>| {
+            reconcile(&controller, &name);
+            async { Ok::<_, Infallible>(Reconciled::Done) }
+        });
+    }
 }
 
 fn reconcile<P: Prober>(controller: &Availability<P>, name: &Arc<str>) {

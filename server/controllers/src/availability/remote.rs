@@ -11,36 +11,28 @@ use jiff::Timestamp;
 use portico_kit::tasks::TaskSet;
 use portico_kit::workqueue::{Reconciled, run_workers};
 use portico_machinery::time;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Availability;
 use super::cache::{Next, PERIOD};
+use super::controller::Availability;
 use super::decide::{Judgement, ProbePlan, judge_probed, judge_remote};
 use super::probe::{Prober, attempt};
 
 /// Upstream's.
 const WORKERS: usize = 5;
 
-/// How many probes may run at once.
-pub(super) struct Gates {
-    fast: Arc<Semaphore>,
-    slow: Arc<Semaphore>,
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        Self { fast: Arc::new(Semaphore::new(128)), slow: Arc::new(Semaphore::new(64)) }
+impl<P: Prober> Availability<P> {
+    /// Starts the remote controller's workers (hook `apiservice-status-remote-available-controller`). They end with
+    /// `tasks`.
+    pub fn run_remote(&self, tasks: &TaskSet) {
+        let (queue, controller) = (self.inner.remote.clone(), self.clone());
+        let probes = tasks.clone();
+        run_workers(tasks, "remote-availability", WORKERS, queue, move |name: Arc<str>| {
+            let again = reconcile(&controller, &probes, &name);
+            async move { Ok::<_, Infallible>(again.map_or(Reconciled::Done, Reconciled::Again)) }
+        });
     }
-}
-
-pub(super) fn run<P: Prober>(controller: &Availability<P>, tasks: &TaskSet) {
-    let (queue, controller) = (controller.inner.remote.clone(), controller.clone());
-    let probes = tasks.clone();
-    run_workers(tasks, "remote-availability", WORKERS, queue, move |name: Arc<str>| {
-        let again = reconcile(&controller, &probes, &name);
-        async move { Ok::<_, Infallible>(again.map_or(Reconciled::Done, Reconciled::Again)) }
-    });
 }
 
 /// Answers when to look again.

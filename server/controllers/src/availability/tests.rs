@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use portico_machinery::resolve::{Readings, Watched};
+use portico_kit::metrics::Registry as MetricsRegistry;
+use portico_kit::tasks::TaskSet;
+use portico_machinery::resolve::{Mode, Readings, Watched};
 use portico_machinery::route::Target;
 use portico_machinery::{GroupResource, Object, Status};
 

@@ -4,7 +4,7 @@
 use portico_registry::condition::Condition;
 use portico_registry::definition::Approval;
 
-use super::APPROVED;
+use super::condition_types::APPROVED;
 use super::definition::Definition;
 
 /// What is to be said; nothing for groups that need no approval, or when it is said already.

@@ -10,21 +10,27 @@ use portico_kit::workqueue::{Reconciled, run_workers as work};
 use portico_machinery::{Reason, Status};
 use portico_registry::{Context, Registry, Stored};
 
+use super::condition_types::context;
+use super::custom_resources::CustomResources;
 use super::definition::Definition;
 use super::index::Name;
-use super::{CustomResources, context, definitions};
+use portico_registry::definition::resource as definitions;
 
 /// How many definitions are written at a time: writes that are under way together share one commit, and each of them holds
 /// a definition decoded, which is large.
 const WORKERS: usize = 4;
 
-/// Starts the workers.
-pub(super) fn run_workers(of: &CustomResources, registry: &Registry, tasks: &TaskSet) {
-    let writer = Writer { of: of.clone(), registry: registry.clone(), context: Arc::new(context()) };
-    work(tasks, "crd-conditions", WORKERS, of.inner.judging.clone(), move |name| {
-        let writer = writer.clone();
-        async move { writer.reconcile(&name).await }
-    });
+impl CustomResources {
+    /// Starts what writes conditions and what deletes instances, until `tasks` is cancelled (hook
+    /// `start-apiextensions-controllers`).
+    pub fn run_workers(&self, registry: &Registry, tasks: &TaskSet) {
+        let writer = Writer { of: self.clone(), registry: registry.clone(), context: Arc::new(context()) };
+        work(tasks, "crd-conditions", WORKERS, self.inner.judging.clone(), move |name| {
+            let writer = writer.clone();
+            async move { writer.reconcile(&name).await }
+        });
+        self.inner.finalizer.run_workers(registry, tasks);
+    }
 }
 
 #[derive(Clone)]

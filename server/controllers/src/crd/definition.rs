@@ -5,7 +5,9 @@ use portico_registry::definition::{self, Structure};
 use portico_registry::{Conversion, Names, Stored};
 use serde::Deserialize;
 
-use super::{APPROVED, ESTABLISHED, FINALIZER, NAMES_ACCEPTED, NON_STRUCTURAL};
+use portico_registry::definition::{ESTABLISHED, FINALIZER, NAMES_ACCEPTED};
+
+use super::condition_types::{APPROVED, NON_STRUCTURAL};
 
 /// A version, as far as it is of interest here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

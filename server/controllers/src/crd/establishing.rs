@@ -7,7 +7,7 @@
 use portico_registry::condition::Condition;
 
 use super::definition::Definition;
-use super::{ESTABLISHED, NAMES_ACCEPTED};
+use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// What is to be said; nothing when it is said already, or when it is too early.
 #[must_use]

@@ -21,10 +21,11 @@ use portico_registry::condition::{self, Condition};
 use portico_registry::{Logged, Registry, Stored};
 use tokio::time::Instant;
 
+use super::condition_types::context;
 use super::index::Name;
-use super::{FINALIZER, TERMINATING, context, definitions};
 use crate::log::Listener;
 use decide::{IN_PROGRESS, Plan};
+use portico_registry::definition::{FINALIZER, TERMINATING, resource as definitions};
 
 /// Upstream's number: one definition with a million instances does not hold up all others.
 const WORKERS: usize = 5;

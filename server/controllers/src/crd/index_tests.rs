@@ -140,7 +140,7 @@ fn whoever_is_deleted_and_holds_is_finalized_once_a_change() {
     let mut a = object("a", "x", &[]);
     a.set(&["metadata", "deletionTimestamp"], "2026-01-01T00:00:00Z");
     assert_eq!(house.put("a", &a).finalize.len(), 0);
-    a.set(&["metadata", "finalizers"], [crate::crd::FINALIZER]);
+    a.set(&["metadata", "finalizers"], [portico_registry::definition::FINALIZER]);
     assert_eq!(names(&house.put("a", &a).finalize), ["a"]);
     assert_eq!(house.put("a", &a).finalize.len(), 0);
 }

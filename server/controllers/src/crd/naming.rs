@@ -10,7 +10,7 @@ use portico_registry::Names;
 use portico_registry::condition::Condition;
 
 use super::definition::Definition;
-use super::{ESTABLISHED, NAMES_ACCEPTED};
+use portico_registry::definition::{ESTABLISHED, NAMES_ACCEPTED};
 
 /// The names that a group's definitions have, and how many have each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

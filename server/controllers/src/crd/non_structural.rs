@@ -4,7 +4,7 @@
 use portico_registry::condition::Condition;
 use portico_registry::definition::Structure;
 
-use super::NON_STRUCTURAL;
+use super::condition_types::NON_STRUCTURAL;
 use super::definition::Definition;
 
 /// What is to be done about the condition.

@@ -5,10 +5,11 @@ use portico_machinery::Object;
 use portico_registry::Names;
 use portico_registry::condition::{self, Condition};
 
+use super::condition_types::NON_STRUCTURAL;
 use super::definition::Definition;
 use super::naming::InUse;
 use super::non_structural::Change;
-use super::{NON_STRUCTURAL, approval, establishing, naming, non_structural};
+use super::{approval, establishing, naming, non_structural};
 
 /// What is to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What the garbage collector reads and writes, through the registry.
 
 use portico_machinery::object::OwnerReference;
-use portico_machinery::{GroupVersionKind, Reason, Status};
+use portico_machinery::{GroupVersion, GroupVersionKind, Reason, Status};
 use portico_registry::{
     Context, DeleteOptions, ObjectRef, Part, Patch, PatchOptions, Place, Preconditions, Propagation,
     Registry, Stored,
@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::decide::{self, Dependent, FOREGROUND, Owner, Verdict};
 use super::elsewhere::{ForeignOwner, ForeignOwners};
-use super::kind_of;
 use crate::outcome::unless;
 
 type Result<T> = std::result::Result<T, Box<Status>>;
@@ -222,4 +221,9 @@ fn without(stored: &Stored, uids: &[String]) -> Vec<OwnerReference> {
     let mut references = stored.object().owner_references();
     references.retain(|reference| !uids.contains(&reference.uid));
     references
+}
+
+/// The group version and kind that a reference names, when it can be read.
+fn kind_of(reference: &OwnerReference) -> Option<GroupVersionKind> {
+    Some(reference.api_version.parse::<GroupVersion>().ok()?.kind(&reference.kind))
 }

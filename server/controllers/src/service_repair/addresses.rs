@@ -11,7 +11,7 @@ use portico_registry::{
 };
 
 use super::decide::{self, Cleanup, Repair};
-use super::{addresses, services};
+use super::resources::{addresses, services};
 use crate::outcome::unless;
 use crate::recorder::Recorder;
 

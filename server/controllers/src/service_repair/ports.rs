@@ -11,7 +11,7 @@ use portico_resources::{HeldPort, NodePorts};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 
-use super::services;
+use super::resources::services;
 use crate::recorder::{Recorder, Warning};
 
 /// Upstream's interval.

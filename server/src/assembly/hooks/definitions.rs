@@ -13,8 +13,8 @@ use portico_kit::metrics;
 use portico_kit::workqueue::QueueMetrics;
 use portico_registry::{Registry, definition};
 
-use super::reached;
-use crate::assembly::StartError;
+use crate::assembly::error::StartError;
+use crate::assembly::reached::reached;
 
 /// The controllers, unless `--runtime-config` turns definitions off.
 pub(super) struct Definitions {

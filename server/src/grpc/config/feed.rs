@@ -11,9 +11,9 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Streaming;
 
-use super::Sources;
 use super::board::{self, BoardReader};
 use super::facades::{Facades, Seat};
+use super::sources::Sources;
 use crate::grpc::RpcResult;
 
 /// How often a facade hears that revisions have passed.

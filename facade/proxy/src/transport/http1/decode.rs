@@ -5,7 +5,7 @@
 
 mod body;
 
-pub(super) use body::Decoded;
+pub(crate) use body::Decoded;
 pub(crate) use body::Decoder;
 
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ const ADDED: usize = 4;
 
 /// What came is not HTTP/1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Malformed {
+pub(crate) enum Malformed {
     #[error("the answer is not HTTP/1: {}", reason(.0))]
     Head(#[from] httparse::Error),
     #[error("the answer's head is larger than {MAX_HEAD} bytes")]

@@ -98,8 +98,8 @@ mod tests {
     use portico_machinery::UserInfo;
 
     use super::*;
-    use crate::body::RequestBody;
     use crate::headers::{Identity, ProxyHeaders};
+    use crate::request_body::RequestBody;
 
     fn encoded(method: &str, said: Option<&str>, empty: bool, exact: Option<u64>) -> String {
         let mut request = Request::builder().method(method).uri("/a?b=c").header("x-a", "1");

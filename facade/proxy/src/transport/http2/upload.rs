@@ -11,8 +11,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 
-use super::super::exchange::{SendError, body_error};
-use crate::body::{BoxError, RequestBody};
+use crate::request_body::{BoxError, RequestBody};
+use crate::transport::send_error::{SendError, body_error};
 
 /// What belongs to whoever awaits the answer, or reads it.
 #[derive(Default)]

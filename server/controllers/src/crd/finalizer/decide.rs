@@ -4,7 +4,7 @@ use portico_machinery::{GroupResource, Object};
 use portico_registry::condition::{self, Condition};
 use portico_registry::definition;
 
-use crate::crd::{ESTABLISHED, FINALIZER, TERMINATING};
+use portico_registry::definition::{ESTABLISHED, FINALIZER, TERMINATING};
 
 /// Reason and message while instances are going.
 pub(super) const IN_PROGRESS: (&str, &str) =

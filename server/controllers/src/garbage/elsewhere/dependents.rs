@@ -27,7 +27,7 @@ const SHARE: u32 = 10;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
-pub(in super::super) struct ForeignDependents {
+pub(crate) struct ForeignDependents {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<()>,
     gone: Arc<Mutex<Fates>>,
@@ -36,19 +36,19 @@ pub(in super::super) struct ForeignDependents {
 }
 
 impl ForeignDependents {
-    pub(in super::super) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
+    pub(crate) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         let queue =
             WorkQueue::with_metrics("garbage_collector_foreign_dependents", Policy::CONTROLLER, metrics);
         Self { others, queue, gone: Arc::default(), not_before: Arc::default() }
     }
 
     /// An owner is about to go without its dependents.
-    pub(in super::super) fn orphaned(&self, uid: &str) {
+    pub(crate) fn orphaned(&self, uid: &str) {
         self.remember(uid, Fate::Orphaned);
     }
 
     /// An owner is gone.
-    pub(in super::super) fn gone(&self, uid: &str) {
+    pub(crate) fn gone(&self, uid: &str) {
         self.remember(uid, Fate::Deleted);
         let not_before = *self.not_before.lock();
         self.queue.add_after((), until_sweep(not_before, Instant::now()));
@@ -65,7 +65,7 @@ impl ForeignDependents {
     }
 
     /// Starts what sweeps, until `tasks` is cancelled.
-    pub(in super::super) fn run_worker(&self, actor: &Actor, tasks: &TaskSet) {
+    pub(crate) fn run_worker(&self, actor: &Actor, tasks: &TaskSet) {
         let (sweeper, actor) = (self.clone(), actor.clone());
         run_workers(tasks, "garbage-collector-dependents", 1, self.queue.clone(), move |()| {
             let (sweeper, actor) = (sweeper.clone(), actor.clone());

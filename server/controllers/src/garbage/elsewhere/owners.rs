@@ -24,20 +24,20 @@ const LATER: Duration = Duration::from_secs(120);
 
 /// What is known of them. Cheap to clone; no larger than there are owners of this kind that existing objects name.
 #[derive(Clone)]
-pub(in super::super) struct ForeignOwners {
+pub(crate) struct ForeignOwners {
     others: Arc<dyn OtherServers>,
     queue: WorkQueue<ForeignOwner>,
     known: Arc<Mutex<HashMap<ForeignOwner, Owner>>>,
 }
 
 impl ForeignOwners {
-    pub(in super::super) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
+    pub(crate) fn new(others: Arc<dyn OtherServers>, metrics: &QueueMetrics) -> Self {
         let queue = WorkQueue::with_metrics("garbage_collector_foreign_owners", Policy::CONTROLLER, metrics);
         Self { others, queue, known: Arc::default() }
     }
 
     /// The last answer; without one the owner is asked for.
-    pub(in super::super) fn look(&self, owner: ForeignOwner) -> Owner {
+    pub(crate) fn look(&self, owner: ForeignOwner) -> Owner {
         if let Some(known) = self.known.lock().get(&owner) {
             return *known;
         }
@@ -46,7 +46,7 @@ impl ForeignOwners {
     }
 
     /// Starts what asks, until `tasks` is cancelled. `changed` hears the uids of owners whose dependents are to be judged.
-    pub(in super::super) fn run_workers(
+    pub(crate) fn run_workers(
         &self,
         registry: &Registry,
         tasks: &TaskSet,

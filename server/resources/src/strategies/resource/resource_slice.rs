@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use portico_machinery::field::Error;
-use portico_machinery::{Cursor, Object, names};
+use portico_machinery::{Cursor, Object};
 
 use super::slice_parts::{choice, counters};
 use super::{device, names_of};
 use portico_registry::{Moment, Strategy};
 use portico_validation::Errors;
-use portico_validation::{checks, node_selector, values};
+use portico_validation::{checks, values};
 
 const DEVICES_MAX: usize = 128;
 const DEVICES_MAX_WITH_MORE: usize = 64;

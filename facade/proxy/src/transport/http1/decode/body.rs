@@ -34,7 +34,7 @@ pub(crate) enum Chunk {
 
 /// What the buffer's front holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::transport::http1) enum Decoded {
+pub(crate) enum Decoded {
     /// More bytes are needed.
     More,
     Data(Bytes),
@@ -53,10 +53,7 @@ impl Decoder {
     }
 
     /// Takes the next piece off the buffer's front.
-    pub(in crate::transport::http1) fn decode(
-        &mut self,
-        buffer: &mut BytesMut,
-    ) -> Result<Decoded, Malformed> {
+    pub(crate) fn decode(&mut self, buffer: &mut BytesMut) -> Result<Decoded, Malformed> {
         match self {
             Self::Length(0) => Ok(Decoded::End),
             Self::Length(left) => Ok(data(buffer, left)),

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use portico_kit::dial::io_reason;
 
-use super::decode::{Decoded, Decoder};
-use super::{Http1, Permit, UploadError};
-use crate::body::BoxError;
+use super::http1::{Decoded, Decoder, Http1, UploadError};
+use super::registry::Permit;
+use crate::request_body::BoxError;
 
 /// Dropping it before its end closes the connection.
 pub(crate) struct Http1Body {

@@ -1,0 +1,36 @@
+//! The merged version 2 document in all its forms.
+
+use bytes::Bytes;
+use portico_machinery::Status;
+use tokio::sync::OnceCell;
+
+use super::gzip::{compress, decompress};
+use super::protobuf;
+use crate::etag::quoted_sha512;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct MergedDocument {
+    pub gzip: Bytes,
+    /// Quoted; of the JSON.
+    pub etag: String,
+    /// Made at first ask.
+    protobuf: OnceCell<Bytes>,
+}
+
+impl MergedDocument {
+    /// Of this JSON.
+    pub(super) fn new(json: &[u8]) -> Self {
+        Self { etag: quoted_sha512(json), gzip: compress(json), protobuf: OnceCell::new() }
+    }
+
+    /// The same document as `openapi.v2.Document`, compressed.
+    pub(super) async fn protobuf(&self) -> Result<Bytes, Box<Status>> {
+        let make = || async {
+            let json = decompress(&self.gzip)?;
+            let bytes = protobuf::encode_v2(&json).map_err(|error| Box::new(Status::internal(error)))?;
+            Ok(compress(&bytes))
+        };
+        self.protobuf.get_or_try_init(make).await.cloned()
+    }
+}

@@ -1,0 +1,47 @@
+//! What all answers are made with.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use crate::compressed::Compressed;
+use crate::discovery::AddressRule;
+use crate::document::DocumentSource;
+
+/// What the facade knows of itself and of the control service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `host:port` that `/api` names as this server's address.
+    pub server_address: String,
+    /// The Kubernetes version in OpenAPI's `info`, `1.36`.
+    pub version: String,
+}
+
+/// See the module.
+pub(crate) struct Shared {
+    pub settings: Settings,
+    pub documents: Arc<dyn DocumentSource>,
+    pub compressed: Compressed,
+    pub server_address: ArcSwap<String>,
+    pub address_rule: ArcSwapOption<AddressRule>,
+}
+
+impl Shared {
+    pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
+        Self {
+            server_address: ArcSwap::from_pointee(settings.server_address.clone()),
+            address_rule: ArcSwapOption::empty(),
+            settings,
+            documents,
+            compressed: Compressed::default(),
+        }
+    }
+
+    pub fn address_rule(&self) -> Option<Arc<AddressRule>> {
+        self.address_rule.load_full()
+    }
+
+    pub fn server_address(&self) -> Arc<String> {
+        self.server_address.load_full()
+    }
+}

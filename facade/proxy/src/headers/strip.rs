@@ -1,0 +1,37 @@
+//! What of a client's headers never reaches a backend.
+
+use http::HeaderMap;
+use http::header::{CONNECTION, HeaderName};
+
+use super::identity::is_private;
+use super::{forwarded, hop};
+
+/// Takes out of a request what must not reach a backend.
+pub(crate) fn strip_request(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        hop::remove_named_by_connection(headers);
+    }
+    let removed: Vec<HeaderName> = headers.keys().filter(|name| is_stripped(name)).cloned().collect();
+    for name in removed {
+        hop::remove(headers, &name);
+    }
+}
+
+/// Whether a client's header of this name never reaches a backend.
+pub(super) fn is_stripped(name: &HeaderName) -> bool {
+    is_private(name) || hop::is_hop_by_hop(name) || imitates(name)
+}
+
+/// Whether the name is, underscores read as dashes, one that we strip or that only we or the framing may set. CGI and
+/// WSGI servers read `X_Remote_User` and `X-Remote-User` as the same.
+fn imitates(name: &HeaderName) -> bool {
+    if !name.as_str().contains('_') {
+        return false;
+    }
+    let Ok(dashed) = name.as_str().replace('_', "-").parse::<HeaderName>() else { return false };
+    is_private(&dashed)
+        || hop::is_hop_by_hop(&dashed)
+        || hop::frames_body(&dashed)
+        || dashed.as_str().starts_with("x-forwarded-")
+        || dashed == forwarded::AUDIT_ID
+}

@@ -1,0 +1,45 @@
+//! Why a request got no answer.
+
+use std::io;
+
+use portico_kit::dial::http_reason;
+use portico_machinery::Status;
+
+use crate::stage::Stage;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SendError {
+    #[error("{message}")]
+    Dial { stage: Stage, message: String },
+    #[error("{message}")]
+    Open { stage: Stage, message: String, failures: u32 },
+    #[error("{0}")]
+    Http(String),
+    /// A filter of ours broke off the request's body with this Status.
+    #[error("{0}")]
+    Body(Box<Status>),
+}
+
+/// Why a request's body failed: a filter of ours breaks it off with a Status, a client with bad framing or too soon.
+pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(status) = error.downcast_ref::<Status>() {
+            return SendError::Body(Box::new(status.clone()));
+        }
+        if let Some(error) = error.downcast_ref::<io::Error>()
+            && matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+        {
+            let message = "the request's body is not chunked as HTTP/1.1 wants it";
+            return SendError::Body(Box::new(Status::bad_request(message)));
+        }
+        cause = error.source();
+    }
+    SendError::Http("the request's body ended before it was complete".to_owned())
+}
+
+/// Of HTTP/2.
+pub(super) fn http_error(error: &hyper::Error) -> SendError {
+    SendError::Http(http_reason(error))
+}

@@ -1,0 +1,211 @@
+//! What both controllers share: queues, memory, and what is said of a backend.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::metrics::Registry as MetricsRegistry;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, WorkQueue};
+use portico_machinery::resolve::{ApiServiceFacts, Facts, Mode, Touched};
+use portico_machinery::route::Target;
+use portico_machinery::time;
+use tokio::time::Instant;
+
+use super::cache::Cache;
+use super::decide::{ConditionStatus, Verdict};
+use super::gates::Gates;
+use super::metrics::Metrics;
+use super::probe::{ProbeStage, Prober};
+use super::status::{Sink, StatusQueue, StatusWriter};
+use crate::informers::Informers;
+
+/// Upstream's limiter: 5 ms, doubling, up to 30 s.
+const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(30), 2.0, 0.0);
+
+/// Both controllers. Cheap to clone.
+pub struct Availability<P> {
+    pub(super) inner: Arc<Inner<P>>,
+}
+
+pub(super) struct Inner<P> {
+    pub(super) mode: Mode,
+    pub(super) informers: Informers,
+    pub(super) prober: P,
+    pub(super) cache: Mutex<Cache>,
+    pub(super) gates: Gates,
+    pub(super) local: WorkQueue<Arc<str>>,
+    pub(super) remote: WorkQueue<Arc<str>>,
+    status: StatusQueue,
+    metrics: Metrics,
+}
+
+impl<P> Clone for Availability<P> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+/// One observer's last experience of a backend, for Explain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// `control`, or the facade's name.
+    pub seen_by: String,
+    /// Where it stopped; a facade's failure is told without a stage.
+    pub failed_at: Option<ProbeStage>,
+    /// Whether the backend was reached.
+    pub ok: bool,
+    /// For people.
+    pub message: String,
+    /// RFC 3339 time since when it is so.
+    pub since: String,
+}
+
+impl<P: Prober> Availability<P> {
+    /// Listens to the informers from now on; make it before they run. `mode` is the resolver's.
+    #[must_use]
+    pub fn new(informers: &Informers, prober: P, mode: Mode, metrics: &MetricsRegistry) -> Self {
+        let queues = QueueMetrics::new(metrics);
+        let controller = Self {
+            inner: Arc::new(Inner {
+                mode,
+                informers: informers.clone(),
+                prober,
+                cache: Mutex::default(),
+                gates: Gates::default(),
+                local: WorkQueue::with_metrics("LocalAvailabilityController", RETRY, &queues),
+                remote: WorkQueue::with_metrics("RemoteAvailabilityController", RETRY, &queues),
+                status: StatusQueue::default(),
+                metrics: Metrics::new(metrics),
+            }),
+        };
+        // Weak, or the informers' handler and the controller would keep each other.
+        let weak = Arc::downgrade(&controller.inner);
+        informers.on_change(Arc::new(move |facts, touched| {
+            if let Some(inner) = weak.upgrade() {
+                inner.enqueue(facts, touched);
+            }
+        }));
+        controller
+    }
+
+    /// Starts the one task that writes what both controllers find.
+    pub fn run_writer<S: Sink>(&self, sink: S, tasks: &TaskSet) {
+        let (local, remote) = (self.inner.local.clone(), self.inner.remote.clone());
+        let informers = self.inner.informers.clone();
+        let again = Arc::new(move |name: Arc<str>| {
+            let is_local = informers.facts().api_service(&name).is_some_and(|f| f.backend.is_none());
+            if is_local { local.add_rate_limited(name) } else { remote.add_rate_limited(name) }
+        });
+        let (queue, metrics) = (self.inner.status.clone(), self.inner.metrics.clone());
+        tasks
+            .spawn_until_cancelled("availability-status", StatusWriter { queue, sink, metrics, again }.run());
+    }
+
+    /// A facade tells what it sees of a backend. It repeats a good experience at least every 30 seconds: after
+    /// [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
+    pub fn hint(&self, facade: &str, name: &str, ok: bool, detail: &str) {
+        // Facades outlive APIServices by a moment; what is not there needs no memory.
+        let known = self.inner.informers.facts().api_service(name).map(|facts| facts.name.clone());
+        let Some(name) = known else { return };
+        let since = time::rfc3339(Timestamp::now());
+        if self.inner.cache.lock().hint(facade, &name, ok, detail, Instant::now(), since) {
+            self.inner.remote.add(name);
+        }
+    }
+
+    /// A facade is no longer connected.
+    pub fn forget_facade(&self, facade: &str) {
+        let concerned = self.inner.cache.lock().forget_facade(facade);
+        concerned.into_iter().for_each(|name| self.inner.remote.add(name));
+    }
+
+    /// To be called when a backend has closed a kept connection: it may be gone, and nobody should have to wait for the
+    /// next period to see it.
+    pub fn on_connection_lost(&self) -> impl Fn(&Target) + Send + Sync + use<P> {
+        // Weak: whoever calls is part of what we probe with.
+        let weak = Arc::downgrade(&self.inner);
+        move |target| {
+            let Some(inner) = weak.upgrade() else { return };
+            let due = inner.cache.lock().lost(target, Instant::now());
+            if let Some((name, delay)) = due {
+                inner.remote.add_after(name, delay);
+            }
+        }
+    }
+
+    /// Probes every backend again: the client certificate changed.
+    pub fn probe_all_again(&self) {
+        self.inner.cache.lock().expire_all(Instant::now());
+        let facts = self.inner.informers.facts();
+        facts
+            .api_services()
+            .filter(|f| f.backend.is_some())
+            .for_each(|f| self.inner.remote.add(f.name.clone()));
+    }
+
+    /// Who saw what of a backend last: the control service first, then facades by name.
+    #[must_use]
+    pub fn observations(&self, name: &str) -> Vec<Observation> {
+        let cache = self.inner.cache.lock();
+        let own = cache.outcome(name).map(|outcome| {
+            let failure = outcome.result.as_ref().err();
+            Observation {
+                seen_by: "control".to_owned(),
+                failed_at: failure.map(|f| f.stage),
+                ok: failure.is_none(),
+                message: failure.map(ToString::to_string).unwrap_or_default(),
+                since: outcome.since.clone(),
+            }
+        });
+        let facades = cache.hints(name).into_iter().map(|(facade, hint)| Observation {
+            seen_by: facade.to_owned(),
+            failed_at: None,
+            ok: hint.ok,
+            message: hint.detail.clone(),
+            since: hint.since.clone(),
+        });
+        own.into_iter().chain(facades).collect()
+    }
+
+    /// How many conditions wait to be written.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.inner.status.len()
+    }
+
+    /// A verdict: shown in the gauge each time, written only when the condition says something else.
+    pub(super) fn say(&self, facts: &ApiServiceFacts, verdict: Verdict) {
+        self.inner.metrics.judged(&facts.name, verdict.status == ConditionStatus::True);
+        if verdict.is_said(facts.available.as_ref()) {
+            self.inner.status.withdraw(&facts.name);
+        } else {
+            // It opens or closes a route.
+            let urgent = (verdict.status == ConditionStatus::True) != facts.is_available();
+            self.inner.status.put(&facts.name, &facts.uid, verdict, urgent);
+        }
+    }
+
+    pub(super) fn forget(&self, name: &str) {
+        self.inner.metrics.forget(name);
+        self.inner.cache.lock().forget(name);
+        self.inner.status.withdraw(name);
+    }
+}
+
+impl<P> Inner<P> {
+    /// Local ones to the local queue, others to the remote one; what was remote a moment ago is told to both.
+    fn enqueue(&self, facts: &Facts, touched: &Touched) {
+        for name in touched {
+            let local = facts.api_service(name).is_some_and(|f| f.backend.is_none());
+            if local {
+                self.local.add(name.clone());
+            }
+            if !local || self.cache.lock().outcome(name).is_some() {
+                self.remote.add(name.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Follows definitions, keeps the index of what the controllers need to know, and queues what a change touches.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use parking_lot::Mutex;
+use portico_kit::backoff::Policy;
+use portico_kit::lifecycle::Signal;
+use portico_kit::tasks::TaskSet;
+use portico_kit::workqueue::{QueueMetrics, WorkQueue};
+use portico_machinery::GroupVersion;
+use portico_registry::definition::resource as definitions;
+use portico_registry::{Change, Registry, Stored};
+
+use super::definition::Definition;
+use super::finalizer::Finalizer;
+use super::index::{Effects, Index, Name};
+use crate::auto_register::{AutoRegister, Desired, Mode};
+use crate::informers::InformerError;
+
+/// Changes looked at under one lock, at most.
+const BATCH: usize = 512;
+
+/// The controllers of all definitions. Cheap to clone.
+#[derive(Clone)]
+pub struct CustomResources {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) index: Mutex<Index>,
+    /// Definitions whose status is to be judged.
+    pub(super) judging: WorkQueue<Name>,
+    pub(super) finalizer: Finalizer,
+    auto_register: AutoRegister,
+    synced: Signal,
+}
+
+impl CustomResources {
+    /// Knows nothing yet. Group versions that definitions serve get their APIServices from `auto_register`.
+    #[must_use]
+    pub fn new(auto_register: AutoRegister, metrics: &QueueMetrics) -> Self {
+        let judging = WorkQueue::with_metrics("crd_naming_condition_controller", Policy::CONTROLLER, metrics);
+        let inner = Inner {
+            index: Mutex::default(),
+            judging,
+            finalizer: Finalizer::new(metrics),
+            auto_register,
+            synced: Signal::new("DefinitionsSynced"),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Given once every definition that was there at the start is known, and its APIServices are desired (check
+    /// `crd-informer-synced`).
+    #[must_use]
+    pub fn synced(&self) -> Signal {
+        self.inner.synced.clone()
+    }
+
+    /// Hears in the log of instances that are gone.
+    #[must_use]
+    pub fn finalizer(&self) -> Finalizer {
+        self.inner.finalizer.clone()
+    }
+
+    /// Follows definitions until `tasks` is cancelled.
+    ///
+    /// # Errors
+    /// [`InformerError`]: they cannot be followed, or the store closed.
+    pub async fn run_informer(self, registry: Registry, tasks: TaskSet) -> Result<(), InformerError> {
+        let resource = definitions();
+        let followed = registry.follow(&resource).await;
+        let followed = followed.map_err(|status| InformerError::Follow { resource, status })?;
+        self.hear(vec![Change::Relisted(followed.initial, followed.revision)]);
+        self.inner.synced.signal();
+        let (stop, mut batches) = (tasks.token(), followed.changes.ready_chunks(BATCH));
+        while let Some(batch) = stop.run_until_cancelled(batches.next()).await {
+            self.hear(batch.ok_or(InformerError::Closed)?);
+        }
+        Ok(())
+    }
+
+    fn hear(&self, batch: Vec<Change>) {
+        let mut index = self.inner.index.lock();
+        for change in batch {
+            match change {
+                Change::Put(stored) => self.act(put(&mut index, &stored)),
+                Change::Deleted(stored) => self.act(index.remove(stored.name())),
+                Change::Relisted(all, _) => {
+                    let left: HashSet<&str> = all.iter().map(Stored::name).collect();
+                    let gone = index.names().filter(|name| !left.contains(&***name)).cloned();
+                    for name in gone.collect::<Vec<_>>() {
+                        self.act(index.remove(&name));
+                    }
+                    all.iter().for_each(|stored| self.act(put(&mut index, stored)));
+                }
+            }
+        }
+    }
+
+    /// Does what a change asks for, while no other comes between.
+    pub(super) fn act(&self, effects: Effects) {
+        for gone in &effects.vanished {
+            self.inner.auto_register.undesire(&gone.api_service_name());
+        }
+        effects.appeared.into_iter().for_each(|served| self.inner.auto_register.desire(desired(served)));
+        effects.judge.into_iter().for_each(|name| self.inner.judging.add(name));
+        effects.finalize.into_iter().for_each(|name| self.inner.finalizer.add(name));
+    }
+}
+
+fn put(index: &mut Index, stored: &Stored) -> Effects {
+    let known = index.get(stored.name()).cloned();
+    let definition = Definition::read(stored, known.as_deref());
+    index.put(&stored.name().into(), definition, stored.revision())
+}
+
+/// The priorities that upstream gives to what definitions serve.
+fn desired(group_version: GroupVersion) -> Desired {
+    Desired { group_version, group_priority_minimum: 1000, version_priority: 100, mode: Mode::Always }
+}

@@ -1,0 +1,85 @@
+//! Why a control service does not start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use portico_gostd::os::error_text;
+
+/// Why the control service does not start; one line for people.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be made or used.
+    #[error("--data-dir {}: {}", path.display(), error_text(source))]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Certificates cannot be made, read or used.
+    #[error("certificates: {0}")]
+    Pki(#[from] portico_kit::pki::PkiError),
+    /// A certificate cannot be served.
+    #[error("certificates: {0}")]
+    Tls(#[from] portico_kit::tls::TlsError),
+    /// A file of a setting cannot be read or used.
+    #[error("{0}")]
+    File(#[from] portico_kit::certs::FileError),
+    /// A CA cannot be used.
+    #[error("certificates: {0}")]
+    Authority(#[from] portico_auth::authn::AuthorityError),
+    /// A key of service accounts' tokens cannot be used.
+    #[error("{}: {source}", path.display())]
+    TokenKey {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: portico_auth::jwt::KeyError,
+    },
+    /// The system gives no threads.
+    #[error("threads cannot be started: {}", error_text(.0))]
+    Threads(#[source] std::io::Error),
+    /// The store does not open.
+    #[error("the store does not open: {0}")]
+    Store(#[from] portico_store::OpenError),
+    /// The egress selector's file.
+    #[error("--egress-selector-config-file: {0}")]
+    Egress(#[from] portico_kit::egress::EgressError),
+    /// The address is taken, or not ours.
+    #[error("--control-address {address}: {}", error_text(source))]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The embedded descriptions of kinds do not load: a broken build.
+    #[error("kinds: {0}")]
+    Kinds(#[from] portico_kinds::LoadError),
+    /// Stored definitions of custom resources that cannot be read.
+    #[error("definitions of custom resources: {0}")]
+    Definitions(String),
+    /// Reflection needs our own descriptors; broken ones are a broken build.
+    #[error("reflection: {0}")]
+    Reflection(#[from] tonic_reflection::server::Error),
+    /// Two hooks of one name: a broken build.
+    #[error("hooks: {0}")]
+    Hook(#[from] portico_kit::hooks::HookError),
+    /// Two checks of one name: a broken build.
+    #[error("health: {0}")]
+    Health(#[from] portico_kit::health::HealthError),
+}
+
+impl StartError {
+    /// Whether the database is not the one that was served last: starting again changes nothing.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::Store(portico_store::OpenError::Replaced { .. }))
+    }
+
+    /// Whether a setting is wrong, rather than the machine or the data.
+    #[must_use]
+    pub fn is_setting(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Authority(_) | Self::Egress(_) | Self::TokenKey { .. })
+    }
+}

@@ -1,0 +1,17 @@
+//! What the process lends to the control service.
+
+use std::sync::Arc;
+
+use portico_kit::lanes::Lanes;
+use portico_kit::metrics;
+use portico_kit::telemetry::Telemetry;
+
+/// See the module.
+pub struct Process {
+    /// Metrics of the process.
+    pub metrics: metrics::Registry,
+    /// The log.
+    pub telemetry: Telemetry,
+    /// Threads that serve connections.
+    pub lanes: Arc<Lanes>,
+}
