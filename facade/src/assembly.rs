@@ -273,7 +273,6 @@ impl Parts {
             catalog: configuration.catalog.clone(),
             renderer: self.renderer.clone(),
             issuer: configuration.issuer.clone(),
-            table: configuration.table.clone(),
         };
         let local = Local::new(
             control.clone(),

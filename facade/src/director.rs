@@ -8,7 +8,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use axum::Router;
 use futures::future::BoxFuture;
 use http::Uri;
@@ -85,11 +85,12 @@ impl Service<Request> for Director {
         Poll::Ready(Ok(()))
     }
 
-    /// Each kind of answer is a future of its own size: of proxied requests there may be very many.
+    /// A proxied request, of which there may be very many, keeps no room for what other answers need.
     fn call(&mut self, request: Request) -> Self::Future {
         let this = self.delegates.clone();
-        // Guards of the swap are few and short-lived: what is used beyond this line is cloned out of it.
-        let found = this.table.load().find(&request.info().path).cloned();
+        // One table for the whole request, whatever comes into force meanwhile.
+        let table = this.table.load();
+        let found = table.find(&request.info().path).cloned();
         if this.freshness.expired() && !matches!(found, Some(Target::Builtin { when_stale: true })) {
             return Box::pin(ready(Ok(respond::status(&request, &too_old()))));
         }
@@ -97,9 +98,10 @@ impl Service<Request> for Director {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => {
                 Box::pin(async move { Ok(this.proxied(&upstream, request).await) })
             }
-            Some(Target::Builtin { .. }) => Box::pin(async move { Ok(this.builtin(request).await) }),
-            Some(Target::Group) => Box::pin(async move { Ok(this.group(request).await) }),
-            Some(Target::Route(_)) | None => Box::pin(async move { Ok(this.delegated(request).await) }),
+            found => {
+                let table = Guard::into_inner(table);
+                Box::pin(async move { Ok(this.answered(found, table, request).await) })
+            }
         }
     }
 }
@@ -126,7 +128,16 @@ impl Delegates {
         response.map(Body::from)
     }
 
-    async fn builtin(&self, mut request: Request) -> Response {
+    async fn answered(&self, found: Option<Target>, table: Arc<RouteTable>, request: Request) -> Response {
+        match found {
+            Some(Target::Builtin { .. }) => self.builtin(table, request).await,
+            Some(Target::Group) => self.group(&table, request).await,
+            Some(Target::Route(_)) | None => self.delegated(&table, request).await,
+        }
+    }
+
+    async fn builtin(&self, table: Arc<RouteTable>, mut request: Request) -> Response {
+        request.extensions_mut().insert(table);
         // The router takes the path as it was sent, the mux as it is read.
         if request.uri().path().contains('%') {
             *request.uri_mut() = with_path(request.uri(), &request.info().path);
@@ -134,17 +145,17 @@ impl Delegates {
         from_axum(self.endpoints.clone().oneshot(request).await)
     }
 
-    async fn group(&self, request: Request) -> Response {
+    async fn group(&self, table: &RouteTable, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         match discovery(&self.catalog, &self.renderer, &parts).await {
             Some(response) => response,
-            None => self.delegated(Request::from_parts(parts, body)).await,
+            None => self.delegated(table, Request::from_parts(parts, body)).await,
         }
     }
 
-    async fn delegated(&self, request: Request) -> Response {
+    async fn delegated(&self, table: &RouteTable, request: Request) -> Response {
         let info = request.info();
-        let delegate = delegate(&self.table.load(), &info.path, info.is_resource_request);
+        let delegate = delegate(table, &info.path, info.is_resource_request);
         let early = request.found::<BeforeMuxComplete>().is_some();
         match delegate {
             Delegate::Discovery => self.discovery(&request.into_parts().0).await,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use http::StatusCode;
 use portico_kit::health::Endpoint;
 use portico_machinery::discovery::Source;
@@ -12,14 +12,18 @@ use super::state::Shared;
 use crate::render::pretty;
 use crate::request::Response;
 use crate::respond;
+use crate::route_table::RouteTable;
 
 #[derive(serde::Serialize)]
 struct Paths {
     paths: BTreeSet<Arc<str>>,
 }
 
-pub(super) async fn paths(State(endpoints): Shared) -> Response {
-    let table = endpoints.table.load_full();
+/// The paths of the table that this request goes by.
+pub(super) async fn paths(
+    State(endpoints): Shared,
+    Extension(table): Extension<Arc<RouteTable>>,
+) -> Response {
     let mut paths = table.listed();
     paths.extend(Endpoint::ALL.into_iter().flat_map(|e| endpoints.health.paths(e)).map(Arc::from));
     for served in table.served().filter(|s| s.source == Source::Builtin) {

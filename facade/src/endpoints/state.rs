@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use axum::extract::{Request, State};
 use http::Method;
 use http::header::ACCEPT;
@@ -18,7 +17,6 @@ use crate::issuer::Issuer;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
-use crate::route_table::RouteTable;
 use crate::version_info::VersionInfo;
 
 /// What the handlers need.
@@ -41,8 +39,6 @@ pub struct Endpoints {
     pub renderer: Renderer,
     /// Who issues tokens.
     pub issuer: Arc<Issuer>,
-    /// The listed paths.
-    pub table: Arc<ArcSwap<RouteTable>>,
 }
 
 /// The handlers' state, as axum gives it to them.
