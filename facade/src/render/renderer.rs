@@ -87,3 +87,47 @@ impl Renderer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::render::Layout;
+    use portico_kit::tasks::TaskSet;
+
+    fn renderer() -> Renderer {
+        Renderer::new(Arc::new(Offload::with_threads("render", 1, &TaskSet::new()).unwrap()))
+    }
+
+    fn thread_name() -> Option<String> {
+        thread::current().name().map(str::to_owned)
+    }
+
+    #[tokio::test]
+    async fn large_work_leaves_the_thread_and_small_work_stays() {
+        let renderer = renderer();
+        assert_eq!(renderer.run(LARGE, thread_name).await.unwrap(), thread_name());
+        assert_eq!(renderer.run(LARGE + 1, thread_name).await.unwrap().as_deref(), Some("render"));
+        assert_eq!(renderer.run_future(async { thread_name() }).await.unwrap().as_deref(), Some("render"));
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_an_error_of_its_response_alone() {
+        let renderer = renderer();
+        assert!(renderer.run(LARGE + 1, || -> u8 { panic!("asked to") }).await.is_err());
+        assert_eq!(renderer.run(LARGE + 1, || 7).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_body_is_the_same_whole_and_in_parts() {
+        let rendering = Rendering { layout: Layout::Indented, gzip: false };
+        let json = Bytes::from(serde_json::to_string(&vec!["0123456789"; 10_000]).unwrap());
+        let whole = renderer().render(rendering, json.clone()).await.unwrap().body;
+        let parts: Vec<Result<Bytes, BoxError>> =
+            json.chunks(70_000).map(|p| Ok(Bytes::copy_from_slice(p))).collect();
+        let rendered = renderer().render_parts(rendering, stream::iter(parts));
+        let rendered: Vec<Bytes> = rendered.map(|part| part.unwrap()).collect().await;
+        assert_eq!(rendered.concat(), whole);
+    }
+}

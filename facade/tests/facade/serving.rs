@@ -48,6 +48,21 @@ async fn the_control_services_checks_appear_under_their_own_names() {
 }
 
 #[tokio::test]
+async fn an_escaped_path_is_the_path_that_it_stands_for() {
+    let rig = Rig::start(vec![served("", "v1")]).await.configured().await;
+    for (path, code) in [
+        ("/%76ersion", 200),
+        ("/healthz/%70ing?verbose", 200),
+        ("/healthz%2Fping", 200),
+        ("/openapi%2fv2", 200),
+        ("/readyz/no%20such%3Fcheck", 404),
+        ("/version%2f%2f", 404),
+    ] {
+        assert_eq!(rig.client.get(path).await.code, code, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn fixed_paths_answer_as_upstream_does() {
     let rig = Rig::start(vec![served("apps", "v1"), served("", "v1")]).await.configured().await;
     let version = rig.client.get("/version").await;
