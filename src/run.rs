@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use portico_kit::lanes::Lanes;
+use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::tasks::{TaskFailure, TaskSet};
 use portico_kit::telemetry::{LogFormat, Telemetry};
@@ -54,7 +54,9 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     let process = Process {
         registry: Registry::with_process_metrics(),
         telemetry: telemetry.clone(),
-        lanes: Arc::new(Lanes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?),
+        lanes: Arc::new(
+            ConnectionRuntimes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?,
+        ),
         started,
     };
     let outcome = runtime.block_on(async {

@@ -18,10 +18,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use portico_auth::authz::{Relations, of_modes};
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
+use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
 use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::Hooks;
-use portico_kit::lanes::Lanes;
 use portico_kit::lifecycle::Lifecycle;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
 use portico_kit::metrics::Registry;
@@ -69,7 +69,7 @@ pub struct Process {
     /// The log, when its level may be changed over `/debug/flags/v`.
     pub telemetry: Option<Telemetry>,
     /// Threads that serve connections; without, they are served where the facade was started.
-    pub lanes: Option<Arc<Lanes>>,
+    pub lanes: Option<Arc<ConnectionRuntimes>>,
 }
 
 /// The facade.
@@ -297,7 +297,7 @@ impl Parts {
     fn layers(
         &self,
         settings: &FacadeSettings,
-        union: Arc<ArcSwap<portico_auth::Union>>,
+        union: Arc<ArcSwap<portico_auth::AuthenticatorChain>>,
         control: &ControlTransport,
     ) -> Result<Layers, StartError> {
         let rbac = &self.configuration.rbac;

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use portico_kit::received::Received;
 use portico_proxy::{ProxyBody, RequestBody};
 
-use crate::connection::Busy;
+use crate::connection::ActiveRequestGuard;
 use crate::pace::Pace;
-use crate::tail::Tail;
+use crate::response_completion::ResponseCompletion;
 
 /// What ends a body early. hyper answers it by closing the connection (HTTP/1) or resetting the stream.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -26,7 +26,7 @@ type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError
 /// A body, and what must happen when it ends.
 pub struct Body {
     kind: Kind,
-    tail: Option<Box<Tail>>,
+    tail: Option<Box<ResponseCompletion>>,
     /// Of bodies that clients send.
     pace: Option<Box<Pace>>,
 }
@@ -64,13 +64,13 @@ impl Body {
 
     /// The same body that, when it has ended in whatever way, drops `tail`.
     #[must_use]
-    pub(crate) fn with_tail(mut self, tail: Box<Tail>) -> Self {
+    pub(crate) fn with_tail(mut self, tail: Box<ResponseCompletion>) -> Self {
         self.tail = Some(tail);
         self
     }
 
     /// The connection is busy until the body is out. A body without a tail is whole, and as good as out.
-    pub fn while_sent(&mut self, busy: Busy) {
+    pub fn while_sent(&mut self, busy: ActiveRequestGuard) {
         if let Some(tail) = &mut self.tail {
             tail.set_busy(busy);
         }

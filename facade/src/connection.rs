@@ -4,7 +4,7 @@ mod activity;
 mod exchange;
 mod limits;
 
-pub use activity::{Activity, Busy, Verdict};
+pub use activity::{ActiveRequestGuard, Activity, Verdict};
 pub use exchange::{Exchange, in_task};
 pub use limits::ConnectionLimits;
 

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use portico_auth::forwarded::LocalTrust;
-use portico_kit::lanes;
+use portico_kit::connection_runtimes;
 use portico_proto::client::{ConnectError, Connection};
 use tonic::transport::{Channel, Endpoint};
 use tower::util::BoxCloneSyncService;
@@ -75,7 +75,7 @@ impl LaneChannels {
 
     /// Made at a lane's first call and by itself: what drives a channel lives where it was made.
     fn here(&self) -> &Channel {
-        let mine = lanes::current().and_then(|lane| self.lanes.get(lane));
+        let mine = connection_runtimes::current().and_then(|lane| self.lanes.get(lane));
         mine.map_or(&self.others, |channel| channel.get_or_init(|| self.endpoint.connect_lazy()))
     }
 }

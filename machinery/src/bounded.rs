@@ -4,7 +4,7 @@
 //! while there is room for it, so what is left out costs nothing.
 
 use crate::field;
-use crate::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+use crate::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
 /// What takes room in a [`Bounded`] list.
 pub trait Weight {
@@ -83,7 +83,7 @@ impl Bounded<field::Error> {
     /// A list of what is wrong with one object: what a Status reports of it, and one more, so that it says that there are.
     #[must_use]
     pub fn field_errors() -> Self {
-        Self::new(MOST_FIELD_ERRORS + 1, MOST_CAUSES_BYTES)
+        Self::new(MAX_FIELD_ERRORS + 1, MAX_CAUSES_BYTES)
     }
 }
 

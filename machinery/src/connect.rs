@@ -20,7 +20,7 @@ pub struct Dial {
     /// The query to ask with, as it stands in a URL.
     pub query: String,
     /// What kind of exchange it is.
-    pub manner: Manner,
+    pub kind: ConnectKind,
     /// Whether a target that is a name may only lead to addresses that [`portico_gostd::netip::is_global_unicast`] accepts.
     pub global_unicast: bool,
 }
@@ -50,7 +50,7 @@ pub enum Security {
 
 /// What kind of exchange follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Manner {
+pub enum ConnectKind {
     /// Any request, handed on; links in the answer are led back through the proxy.
     #[default]
     Proxy,

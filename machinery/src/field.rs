@@ -3,11 +3,11 @@
 use std::fmt;
 
 use crate::cause::Cause;
-use crate::object::{MOST_PRINTED_BYTES, cut, cut_at};
+use crate::object::{MAX_PRINTED_BYTES, cut, cut_at};
 
 /// The most bytes of one error's text; of a longer one the beginning is kept. A message may list a hundred thousand supported
 /// values, and be given for each element of a list.
-const MAX_BODY_BYTES: usize = 4 * MOST_PRINTED_BYTES;
+const MAX_BODY_BYTES: usize = 4 * MAX_PRINTED_BYTES;
 
 /// A path to a field, as upstream prints it: `spec.ports[0].name`, `metadata.labels[key]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,7 +122,7 @@ impl Error {
     #[must_use]
     pub fn new(kind: ErrorType, path: &Path, body: String) -> Self {
         // A path may hold keys of any length.
-        let path = if path.0.len() > MOST_PRINTED_BYTES { Path(cut(path.0.clone())) } else { path.clone() };
+        let path = if path.0.len() > MAX_PRINTED_BYTES { Path(cut(path.0.clone())) } else { path.clone() };
         Self { kind, path, body: cut_at(body, MAX_BODY_BYTES) }
     }
 

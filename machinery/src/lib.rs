@@ -37,7 +37,7 @@ pub use attributes::Attributes;
 pub use bounded::Bounded;
 pub use front_proxy::FrontProxy;
 pub use gvk::{GroupKind, GroupResource, GroupVersion, GroupVersionKind, GroupVersionResource};
-pub use object::{Cursor, JsonPath, MOST_PRINTED_BYTES, Node, Object};
+pub use object::{Cursor, JsonPath, MAX_PRINTED_BYTES, Node, Object};
 pub use portico_gostd::apimachinery::quantity::{self, Quantity};
 pub use request_info::RequestInfo;
 pub use status::{Reason, Status};

@@ -20,7 +20,7 @@ pub use metadata::OwnerReference;
 pub use numbers::step_json;
 pub use order::sort_keys;
 pub use portico_gostd::json::go_type;
-pub use printed::{MOST_PRINTED_BYTES, cut, cut_at};
+pub use printed::{MAX_PRINTED_BYTES, cut, cut_at};
 pub use read::value_from_json;
 
 use serde::Serialize;

@@ -13,10 +13,10 @@ use crate::gvk::{GroupKind, GroupResource};
 
 /// How many field errors a Status tells one by one: a body of 3 MiB can hold hundreds of thousands of wrong fields, and
 /// their answer would be many times its size. Upstream has no such bound.
-pub const MOST_FIELD_ERRORS: usize = 1_000;
+pub const MAX_FIELD_ERRORS: usize = 1_000;
 /// How many bytes of causes a Status has, about. It must fit in one message between a facade and its control service (4 MiB),
 /// which holds each text twice, and JSON takes up to six bytes for one.
-pub const MOST_CAUSES_BYTES: usize = 320 * 1024;
+pub const MAX_CAUSES_BYTES: usize = 320 * 1024;
 
 /// Machine-readable reasons, spelled as on the wire. Clients match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -348,7 +348,7 @@ impl Status {
     }
 
     /// 422 with one cause per field error; identical texts are said once in the message. Of more errors than
-    /// [`MOST_FIELD_ERRORS`], or of very long ones, the first are told, and how many follow.
+    /// [`MAX_FIELD_ERRORS`], or of very long ones, the first are told, and how many follow.
     #[must_use]
     pub fn invalid(kind: &GroupKind, name: &str, errors: &[field::Error]) -> Self {
         let (errors, more) = errors.split_at(told(errors));
@@ -447,11 +447,11 @@ impl std::error::Error for Status {}
 fn told(errors: &[field::Error]) -> usize {
     let mut bytes = 0;
     let fits = |error: &&field::Error| {
-        let fits = bytes < MOST_CAUSES_BYTES;
+        let fits = bytes < MAX_CAUSES_BYTES;
         bytes += error.body.len() + error.path.as_str().len();
         fits
     };
-    errors.iter().take(MOST_FIELD_ERRORS).take_while(fits).count()
+    errors.iter().take(MAX_FIELD_ERRORS).take_while(fits).count()
 }
 
 #[cfg(test)]
@@ -501,9 +501,9 @@ mod tests {
     fn invalid_tells_the_first_of_very_many_errors_and_how_many_follow() {
         let kind = GroupKind { group: String::new(), kind: "Service".into() };
         let error = |at: usize| field::Error::required(&field::Path::new(format!("spec.a{at}")), "");
-        let errors: Vec<_> = (0..MOST_FIELD_ERRORS + 7).map(error).collect();
+        let errors: Vec<_> = (0..MAX_FIELD_ERRORS + 7).map(error).collect();
         let status = Status::invalid(&kind, "n", &errors);
         assert!(status.message.ends_with("spec.a999: Required value, and 7 more]"), "{}", status.message);
-        assert_eq!(status.details.unwrap().causes.len(), MOST_FIELD_ERRORS);
+        assert_eq!(status.details.unwrap().causes.len(), MAX_FIELD_ERRORS);
     }
 }

@@ -51,7 +51,7 @@ use crate::chain::Chain;
 use crate::kubeconfigs::{self, Addresses};
 use crate::pki::Pki;
 use crate::settings::ServerSettings;
-use identities::Believed;
+use identities::TrustedIdentities;
 use renewal::{Renewed, names};
 
 /// How long calls may take to end when the control service stops.
@@ -68,7 +68,7 @@ pub struct Server {
     store: Arc<dyn Store>,
     ready: Signal,
     local: (LocalServices, LocalTrust),
-    believed: Believed,
+    believed: TrustedIdentities,
     advertised: controllers::Advertised,
     tasks: TaskSet,
     /// Ends after everything that writes has ended.
@@ -87,7 +87,7 @@ impl Server {
             .map_err(|source| StartError::DataDir { path: settings.data_dir.clone(), source })?;
         let pki = Arc::new(Pki::load_or_create(&settings.cert_dir, &names(&settings))?);
         let (trust, verifier) = LocalTrust::issue();
-        let believed = Believed::new(&settings, pki.authority.cert_pem(), verifier)?;
+        let believed = TrustedIdentities::new(&settings, pki.authority.cert_pem(), verifier)?;
         let kinds = Kinds::serving(&settings.expiration, &settings.runtime_config)?;
         let (name, help) = ("kubernetes_feature_enabled", "Which features are on, by name and stage");
         process.metrics.constants(name, help, ["name", "stage"], settings.features.rows());
@@ -125,7 +125,7 @@ impl Server {
         let renewed = Renewed::new(&settings, Arc::clone(&pki), listener.tls().clone())?;
         renewed.keep(&tasks);
         let hooks = Hooks::new(health.clone());
-        let rooms = hooks::Rooms::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
+        let rooms = hooks::Components::join(&settings, &registry, &kinds, &hooks, &process, &tasks, address)?;
         rooms.add_checks(&health, &store)?;
         tokens::publish(&identity, settings.service_accounts.jwks_uri.as_deref(), &rooms.board);
         rooms.board.post(service_address(&settings));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use portico_kit::lanes::Lanes;
+use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
 use portico_kit::telemetry::Telemetry;
 
@@ -12,6 +12,6 @@ pub(super) struct Process {
     pub(super) registry: Registry,
     pub(super) telemetry: Telemetry,
     /// The threads that serve connections, of whichever listener.
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) lanes: Arc<ConnectionRuntimes>,
     pub(super) started: Instant,
 }

@@ -19,7 +19,7 @@ use mutate::Mutator;
 const ROUNDS: usize = 4_000;
 
 /// No input of at most a few KiB may take more of a processor, in a debug build.
-const LONGEST: Duration = Duration::from_secs(3);
+const MAX_LENGTH: Duration = Duration::from_secs(3);
 
 fn setting(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -37,7 +37,7 @@ fn run(name: &str, corpus: &[&str], target: impl Fn(&[u8])) {
         let outcome = catch_unwind(AssertUnwindSafe(|| target(input)));
         let shown = String::from_utf8_lossy(input);
         assert!(outcome.is_ok(), "{name} fails on {shown:?} = {input:?}");
-        assert!(begun.elapsed() < LONGEST, "{name} takes {:?} on {shown:?}", begun.elapsed());
+        assert!(begun.elapsed() < MAX_LENGTH, "{name} takes {:?} on {shown:?}", begun.elapsed());
     };
     corpus.iter().for_each(|seed| try_one(seed.as_bytes()));
     let mut mutator = Mutator::new(setting("PORTICO_FUZZ_SEED", 1) as u64, corpus);

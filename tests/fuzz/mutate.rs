@@ -72,7 +72,7 @@ const TOKENS: &[&str] = &[
 ];
 
 /// The longest input, in bytes.
-const LONGEST: usize = 4096;
+const MAX_LENGTH: usize = 4096;
 
 /// An endless source of inputs, the same for the same seed.
 pub struct Mutator {
@@ -95,7 +95,7 @@ impl Mutator {
         for _ in 0..self.random.random_range(1..=6) {
             self.mutate(&mut input);
         }
-        input.truncate(LONGEST);
+        input.truncate(MAX_LENGTH);
         input
     }
 

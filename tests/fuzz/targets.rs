@@ -6,7 +6,7 @@ use portico_auth::authn::{Authority, TokenFile, TokenKeys, bootstrap_token, with
 use portico_auth::headers::NoHeaders;
 use portico_auth::impersonate::{self, ImpersonationRequest};
 use portico_auth::jwt::{Claims, SigningKey};
-use portico_auth::{Credentials, Outcome, Union};
+use portico_auth::{AuthenticatorChain, Credentials, Outcome};
 use portico_cel::{Environment, Language, SizeEstimate, SizeEstimator, Type, Value, kubernetes};
 use portico_gostd::mime::parse_media_type;
 use portico_gostd::netip::{Prefix, parse_address};
@@ -133,7 +133,7 @@ pub fn service_account_tokens() -> impl Fn(&[u8]) {
 
 pub fn authorization_headers() -> impl Fn(&[u8]) {
     let tokens = TokenFile::parse("admin-token,admin,1,system:masters\n").unwrap();
-    let union = Union::default().with_tokens(Arc::new(tokens)).with_anonymous(true);
+    let union = AuthenticatorChain::default().with_tokens(Arc::new(tokens)).with_anonymous(true);
     move |input| {
         let header = text(input);
         for (authorization, websocket_protocols) in [(Some(&*header), None), (None, Some(&*header))] {

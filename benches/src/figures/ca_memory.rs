@@ -15,7 +15,7 @@ use crate::{Failure, Setting};
 const NAME: &str = "ca-memory";
 const API_SERVICES: usize = 5000;
 const AUTHORITIES: usize = 50;
-const MOST_MIB: f64 = 100.0;
+const MAX_MIB: f64 = 100.0;
 /// Until what the requests needed is given back.
 const SETTLE: Duration = Duration::from_secs(3);
 
@@ -46,7 +46,7 @@ pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<()
     }
     tokio::time::sleep(SETTLE).await;
     let resident = portico.process.resident()?;
-    report.add(NAME, "5,000, 50 CAs, each asked once, resident", resident, "MiB", Goal::AtMost(MOST_MIB));
+    report.add(NAME, "5,000, 50 CAs, each asked once, resident", resident, "MiB", Goal::AtMost(MAX_MIB));
     report.add(NAME, "of it, not backed by a file", portico.process.anonymous()?, "MiB", Goal::None);
     Ok(())
 }

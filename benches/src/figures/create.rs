@@ -18,7 +18,7 @@ const MANY_PER_SECOND: f64 = 8000.0;
 const ONE_PER_SECOND: f64 = 1500.0;
 const CONDITIONS_SECONDS: f64 = 10.0;
 /// Rounds are long and write a lot: at most this many.
-const MOST_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 /// Creations of the single client.
 const SINGLE: usize = 3000;
 
@@ -32,7 +32,7 @@ struct Round {
 
 pub(crate) async fn measure(setting: &Setting, report: &mut Report) -> Result<(), Failure> {
     let mut rounds = Vec::new();
-    for at in 1..=setting.options.rounds.min(MOST_ROUNDS) {
+    for at in 1..=setting.options.rounds.min(MAX_ROUNDS) {
         let round = round(setting).await?;
         note(&format!(
             "round {at}: {:.0}/s with 64 clients (p99 {:.1} ms), conditions after {:.1} s, {:.0}/s with one, {:.0} MiB",

@@ -10,7 +10,7 @@ mod transport_key;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode};
-use portico_machinery::connect::{Dial, Manner, clean_path};
+use portico_machinery::connect::{ConnectKind, Dial, clean_path};
 use portico_machinery::{RequestInfo, Status};
 
 use crate::Proxy;
@@ -49,10 +49,10 @@ impl Proxy {
     ) -> Connected {
         let Connecting { dial, .. } = connecting;
         let to = headers::requested_upgrade(request.headers());
-        let protocol = match (to, dial.manner) {
-            (_, Manner::Log) | (Upgrade::No, Manner::Proxy) => None,
+        let protocol = match (to, dial.kind) {
+            (_, ConnectKind::Log) | (Upgrade::No, ConnectKind::Proxy) => None,
             (Upgrade::To(protocol), _) => Some(protocol),
-            (Upgrade::No, Manner::Upgrade) => {
+            (Upgrade::No, ConnectKind::Upgrade) => {
                 return Err(Box::new(Status::bad_request("Upgrade request required")));
             }
             (Upgrade::Refused(why), _) => return Err(Box::new(Status::bad_request(why))),
@@ -68,7 +68,7 @@ impl Proxy {
             .map_err(|refusal| Box::new(Status::bad_request(refusal.to_string())))?;
         let request = request.map(Into::into);
         match protocol {
-            _ if dial.manner == Manner::Log => self.log(connecting, permit, target).await,
+            _ if dial.kind == ConnectKind::Log => self.log(connecting, permit, target).await,
             Some(protocol) => Box::pin(self.upgraded(connecting, permit, target, request, protocol)).await,
             None => self.passed_on(connecting, permit, target, request).await,
         }
@@ -138,7 +138,7 @@ fn rewrite_links(answer: Answer, permit: Permit, links: Links) -> Connected {
 
 /// `.../proxy` itself: relative links on the page behind it would resolve wrongly.
 fn is_bare(dial: &Dial, method: &Method) -> bool {
-    dial.manner == Manner::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
+    dial.kind == ConnectKind::Proxy && dial.path.is_empty() && matches!(*method, Method::GET | Method::HEAD)
 }
 
 fn with_slash<B>(request: &Request<B>) -> Response<ProxyBody> {

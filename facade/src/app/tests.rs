@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
-use portico_auth::Union;
+use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
 use portico_auth::authz::{Decider, Deciding, Mode, Rbac, Relations, of_modes};
 use portico_kit::lifecycle::Signal;
@@ -112,7 +112,7 @@ impl Rig {
         let tokens =
             "good,alice,1\nmaster,root,2,\"system:masters\"\nnode,system:node:n,3,\"system:nodes\"\n";
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
-        let union = Union::default().with_tokens(tokens).with_anonymous(true);
+        let union = AuthenticatorChain::default().with_tokens(tokens).with_anonymous(true);
         let union = Arc::new(ArcSwap::from_pointee(union));
         let authorizer =
             of_modes(&[Mode::Node, Mode::Rbac], &everybody_may_see_the_version(), &Relations::Elsewhere);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use portico_auth::Union;
+use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
 use portico_kit::tasks::TaskSet;
@@ -46,9 +46,10 @@ impl AuthFiles {
     }
 
     /// The authenticators of what the files say now.
-    pub(super) fn union(&self) -> Union {
-        let mut union =
-            Union::default().with_anonymous(self.anonymous).with_reviews(Arc::clone(&self.reviews));
+    pub(super) fn union(&self) -> AuthenticatorChain {
+        let mut union = AuthenticatorChain::default()
+            .with_anonymous(self.anonymous)
+            .with_reviews(Arc::clone(&self.reviews));
         if let Some((ca, proxy)) = &self.proxy_ca {
             union = union.with_request_header(RequestHeader {
                 authority: Authority::clone(&ca.current()),
@@ -72,7 +73,7 @@ impl AuthFiles {
     }
 
     /// Polls the files and swaps the union when one changes.
-    pub(super) fn follow(&self, tasks: &TaskSet, union: &Arc<ArcSwap<Union>>) {
+    pub(super) fn follow(&self, tasks: &TaskSet, union: &Arc<ArcSwap<AuthenticatorChain>>) {
         if let Some(ca) = &self.client_ca {
             self.follow_one(tasks, union, ca, "client-ca-file");
         }
@@ -87,7 +88,7 @@ impl AuthFiles {
     fn follow_one<T: Send + Sync + 'static>(
         &self,
         tasks: &TaskSet,
-        union: &Arc<ArcSwap<Union>>,
+        union: &Arc<ArcSwap<AuthenticatorChain>>,
         file: &FileWatch<T>,
         name: &'static str,
     ) {

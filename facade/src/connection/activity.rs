@@ -33,7 +33,7 @@ pub enum Verdict {
 
 /// A request under way, over when dropped.
 #[derive(Debug)]
-pub struct Busy(Arc<Activity>);
+pub struct ActiveRequestGuard(Arc<Activity>);
 
 impl Default for Activity {
     fn default() -> Self {
@@ -50,10 +50,10 @@ impl Default for Activity {
 impl Activity {
     /// Marks a request's beginning.
     #[must_use]
-    pub fn busy(self: &Arc<Self>) -> Busy {
+    pub fn busy(self: &Arc<Self>) -> ActiveRequestGuard {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
-        Busy(self.clone())
+        ActiveRequestGuard(self.clone())
     }
 
     /// What to do about the connection now.
@@ -126,7 +126,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Drop for Busy {
+impl Drop for ActiveRequestGuard {
     fn drop(&mut self) {
         self.0.idle_since.store(self.0.millis(), Ordering::Relaxed);
         self.0.head_since.store(0, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use portico_auth::authn::{Reviewer, without_token};
-use portico_auth::{Credentials, HeaderValues, Outcome, Union};
+use portico_auth::{AuthenticatorChain, Credentials, HeaderValues, Outcome};
 use portico_kit::layer::{AfterResponse, OnResponse, Step};
 use portico_machinery::{Status, aggregate};
 use tower::Service;
@@ -27,7 +27,7 @@ use crate::respond;
 /// How callers are known.
 pub struct Authenticator {
     /// Who knows callers; replaced as a whole on a reload.
-    pub union: Arc<ArcSwap<Union>>,
+    pub union: Arc<ArcSwap<AuthenticatorChain>>,
     /// Who knows what tokens stand for.
     pub reviewer: Arc<dyn Reviewer>,
     /// How it ends, and how long it takes.
@@ -107,7 +107,7 @@ impl Authenticator {
     /// Names the caller and takes the credentials off.
     fn admit(
         &self,
-        union: &Union,
+        union: &AuthenticatorChain,
         found: portico_auth::Authentication,
         mut request: Request,
         begin: Instant,
@@ -152,7 +152,7 @@ fn refuse(request: &Request, outcome: &Outcome) -> Response {
     respond::status(request, &Status::unauthorized())
 }
 
-fn authenticate(union: &Union, request: &Request) -> portico_auth::Authentication {
+fn authenticate(union: &AuthenticatorChain, request: &Request) -> portico_auth::Authentication {
     let headers = request.headers();
     let websocket = headers.get(UPGRADE).is_some_and(|u| u.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let protocols = websocket.then(|| Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
@@ -165,7 +165,7 @@ fn authenticate(union: &Union, request: &Request) -> portico_auth::Authenticatio
 }
 
 /// Takes credentials and identity headers off, whether or not they were believed.
-fn strip(union: &Union, headers: &mut HeaderMap) {
+fn strip(union: &AuthenticatorChain, headers: &mut HeaderMap) {
     let consumed: Vec<HeaderName> =
         headers.keys().filter(|name| union.consumes_header(name.as_str())).cloned().collect();
     for name in consumed {

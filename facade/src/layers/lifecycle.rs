@@ -19,7 +19,7 @@ use crate::handler::Handler;
 use crate::metrics::{RequestMetrics, Terminated};
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response, Target};
-use crate::tail::Tail;
+use crate::response_completion::ResponseCompletion;
 
 /// See the module.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl AfterResponse<Response> for Life {
             self.metrics.terminated(&labels, code);
         }
         let exchange = self.connection.exchange();
-        let tail = Tail::new(self.record, exchange, labels, self.received, code, self.metrics);
+        let tail = ResponseCompletion::new(self.record, exchange, labels, self.received, code, self.metrics);
         response.map(|body| body.with_tail(Box::new(tail)))
     }
 }

@@ -71,7 +71,7 @@ pub enum Outcome {
     Anonymous(Arc<UserInfo>),
     /// 401.
     Unauthorized(Unauthorized),
-    /// Nothing counts so far but this token, whose user [`Union::reviewed`] finds out. Who has nobody to ask answers 401.
+    /// Nothing counts so far but this token, whose user [`AuthenticatorChain::reviewed`] finds out. Who has nobody to ask answers 401.
     Ask(String),
 }
 
@@ -126,7 +126,7 @@ impl Authentication {
 
 /// The configured authenticators. Immutable: a reload builds another and swaps it in.
 #[derive(Clone, Default)]
-pub struct Union {
+pub struct AuthenticatorChain {
     request_header: Option<RequestHeader>,
     internal: Option<Authority>,
     client: Option<Authority>,
@@ -135,7 +135,7 @@ pub struct Union {
     anonymous: bool,
 }
 
-impl Union {
+impl AuthenticatorChain {
     /// Believes front proxies that this describes.
     #[must_use]
     pub fn with_request_header(mut self, proxy: RequestHeader) -> Self {

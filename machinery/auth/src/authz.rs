@@ -147,9 +147,9 @@ impl Authorizer for AlwaysDeny {
 
 /// Authorizers in order: the first that has an opinion or must ask for one wins, the reasons of those without opinion are joined by newlines.
 #[derive(Clone, Default)]
-pub struct Union(Vec<Arc<dyn Authorizer>>);
+pub struct AuthorizerUnion(Vec<Arc<dyn Authorizer>>);
 
-impl Union {
+impl AuthorizerUnion {
     /// These, in this order.
     #[must_use]
     pub fn new(authorizers: Vec<Arc<dyn Authorizer>>) -> Self {
@@ -157,7 +157,7 @@ impl Union {
     }
 }
 
-impl Authorizer for Union {
+impl Authorizer for AuthorizerUnion {
     fn authorize(&self, attributes: &Attributes) -> Decision {
         let mut reasons = Vec::new();
         for authorizer in &self.0 {

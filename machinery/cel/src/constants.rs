@@ -15,10 +15,10 @@ pub(crate) fn fold(node: &mut Node) {
     match node {
         Node::Constant(_) | Node::Computed(_) => {}
         Node::Attribute(attribute) => of_attribute(attribute),
-        Node::Logic(_, pair) | Node::Otherwise(_, pair) | Node::Equality(_, pair) => {
+        Node::Logic(_, pair) | Node::OptionalOr(_, pair) | Node::Equality(_, pair) => {
             pair.iter_mut().for_each(fold);
         }
-        Node::NotStrictlyFalse(inner) | Node::OneOf(inner, _) | Node::Append(_, inner) => fold(inner),
+        Node::NotStrictlyFalse(inner) | Node::InSet(inner, _) | Node::Append(_, inner) => fold(inner),
         Node::Call(call) => {
             call.arguments.iter_mut().for_each(fold);
             if call.is_constant()

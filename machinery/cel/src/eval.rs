@@ -71,10 +71,10 @@ impl<'e, 'v> Evaluator<'e, 'v> {
             }
             Node::Attribute(attribute) => self.attribute(attribute),
             Node::Logic(and, pair) => self.logic(*and, pair),
-            Node::Otherwise(value, pair) => self.otherwise(*value, pair),
+            Node::OptionalOr(value, pair) => self.otherwise(*value, pair),
             Node::NotStrictlyFalse(inner) => self.not_strictly_false(inner),
             Node::Equality(equal, pair) => self.equality(*equal, pair),
-            Node::OneOf(wanted, constants) => {
+            Node::InSet(wanted, constants) => {
                 let wanted = self.run(wanted)?;
                 Ok(Value::Bool(constants.contain(&wanted)))
             }

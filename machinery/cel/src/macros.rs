@@ -15,7 +15,7 @@ pub use folds::{EXISTS_ONE, STANDARD, TWO_VARIABLES};
 pub use optionals::OPTIONALS;
 
 /// Most nodes that copies may make a tree of.
-const MOST_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
 
 /// A macro.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Expander<'_> {
     fn copy(&mut self, expr: &Expr) -> Result<Expr, Issue> {
         let mut nodes = 0;
         crate::walk::each(expr, &mut |_| nodes += 1);
-        if self.places.len() + nodes > MOST_NODES {
+        if self.places.len() + nodes > MAX_NODES {
             return Err(Issue::at(self.place, "expression is too large"));
         }
         let mut copy = expr.clone();

@@ -19,7 +19,7 @@ use depth::Depth;
 use lexer::{Lexed, Token, lex};
 
 /// Longest expression, in characters (cel-go's default).
-pub const LONGEST_EXPRESSION: usize = 100_000;
+pub const MAX_EXPRESSION_LENGTH: usize = 100_000;
 
 /// A tree with the places of its nodes.
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ pub struct Parsed {
 /// # Errors
 /// Everything that is wrong with the syntax, and all misuse of literals, names and macros before that.
 pub fn parse(text: &str, macros: &[&Macro]) -> Result<Parsed, Vec<Issue>> {
-    if text.len() > LONGEST_EXPRESSION {
+    if text.len() > MAX_EXPRESSION_LENGTH {
         let size = text.chars().count();
-        if size > LONGEST_EXPRESSION {
+        if size > MAX_EXPRESSION_LENGTH {
             return Err(vec![Issue::whole(format!(
-                "expression code point size exceeds limit: size: {size}, limit {LONGEST_EXPRESSION}"
+                "expression code point size exceeds limit: size: {size}, limit {MAX_EXPRESSION_LENGTH}"
             ))]);
         }
     }

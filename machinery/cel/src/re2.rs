@@ -11,11 +11,11 @@ use portico_gostd::regexp::{self as re2, Code};
 use regex::Regex;
 
 /// Most bytes of compiled patterns that are kept; when there are more, all are forgotten.
-const MOST_KEPT: usize = 32 * 1024 * 1024;
+const MAX_KEPT: usize = 32 * 1024 * 1024;
 /// Most bytes of compiled patterns that all programs keep together; what is beyond is looked up here at each call.
 const MAX_PLANNED_BYTES: usize = 256 * 1024 * 1024;
 /// Longest pattern that is kept.
-const LONGEST_KEPT: usize = 4_096;
+const MAX_KEPT_LENGTH: usize = 4_096;
 /// How large a compiled pattern is, nobody tells: it counts as the least of these that it fits in.
 const SIZES: [usize; 3] = [64 * 1024, 512 * 1024, MAX_COMPILED_BYTES];
 
@@ -30,7 +30,7 @@ static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 impl Kept {
     fn keep(&mut self, pattern: &str, made: &Arc<Regex>, bytes: usize) {
-        if self.bytes + bytes > MOST_KEPT {
+        if self.bytes + bytes > MAX_KEPT {
             *self = Self::default();
         }
         if self.patterns.insert(pattern.into(), (Arc::clone(made), bytes)).is_none() {
@@ -61,7 +61,7 @@ fn kept(pattern: &str) -> Result<(Arc<Regex>, usize), String> {
     }
     let (made, bytes) = sized(pattern).map_err(|error| error.to_string())?;
     let made = Arc::new(made);
-    if pattern.len() <= LONGEST_KEPT {
+    if pattern.len() <= MAX_KEPT_LENGTH {
         KEPT.lock().keep(pattern, &made, bytes);
     }
     Ok((made, bytes))
@@ -121,7 +121,7 @@ mod tests {
     fn patterns_are_remembered() {
         let first = compile("^a+$").unwrap();
         assert!(first.is_match("aa") && compile("(a").is_err());
-        assert!(compile(&format!("(a{})", "|b".repeat(LONGEST_KEPT))).is_ok(), "too long to be kept");
+        assert!(compile(&format!("(a{})", "|b".repeat(MAX_KEPT_LENGTH))).is_ok(), "too long to be kept");
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let (mut kept, large) = (Kept::default(), Arc::new(large.0));
         for number in 0..100 {
             kept.keep(&number.to_string(), &large, MAX_COMPILED_BYTES);
-            assert!(kept.bytes <= MOST_KEPT && kept.patterns.len() <= MOST_KEPT / MAX_COMPILED_BYTES);
+            assert!(kept.bytes <= MAX_KEPT && kept.patterns.len() <= MAX_KEPT / MAX_COMPILED_BYTES);
         }
         kept.keep("99", &large, 1);
         assert_eq!(kept.bytes, kept.patterns.len() * MAX_COMPILED_BYTES, "none counts twice");

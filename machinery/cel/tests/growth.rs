@@ -8,7 +8,7 @@ use portico_cel::kubernetes::NEW_EXPRESSIONS;
 use portico_cel::{DeclType, DeclaredSizes, Environment, Language, Type, Value};
 
 /// How many times the work may grow when an expression becomes four times as long: 2.5 for each doubling.
-const MOST_GROWTH: f64 = 6.25;
+const MAX_GROWTH: f64 = 6.25;
 /// What is over sooner than this is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(2);
 /// What needs less memory than this needs little.
@@ -64,7 +64,7 @@ fn expressions_grow_with_their_length() {
         let (held, more) = (peak(&small), peak(&large));
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
         let growth = more as f64 / held.max(1) as f64;
-        assert!(growth <= MOST_GROWTH || more < LITTLE, "{what}: {held} bytes at once become {more} bytes");
+        assert!(growth <= MAX_GROWTH || more < LITTLE, "{what}: {held} bytes at once become {more} bytes");
         let least = |expression: &str, before: Duration| {
             let began = ThreadTime::now();
             run(&environment, expression);
@@ -74,11 +74,11 @@ fn expressions_grow_with_their_length() {
         let grew = |small: Duration, large: Duration| large.as_secs_f64() / small.as_secs_f64();
         for _ in 0..ATTEMPTS {
             (of_small, of_large) = (least(&small, of_small), least(&large, of_large));
-            if grew(of_small, of_large) <= MOST_GROWTH || of_large < SHORT {
+            if grew(of_small, of_large) <= MAX_GROWTH || of_large < SHORT {
                 break;
             }
         }
-        let within = grew(of_small, of_large) <= MOST_GROWTH || of_large < SHORT;
+        let within = grew(of_small, of_large) <= MAX_GROWTH || of_large < SHORT;
         assert!(within, "{what}: {of_small:?} becomes {of_large:?}");
     }
 }

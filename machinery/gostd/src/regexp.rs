@@ -9,7 +9,7 @@ mod escape;
 mod flags;
 mod parse;
 
-pub use error::{Code, DEEPEST, Error};
+pub use error::{Code, Error, MAX_DEPTH};
 
 use regex::{Regex, RegexBuilder};
 

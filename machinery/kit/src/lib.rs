@@ -6,15 +6,15 @@
 pub mod atomic_file;
 pub mod backoff;
 pub mod certs;
+pub mod change_notifier;
+pub mod connection_runtimes;
 pub mod dial;
 pub mod drain;
 pub mod egress;
 pub mod fetch;
 pub mod health;
 pub mod hooks;
-pub mod lanes;
 pub mod layer;
-pub mod ledger;
 pub mod lifecycle;
 pub mod listener;
 pub mod metrics;

@@ -18,7 +18,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::TcpListener;
 
-use crate::lanes::Lanes;
+use crate::connection_runtimes::ConnectionRuntimes;
 use crate::metrics::Registry;
 use crate::tls::ServerTls;
 
@@ -35,7 +35,7 @@ pub struct ListenerOptions {
     /// TCP keep-alive period.
     pub keepalive: Duration,
     /// Threads that serve the connections; absent, they run where the listener does.
-    pub lanes: Option<Arc<Lanes>>,
+    pub lanes: Option<Arc<ConnectionRuntimes>>,
 }
 
 impl ListenerOptions {

@@ -23,7 +23,7 @@ mod view;
 
 pub use compare::Comparison;
 pub use filter::Filter;
-pub use misfit::{Misfit, Misfits};
+pub use misfit::{Misfits, TypeMismatch};
 pub use owned::{Owned, Owners};
 pub use owners::{Conflicts, Failure, apply, update};
 pub use versions::{Unconverted, Versions};
@@ -52,8 +52,8 @@ impl Schema {
     /// What differs between two typed objects of this schema; the new one need not be normalised.
     ///
     /// # Errors
-    /// [`Misfit`].
-    pub fn compare(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
+    /// [`TypeMismatch`].
+    pub fn compare(&self, old: &Object, new: &Object) -> Result<Comparison, TypeMismatch> {
         compare::objects(
             self.types_in_use(),
             self.shape(),
@@ -66,8 +66,8 @@ impl Schema {
     /// What differs between two objects as they stand there.
     ///
     /// # Errors
-    /// [`Misfit`].
-    pub fn compare_raw(&self, old: &Object, new: &Object) -> Result<Comparison, Misfit> {
+    /// [`TypeMismatch`].
+    pub fn compare_raw(&self, old: &Object, new: &Object) -> Result<Comparison, TypeMismatch> {
         compare::objects(self.types_in_use(), self.shape(), old.map(), new.map(), self.reading(Reading::Raw))
     }
 
@@ -100,8 +100,8 @@ impl Schema {
     /// A configuration merged into an object; nothing is removed.
     ///
     /// # Errors
-    /// [`Misfit`].
-    pub fn merge_applied(&self, live: &Object, config: &Object) -> Result<Object, Misfit> {
+    /// [`TypeMismatch`].
+    pub fn merge_applied(&self, live: &Object, config: &Object) -> Result<Object, TypeMismatch> {
         let merged = merge::objects(self.types_in_use(), self.shape(), live.map(), config.map())?;
         Ok(Object::from_map(merged))
     }

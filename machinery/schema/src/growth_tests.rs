@@ -17,7 +17,7 @@ use crate::structural::object_meta_for_tests;
 use crate::{Schema, Structural};
 
 /// How many times the work of an input may grow when the input becomes four times as large: 2.5 for each doubling.
-const MOST_GROWTH: f64 = 6.25;
+const MAX_GROWTH: f64 = 6.25;
 /// What is over sooner than this is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(2);
 /// What needs less memory than this needs little.
@@ -39,7 +39,7 @@ fn grows<I>(what: &str, size: usize, input: impl Fn(usize) -> I, work: impl Fn(&
         (of_small, of_large) = (least(&small, of_small), least(&large, of_large));
         of_small = least(&small, of_small);
         let growth = of_large.as_secs_f64() / of_small.as_secs_f64().max(f64::EPSILON);
-        if growth <= MOST_GROWTH || of_large < SHORT {
+        if growth <= MAX_GROWTH || of_large < SHORT {
             return;
         }
     }
@@ -55,7 +55,7 @@ fn holds_in_proportion(what: &str, small: &dyn Fn(), large: &dyn Fn()) {
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     let growth = of_large as f64 / of_small.max(1) as f64;
     assert!(
-        growth <= MOST_GROWTH || of_large < LITTLE,
+        growth <= MAX_GROWTH || of_large < LITTLE,
         "{what}: {of_small} bytes become {of_large} bytes at most at once"
     );
 }

@@ -31,7 +31,7 @@ pub mod rules;
 mod settled;
 mod validate;
 
-pub use breaking::{Breaking, MOST_BREAKING};
+pub use breaking::{Breaking, MAX_BREAKING};
 pub use compile_error::CompileError;
 pub use compiled::Structural;
 pub use correlate::Pair;

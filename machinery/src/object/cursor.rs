@@ -192,7 +192,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The value as upstream prints it in an error: strings quoted, the rest as compact JSON. Of a long one the first
-    /// [`MOST_PRINTED_BYTES`](super::MOST_PRINTED_BYTES) and `...`.
+    /// [`MAX_PRINTED_BYTES`](super::MAX_PRINTED_BYTES) and `...`.
     #[must_use]
     pub fn printed(&self) -> String {
         match (self.root, self.value) {

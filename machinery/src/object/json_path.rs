@@ -12,7 +12,7 @@ mod quoted;
 #[cfg(test)]
 mod tests;
 
-pub use error::{InvalidJsonPath, LONGEST_PATH, MOST_VISITED};
+pub use error::{InvalidJsonPath, MAX_PATH_LENGTH, MAX_VISITED};
 pub use found::Found;
 
 use std::sync::Arc;
@@ -34,14 +34,14 @@ impl JsonPath {
     /// # Errors
     /// [`InvalidJsonPath`].
     pub fn parse(text: &str) -> Result<Self, InvalidJsonPath> {
-        if text.len() > LONGEST_PATH {
+        if text.len() > MAX_PATH_LENGTH {
             return Err(InvalidJsonPath::TooLong);
         }
         Ok(Self { text: text.into(), lists: parse::braced(text)?.into() })
     }
 
     /// The first that it finds; nothing when there is none, when it does not fit the object (an index beyond the end, a
-    /// filter of what is no list), or when it would look at more than [`MOST_VISITED`] values.
+    /// filter of what is no list), or when it would look at more than [`MAX_VISITED`] values.
     #[must_use]
     pub fn first<'a>(&'a self, object: &'a Object) -> Option<Found<'a>> {
         evaluate::first(&self.lists, object)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// How much of a value an error tells, in bytes. An error may be told for each element of a list and print the whole list:
 /// without a bound the answer grows with the square of the body. Upstream has none.
-pub const MOST_PRINTED_BYTES: usize = 16 * 1024;
+pub const MAX_PRINTED_BYTES: usize = 16 * 1024;
 
 /// The value as compact JSON; of a long one the beginning and `...`.
 pub(super) fn json(value: &impl Serialize) -> String {
@@ -22,7 +22,7 @@ pub(super) fn json(value: &impl Serialize) -> String {
 /// A text, of a long one the beginning and `...`.
 #[must_use]
 pub fn cut(text: String) -> String {
-    cut_at(text, MOST_PRINTED_BYTES)
+    cut_at(text, MAX_PRINTED_BYTES)
 }
 
 /// As [`cut`], at another length.
@@ -40,7 +40,7 @@ struct Kept(Vec<u8>);
 
 impl Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        let room = MOST_PRINTED_BYTES.saturating_sub(self.0.len());
+        let room = MAX_PRINTED_BYTES.saturating_sub(self.0.len());
         if room == 0 && !bytes.is_empty() {
             return Err(Error::from(ErrorKind::WriteZero));
         }
@@ -61,11 +61,11 @@ mod tests {
     #[test]
     fn a_short_value_is_whole_and_a_long_one_begins() {
         assert_eq!(json(&["a", "b"]), r#"["a","b"]"#);
-        let long = json(&vec!["é"; MOST_PRINTED_BYTES]);
+        let long = json(&vec!["é"; MAX_PRINTED_BYTES]);
         assert!(long.starts_with(r#"["é","é""#) && long.ends_with("..."));
-        assert!(long.len() < MOST_PRINTED_BYTES + 8);
+        assert!(long.len() < MAX_PRINTED_BYTES + 8);
         assert_eq!(cut("é".to_owned()), "é");
-        let (long, most) = (cut("é".repeat(MOST_PRINTED_BYTES)), MOST_PRINTED_BYTES + 3);
+        let (long, most) = (cut("é".repeat(MAX_PRINTED_BYTES)), MAX_PRINTED_BYTES + 3);
         assert!(long.ends_with("é...") && (most - 1..=most).contains(&long.len()));
     }
 }

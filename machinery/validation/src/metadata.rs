@@ -6,7 +6,7 @@ use portico_kinds::{KindInfo, NameRule};
 use portico_machinery::field::{self, ErrorType, Path};
 use portico_machinery::gvk::GroupVersion;
 use portico_machinery::object::cut;
-use portico_machinery::status::MOST_FIELD_ERRORS;
+use portico_machinery::status::MAX_FIELD_ERRORS;
 use portico_machinery::{Cursor, Object, names};
 
 use super::values;
@@ -149,7 +149,7 @@ fn validate_owners(owners: &Cursor<'_>, errors: &mut Errors) {
             let current = format!("{kind}/{name}");
             match &controller {
                 // Each prints the whole list.
-                Some(_) if errors.len() >= MOST_FIELD_ERRORS => {}
+                Some(_) if errors.len() >= MAX_FIELD_ERRORS => {}
                 Some(first) => {
                     let text = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {current}"

@@ -1,13 +1,13 @@
 //! Where a connection leads.
 
-use portico_machinery::connect::{Dial, Manner, Security};
+use portico_machinery::connect::{ConnectKind, Dial, Security};
 use portico_machinery::route::Target;
 
 use crate::objects as pb;
 
 impl From<Dial> for pb::Dial {
     fn from(dial: Dial) -> Self {
-        let Dial { targets, security, path, query, manner, global_unicast } = dial;
+        let Dial { targets, security, path, query, kind, global_unicast } = dial;
         let (security, roots, server_name) = match security {
             Security::Plain => (pb::Security::Plain, bytes::Bytes::new(), String::new()),
             Security::Kubelet { verify: true } => (pb::Security::Kubelet, bytes::Bytes::new(), String::new()),
@@ -17,10 +17,10 @@ impl From<Dial> for pb::Dial {
             Security::Unverified => (pb::Security::Unverified, bytes::Bytes::new(), String::new()),
             Security::Verified { roots, server_name } => (pb::Security::Verified, roots, server_name),
         };
-        let manner = match manner {
-            Manner::Proxy => pb::Manner::Proxy,
-            Manner::Log => pb::Manner::Log,
-            Manner::Upgrade => pb::Manner::Upgrade,
+        let kind = match kind {
+            ConnectKind::Proxy => pb::ConnectKind::Proxy,
+            ConnectKind::Log => pb::ConnectKind::Log,
+            ConnectKind::Upgrade => pb::ConnectKind::Upgrade,
         };
         let address = |target: Target| pb::Address { host: target.host, port: target.port.into() };
         Self {
@@ -30,7 +30,7 @@ impl From<Dial> for pb::Dial {
             server_name,
             path,
             query,
-            manner: manner.into(),
+            kind: kind.into(),
             global_unicast,
         }
     }
@@ -55,11 +55,11 @@ impl TryFrom<pb::Dial> for Dial {
                 Security::Verified { roots: dial.roots.clone(), server_name: dial.server_name.clone() }
             }
         };
-        let manner = match dial.manner() {
-            pb::Manner::Unspecified => return Err(InvalidDial("manner")),
-            pb::Manner::Proxy => Manner::Proxy,
-            pb::Manner::Log => Manner::Log,
-            pb::Manner::Upgrade => Manner::Upgrade,
+        let kind = match dial.kind() {
+            pb::ConnectKind::Unspecified => return Err(InvalidDial("kind")),
+            pb::ConnectKind::Proxy => ConnectKind::Proxy,
+            pb::ConnectKind::Log => ConnectKind::Log,
+            pb::ConnectKind::Upgrade => ConnectKind::Upgrade,
         };
         let target = |address: pb::Address| match u16::try_from(address.port) {
             Ok(port) if port > 0 && !address.host.is_empty() => Ok(Target { host: address.host, port }),
@@ -70,7 +70,7 @@ impl TryFrom<pb::Dial> for Dial {
             return Err(InvalidDial("address"));
         }
         let (path, query, global_unicast) = (dial.path, dial.query, dial.global_unicast);
-        Ok(Self { targets, security, path, query, manner, global_unicast })
+        Ok(Self { targets, security, path, query, kind, global_unicast })
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
             security: Security::Plain,
             path: "/a b/".to_owned(),
             query: "x=1".to_owned(),
-            manner: Manner::Log,
+            kind: ConnectKind::Log,
             global_unicast: true,
         };
         let verified = Security::Verified { roots: "pem".into(), server_name: "x".to_owned() };
@@ -96,8 +96,8 @@ mod tests {
             Security::Unverified,
             verified,
         ] {
-            for manner in [Manner::Proxy, Manner::Log, Manner::Upgrade] {
-                let dial = Dial { security: security.clone(), manner, ..whole.clone() };
+            for kind in [ConnectKind::Proxy, ConnectKind::Log, ConnectKind::Upgrade] {
+                let dial = Dial { security: security.clone(), kind, ..whole.clone() };
                 assert_eq!(Dial::try_from(pb::Dial::from(dial.clone())), Ok(dial));
             }
         }

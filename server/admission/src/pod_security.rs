@@ -22,7 +22,7 @@ use portico_registry::Verbs;
 use violation::Pod;
 
 /// Most existing pods that are looked at when a namespace becomes stricter.
-const MOST_PODS: usize = 3_000;
+const MAX_PODS: usize = 3_000;
 
 pub(super) struct PodSecurity;
 
@@ -145,16 +145,16 @@ fn images(spec: &Cursor<'_>, list: &str) -> Vec<(String, String)> {
 fn existing(namespace: &str, standard: Standard, pods: &[Object]) -> Vec<String> {
     let first = by_controller(pods);
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for pod in first.iter().take(MOST_PODS) {
+    for pod in first.iter().take(MAX_PODS) {
         let violations = violations(standard, &Pod::of(pod.cursor()));
         if !violations.is_empty() {
             found.entry(checks::brief(&violations)).or_default().push(pod.name());
         }
     }
     let mut warnings = Vec::new();
-    if first.len() > MOST_PODS {
+    if first.len() > MAX_PODS {
         warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {MOST_PODS} of {} existing pods",
+            "new PodSecurity enforce level only checked against the first {MAX_PODS} of {} existing pods",
             first.len()
         ));
     }

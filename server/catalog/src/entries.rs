@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_kit::ledger::{Ledger, Reader};
+use portico_kit::change_notifier::{ChangeNotifier, Reader};
 use portico_machinery::discovery::Served;
 
 use crate::documents::Documents;
@@ -13,13 +13,13 @@ pub type ServedReader = Reader<String, Served>;
 /// The current entries. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Entries {
-    served: Ledger<String, Served>,
+    served: ChangeNotifier<String, Served>,
     documents: Documents,
 }
 
 impl Entries {
     pub fn new(documents: Documents) -> Self {
-        Self { served: Ledger::new(), documents }
+        Self { served: ChangeNotifier::new(), documents }
     }
 
     pub fn documents(&self) -> &Documents {

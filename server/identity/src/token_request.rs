@@ -15,7 +15,7 @@ use portico_registry::{Acting, Action, ActionRequest, Outcome};
 
 const DEFAULT_LIFE: i64 = 3600;
 const SHORTEST_LIFE: i64 = 600;
-const LONGEST_LIFE: i64 = 1 << 32;
+const MAX_LIFETIME: i64 = 1 << 32;
 /// What kubelet asks for in the name of pods: their tokens live on for a year, and later use is noted.
 const WARN_ONLY_LIFE: i64 = 3607;
 const EXTENDED_LIFE: i64 = 365 * 86_400;
@@ -107,7 +107,7 @@ fn check_life(request: &Object) -> Result<()> {
     let life = request.at(&["spec", "expirationSeconds"]);
     let why = match life.i64().unwrap_or_default() {
         ..SHORTEST_LIFE => "may not specify a duration less than 10 minutes",
-        SHORTEST_LIFE..=LONGEST_LIFE => return Ok(()),
+        SHORTEST_LIFE..=MAX_LIFETIME => return Ok(()),
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     Err(invalid("", &life.invalid(why)))

@@ -23,7 +23,7 @@ mod shapes;
 mod standing;
 mod webhook;
 
-pub use check::{Checked, Finding, FindingKind, MOST_OBJECTS};
+pub use check::{Checked, Finding, FindingKind, MAX_OBJECTS};
 pub(crate) use conversions::Conversions;
 pub(crate) use converted::Converted;
 pub(crate) use definitions::{Definition, Definitions};

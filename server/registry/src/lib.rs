@@ -60,7 +60,7 @@ pub use call::{BODY_LIMIT, Call, Target};
 pub use connection::{ConnectRequest, Connected, Connection, Deciding, Registered};
 pub use custom::{
     Checked, Conversion, ConversionFailure, ConversionFault, ConversionReview, Facts, Finding, FindingKind,
-    MOST_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Standing, Subresources,
+    MAX_OBJECTS, Names, PrinterColumn, ReviewVersion, ScalePaths, SelectableField, Standing, Subresources,
     Trouble, Version, Webhook,
 };
 pub use follow::{Change, ChangeStream, Followed};
@@ -80,7 +80,7 @@ pub use strategy::{Moment, OwnDelete, Strategy};
 pub use table::{Handler, ResourceTable, Row};
 pub use views::ScaleSelector;
 pub use watch::WatchStream;
-pub use webhooks::{ClientConfig, Resolver, Ways, WebhookLimits, WebhookService, Webhooks};
+pub use webhooks::{ClientConfig, Resolver, WebhookConnectors, WebhookLimits, WebhookService, Webhooks};
 
 /// What a verb gives, or the Status that says why not.
 pub type Result<T, E = Box<Status>> = std::result::Result<T, E>;

@@ -29,7 +29,7 @@ use portico_validation::Errors;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gap {
     /// A part of it is of another type.
-    Misfit(String),
+    TypeMismatch(String),
     /// What the view is about is not there. Who writes the view says it.
     Absent(String),
 }

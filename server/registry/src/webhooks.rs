@@ -40,7 +40,7 @@ pub trait Resolver: Send + Sync {
 
 /// How webhooks are reached.
 #[derive(Clone)]
-pub struct Ways {
+pub struct WebhookConnectors {
     /// To those behind URLs.
     pub urls: Fetcher,
     /// To those behind Services.
@@ -90,7 +90,7 @@ pub struct Webhooks {
 }
 
 struct Shared {
-    ways: Ways,
+    connectors: WebhookConnectors,
     limits: WebhookLimits,
     transports: Mutex<Transports>,
 }
@@ -98,8 +98,8 @@ struct Shared {
 impl Webhooks {
     /// Without connections yet.
     #[must_use]
-    pub fn new(ways: Ways, limits: WebhookLimits) -> Self {
-        let inner = Shared { ways, limits, transports: Mutex::default() };
+    pub fn new(connectors: WebhookConnectors, limits: WebhookLimits) -> Self {
+        let inner = Shared { connectors, limits, transports: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -144,10 +144,10 @@ impl Webhooks {
         body: Bytes,
         deadline: Instant,
     ) -> Result<Fetched, String> {
-        let ways = &self.inner.ways;
+        let connectors = &self.inner.connectors;
         let (fetcher, targets) = match &address.place {
-            Place::Url(target) => (&ways.urls, vec![target.clone()]),
-            Place::Service(service) => (&ways.services, ways.targets(service)?),
+            Place::Url(target) => (&connectors.urls, vec![target.clone()]),
+            Place::Service(service) => (&connectors.services, connectors.targets(service)?),
         };
         let mut failure = "there is no address to dial".to_owned();
         for target in targets {
@@ -178,7 +178,7 @@ impl Webhooks {
     }
 }
 
-impl Ways {
+impl WebhookConnectors {
     /// Some addresses of a Service, in any order, so that calls spread.
     fn targets(&self, service: &ServiceReference) -> Result<Vec<dial::Target>, String> {
         let mut found = self.resolver.resolve(service).map_err(|error| error.message)?;

@@ -16,7 +16,7 @@ use portico_validation::{self as validation, MetaRules};
 const ELEMENTS: usize = 150;
 const TIMES: usize = 4;
 /// What is linear takes four times as long, what is quadratic sixteen: 2.5 for each doubling.
-const MOST_GROWTH: f64 = 6.25;
+const MAX_GROWTH: f64 = 6.25;
 /// What is over sooner is measured too badly, and hurts nobody.
 const SHORT: Duration = Duration::from_millis(4);
 /// How often a measurement is repeated when the machine was busy.
@@ -154,7 +154,7 @@ fn growth(served: &ServedResource, small: &Object, large: &Object) -> Option<(Du
             return None;
         }
         of_small = least(small, of_small);
-        if of_large.as_secs_f64() <= MOST_GROWTH * of_small.as_secs_f64() {
+        if of_large.as_secs_f64() <= MAX_GROWTH * of_small.as_secs_f64() {
             return None;
         }
     }

@@ -13,7 +13,7 @@ use portico_kit::fetch::Fetcher;
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::CertPair;
-use portico_registry::{Resolver, Ways, Webhooks};
+use portico_registry::{Resolver, WebhookConnectors, Webhooks};
 
 use super::error::StartError;
 use super::evidence::Judge;
@@ -68,7 +68,7 @@ impl Backends {
         let services = self.fetcher.connector().clone();
         let urls = services.through(egress(settings, "controlplane", process)?);
         let (urls, services) = (fetcher(urls), fetcher(services));
-        Ok(Webhooks::new(Ways { urls, services, resolver }, limits))
+        Ok(Webhooks::new(WebhookConnectors { urls, services, resolver }, limits))
     }
 
     /// The certificate that backends see, as it changes.

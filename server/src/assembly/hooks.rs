@@ -46,7 +46,7 @@ use crate::settings::ServerSettings;
 use definitions::Definitions;
 
 /// Everything that the services stand on besides registry and store.
-pub(super) struct Rooms {
+pub(super) struct Components {
     pub(super) routes: Routes,
     pub(super) board: Board,
     pub(super) facades: Facades,
@@ -64,7 +64,7 @@ pub(super) struct Rooms {
     pub(super) ready: Signal,
 }
 
-impl Rooms {
+impl Components {
     /// Makes the rooms and registers what starts them. Nothing runs before the hooks do.
     pub(super) fn join(
         settings: &ServerSettings,

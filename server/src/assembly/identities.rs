@@ -8,7 +8,7 @@ use portico_auth::authn::{AuthnError, Authority, Reviewer, Reviews, TokenAuthent
 use portico_auth::authz::node::{Features, Graph, Relations};
 use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
-use portico_auth::{Authorizer, Union};
+use portico_auth::{AuthenticatorChain, Authorizer};
 use portico_controllers::log::Listener;
 use portico_identity::Identity;
 use portico_kit::certs::{FileError, FileWatch};
@@ -22,7 +22,7 @@ use crate::settings::ServerSettings;
 
 /// The identities and the files behind them. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Believed {
+pub(super) struct TrustedIdentities {
     pub(super) identities: Arc<Identities>,
     pub(super) authorizer: Arc<dyn Authorizer>,
     /// What roles and bindings say, for the authorizer.
@@ -58,8 +58,10 @@ fn watched(
 }
 
 /// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
-fn union(internal: &Authority, files: &[FileWatch<Part>], reviews: &Arc<Reviews>) -> Union {
-    let union = Union::default().with_internal_authority(internal.clone()).with_reviews(Arc::clone(reviews));
+fn union(internal: &Authority, files: &[FileWatch<Part>], reviews: &Arc<Reviews>) -> AuthenticatorChain {
+    let union = AuthenticatorChain::default()
+        .with_internal_authority(internal.clone())
+        .with_reviews(Arc::clone(reviews));
     files.iter().fold(union, |union, file| match &*file.current() {
         Part::Client(authority) => union.with_client_authority(authority.clone()),
         Part::Tokens(tokens) => union.with_tokens(Arc::clone(tokens) as _),
@@ -78,7 +80,7 @@ impl TokenAuthenticator for FixedTokens {
     }
 }
 
-impl Believed {
+impl TrustedIdentities {
     /// Reads the files.
     ///
     /// # Errors

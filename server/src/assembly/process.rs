@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portico_kit::lanes::Lanes;
+use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics;
 use portico_kit::telemetry::Telemetry;
 
@@ -13,5 +13,5 @@ pub struct Process {
     /// The log.
     pub telemetry: Telemetry,
     /// Threads that serve connections.
-    pub lanes: Arc<Lanes>,
+    pub lanes: Arc<ConnectionRuntimes>,
 }

@@ -22,8 +22,8 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::server::Builder as Reflection;
 
 use super::error::StartError;
-use super::hooks::Rooms;
-use super::identities::Believed;
+use super::hooks::Components;
+use super::identities::TrustedIdentities;
 use super::process::Process;
 use crate::chain::ChainLayer;
 use crate::grpc::Hold;
@@ -64,8 +64,8 @@ impl Services {
     /// Every service of the contract, health and reflection, and the chain to put around them.
     pub(super) fn join(
         self,
-        rooms: &Rooms,
-        believed: &Believed,
+        rooms: &Components,
+        believed: &TrustedIdentities,
         tasks: &TaskSet,
     ) -> Result<(ChainLayer, Routes), StartError> {
         let explainer = Explainer::new(rooms.routes.clone(), rooms.evidence(&self.registry));
@@ -103,7 +103,7 @@ impl Services {
 }
 
 /// `grpc.health.v1`: serving once all checks have passed, until the stop.
-fn health(rooms: &Rooms, tasks: &TaskSet) -> HealthServer<impl Health> {
+fn health(rooms: &Components, tasks: &TaskSet) -> HealthServer<impl Health> {
     let (reporter, service) = tonic_health::server::health_reporter();
     let (ready, stop) = (rooms.ready.clone(), tasks.token());
     tasks.spawn("grpc-health", async move {

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use portico_auth::authn::{FACADES, Reviewer};
 use portico_auth::forwarded::{LocalTrust, LocalTrustVerifier};
 use portico_auth::headers::NoHeaders;
-use portico_auth::{Authorizer, Credentials, Method, Outcome, Union};
+use portico_auth::{AuthenticatorChain, Authorizer, Credentials, Method, Outcome};
 use portico_machinery::{Status, UserInfo};
 use portico_proto::identity::Forwarded;
 use portico_proto::rpc_status::to_rpc;
@@ -22,7 +22,7 @@ const IN_PROCESS: &str = "in-process";
 
 /// What the chain believes: authenticators (swapped on reload), the authorizer, and the one in-process trust.
 pub struct Identities {
-    union: ArcSwap<Union>,
+    union: ArcSwap<AuthenticatorChain>,
     reviewer: OnceLock<Arc<dyn Reviewer>>,
     authorizer: Arc<dyn Authorizer>,
     local: LocalTrustVerifier,
@@ -31,7 +31,11 @@ pub struct Identities {
 impl Identities {
     /// These authenticators, this authorizer, and this in-process facade.
     #[must_use]
-    pub fn new(union: Union, authorizer: Arc<dyn Authorizer>, local: LocalTrustVerifier) -> Self {
+    pub fn new(
+        union: AuthenticatorChain,
+        authorizer: Arc<dyn Authorizer>,
+        local: LocalTrustVerifier,
+    ) -> Self {
         Self { union: ArcSwap::from_pointee(union), reviewer: OnceLock::new(), authorizer, local }
     }
 
@@ -49,7 +53,7 @@ impl Identities {
     }
 
     /// Replaces the authenticators: token or CA files changed.
-    pub fn replace(&self, union: Union) {
+    pub fn replace(&self, union: AuthenticatorChain) {
         self.union.store(Arc::new(union));
     }
 

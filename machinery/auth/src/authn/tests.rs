@@ -63,7 +63,7 @@ struct World {
     client: Ca,
     proxy: Ca,
     internal: Ca,
-    union: Union,
+    union: AuthenticatorChain,
 }
 
 const TOKENS: &str = "admin-token,admin,uid-admin,system:masters\nbob-token,bob,uid-bob,\"dev,ops\"\nspy,spy,u,system:portico:facades\n";
@@ -74,7 +74,7 @@ fn world() -> World {
         allowed_names: vec!["front-proxy-client".into()],
         ..RequestHeader::new(proxy.authority())
     };
-    let union = Union::default()
+    let union = AuthenticatorChain::default()
         .with_request_header(front)
         .with_internal_authority(internal.authority())
         .with_client_authority(client.authority())
@@ -84,7 +84,7 @@ fn world() -> World {
 }
 
 /// `name[groups]`, `anonymous`, or `401`.
-fn ask(union: &Union, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
+fn ask(union: &AuthenticatorChain, peer: Option<&PeerChain>, token: &str, fields: &[(&str, &str)]) -> String {
     let authorization = format!("Bearer {token}");
     let credentials = Credentials {
         authorization: (!token.is_empty()).then_some(authorization.as_str()),
@@ -170,7 +170,8 @@ fn a_certificate_names_user_groups_uid_and_its_own_hash() {
 fn a_trusted_certificate_without_a_name_proves_nothing() {
     let w = world();
     let nameless = w.client.client("", &["dev"]);
-    let union = Union::default().with_client_authority(w.client.authority()).with_anonymous(true);
+    let union =
+        AuthenticatorChain::default().with_client_authority(w.client.authority()).with_anonymous(true);
     assert_eq!(ask(&union, Some(&nameless), "", &[]), "anonymous");
 }
 
@@ -197,14 +198,14 @@ fn requests_of_one_connection_share_its_user_and_each_authority_vouches_for_its_
         peer: Some(&peer),
         headers: &NoHeaders,
     };
-    let ask = |union: &Union| union.authenticate(&credentials).user().unwrap();
-    let internal = Union::default().with_internal_authority(ca.authority());
-    let client = Union::default().with_client_authority(ca.authority());
+    let ask = |union: &AuthenticatorChain| union.authenticate(&credentials).user().unwrap();
+    let internal = AuthenticatorChain::default().with_internal_authority(ca.authority());
+    let client = AuthenticatorChain::default().with_client_authority(ca.authority());
     assert!(Arc::ptr_eq(&ask(&internal), &ask(&internal)) && Arc::ptr_eq(&ask(&client), &ask(&client)));
     assert_eq!(ask(&internal).groups, [FACADES, AUTHENTICATED]);
     assert_eq!(ask(&client).groups, [AUTHENTICATED]);
     assert!(
-        Union::default()
+        AuthenticatorChain::default()
             .with_client_authority(Ca::new("other").authority())
             .authenticate(&credentials)
             .user()
@@ -230,7 +231,7 @@ fn extra_fields_and_uid_come_from_configured_headers_only() {
             peer: Some(&front),
             headers: &&fields[..],
         };
-        Union::default().with_request_header(proxy).authenticate(&credentials).user().unwrap()
+        AuthenticatorChain::default().with_request_header(proxy).authenticate(&credentials).user().unwrap()
     };
     let usual = user(RequestHeader::new(w.proxy.authority()));
     assert_eq!(usual.uid, "");
@@ -327,7 +328,7 @@ fn identity_headers_are_not_passed_on() {
     assert!(!w.union.consumes_header("X-Remote") && !w.union.consumes_header("Accept"));
     let custom =
         RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::new(w.proxy.authority()) };
-    assert!(Union::default().with_request_header(custom).consumes_header("x-who"));
+    assert!(AuthenticatorChain::default().with_request_header(custom).consumes_header("x-who"));
 }
 
 #[test]

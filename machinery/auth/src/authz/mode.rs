@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{AlwaysAllow, AlwaysDeny, Authorizer, Facades, Masters, Node, Rbac, Relations, Union};
+use super::{AlwaysAllow, AlwaysDeny, Authorizer, AuthorizerUnion, Facades, Masters, Node, Rbac, Relations};
 
 /// One of the modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn of_modes(modes: &[Mode], rbac: &Arc<Rbac>, relations: &Relations) -> Arc<
         Mode::AlwaysAllow => Arc::new(AlwaysAllow),
         Mode::AlwaysDeny => Arc::new(AlwaysDeny),
     }));
-    Arc::new(Union::new(all))
+    Arc::new(AuthorizerUnion::new(all))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::types::Type;
 
 /// How many parts a type may have when it is spelled out; what has more is refused, since work grows with it.
-const MOST_PARTS: usize = 1_000;
+const MAX_PARTS: usize = 1_000;
 
 /// Substitutions of type variables, with a journal so that a failed attempt leaves no trace.
 #[derive(Debug, Default)]
@@ -134,7 +134,7 @@ impl Mapping {
 
     /// A type with its variables replaced; free ones stay, or become dyn.
     pub fn substitute(&mut self, ty: &Type, free_to_dyn: bool) -> Type {
-        let mut parts = MOST_PARTS;
+        let mut parts = MAX_PARTS;
         let substituted = self.replace(ty, free_to_dyn, &mut parts);
         self.exhausted |= parts == 0;
         substituted

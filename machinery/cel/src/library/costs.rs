@@ -99,11 +99,11 @@ pub(super) fn compare_items_estimate(call: &dyn CallSizes) -> Option<CallEstimat
 }
 
 /// Deepest nesting that is counted item by item; what is deeper counts as one unit.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Everything in the receiver is looked at.
 pub(super) fn compare_items(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
-    arguments.first().map_or(0, |value| traversal(value, DEEPEST))
+    arguments.first().map_or(0, |value| traversal(value, MAX_DEPTH))
 }
 
 #[expect(

@@ -11,7 +11,7 @@ use crate::types::Type;
 use crate::value::{List, Value, compare, equal};
 
 /// Deepest nesting that is made flat.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Types whose values have an order, with ids of the overloads of `sort` and `@sortByAssociatedKeys`.
 const COMPARABLE: [(Type, &str, &str); 8] = [
@@ -115,7 +115,7 @@ fn flatten<'v>(call: &Call<'_, 'v>) -> Result<Value<'v>, EvalError> {
     let levels = if call.arguments.len() > 1 { call.int(1)? } else { 1 };
     let levels = usize::try_from(levels).map_err(|_| EvalError::new("level must be non-negative"))?;
     let mut flat = Vec::new();
-    flatten_into(&mut flat, list(call)?, levels.min(DEEPEST))?;
+    flatten_into(&mut flat, list(call)?, levels.min(MAX_DEPTH))?;
     Ok(Value::list(flat))
 }
 

@@ -6,7 +6,7 @@ use crate::diagnostics::Issue;
 use crate::walk::children;
 
 /// cel-go's default for the depth of rules; ours for that of trees, too, after macros are expanded.
-pub(super) const DEEPEST: usize = 250;
+pub(super) const MAX_DEPTH: usize = 250;
 
 /// How deep each recursive rule is nested at the moment.
 #[derive(Debug, Default)]
@@ -20,8 +20,8 @@ pub(super) struct Depth {
 /// One level deeper.
 pub(super) fn enter(rule: &mut usize) -> Result<(), Issue> {
     *rule += 1;
-    if *rule > DEEPEST {
-        return Err(Issue::whole(format!("expression recursion limit exceeded: {DEEPEST}")));
+    if *rule > MAX_DEPTH {
+        return Err(Issue::whole(format!("expression recursion limit exceeded: {MAX_DEPTH}")));
     }
     Ok(())
 }
@@ -29,7 +29,7 @@ pub(super) fn enter(rule: &mut usize) -> Result<(), Issue> {
 /// Whether a tree is too deep. Walks level by level, not recursively.
 pub(super) fn too_deep(expr: &Expr) -> bool {
     let mut level = vec![expr];
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_DEPTH {
         level = level.into_iter().flat_map(children).collect();
         if level.is_empty() {
             return false;

@@ -54,7 +54,7 @@ fn quoted(mark: &'static str) -> &'static str {
 }
 
 /// The most texts that are none which are told.
-const MOST_ISSUES: usize = 100;
+const MAX_ISSUES: usize = 100;
 
 /// A token and where it stands, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ pub(super) fn lex(text: &str) -> (Vec<Lexed>, Vec<Issue>) {
             at += length;
         } else {
             let shown = unrecognized(rest);
-            if issues.len() < MOST_ISSUES {
+            if issues.len() < MAX_ISSUES {
                 let text = format!("Syntax error: token recognition error at: '{shown}'");
                 issues.push(Issue::at(at, text));
             }

@@ -12,11 +12,11 @@ use crate::diagnostics::Issue;
 use set::{BEHIND, END, Set};
 
 /// How often upstream's parser goes on after an error.
-const MOST_RECOVERIES: usize = 30;
+const MAX_RECOVERIES: usize = 30;
 /// How many complaints upstream's parser makes.
-const MOST_COMPLAINTS: usize = 100;
+const MAX_DIAGNOSTICS: usize = 100;
 /// How deep rules may call each other.
-const DEEPEST: usize = 1_000;
+const MAX_DEPTH: usize = 1_000;
 
 /// The complaints about tokens that are no expression.
 pub(super) fn complaints(text: &str, tokens: &[Lexed]) -> Vec<Issue> {
@@ -86,7 +86,7 @@ impl Recogniser<'_> {
 
     /// Runs a rule that this may stand behind. What is wrong in it is told, and skipped.
     fn rule(&mut self, follow: Set, body: impl FnOnce(&mut Self) -> Step) -> Step {
-        if self.follows.len() >= DEEPEST {
+        if self.follows.len() >= MAX_DEPTH {
             return Err(Wrong::Stop);
         }
         self.follows.push(follow);
@@ -212,8 +212,8 @@ impl Recogniser<'_> {
     }
 
     fn count_recovery(&mut self) -> Step {
-        if self.recoveries == MOST_RECOVERIES {
-            let text = format!("Syntax error: error recovery attempt limit exceeded: {MOST_RECOVERIES}");
+        if self.recoveries == MAX_RECOVERIES {
+            let text = format!("Syntax error: error recovery attempt limit exceeded: {MAX_RECOVERIES}");
             self.issues.push(Issue::at(self.place_of(self.at), text));
             return Err(Wrong::Stop);
         }
@@ -232,7 +232,7 @@ impl Recogniser<'_> {
         }
         self.recovering = true;
         self.issues.push(Issue::at(place, format!("Syntax error: {}", text())));
-        if self.issues.len() < MOST_COMPLAINTS { Ok(()) } else { Err(Wrong::Stop) }
+        if self.issues.len() < MAX_DIAGNOSTICS { Ok(()) } else { Err(Wrong::Stop) }
     }
 
     fn place_of(&self, at: usize) -> usize {

@@ -131,7 +131,7 @@ fn depth_and_length_are_bounded() {
     assert!(read(&vec!["1"; 400].join("+")).is_err());
     assert!(read(&vec!["a"; 5_000].join("&&")).is_ok());
     assert!(read(&format!("a{}", ".b".repeat(300))).is_err());
-    let long = format!("'{}'", "x".repeat(LONGEST_EXPRESSION));
+    let long = format!("'{}'", "x".repeat(MAX_EXPRESSION_LENGTH));
     assert!(
         read(&long)
             .unwrap_err()

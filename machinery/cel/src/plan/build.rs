@@ -105,7 +105,7 @@ impl Planner<'_> {
                 nodes.try_into().map(|[node]: [Node; 1]| Node::NotStrictlyFalse(Box::new(node)))
             }
             "or" | "orValue" => {
-                nodes.try_into().map(|pair| Node::Otherwise(function == "orValue", Box::new(pair)))
+                nodes.try_into().map(|pair| Node::OptionalOr(function == "orValue", Box::new(pair)))
             }
             operator::ADD => self.append(nodes),
             "cel.@mapInsert" => self.insert(nodes),
@@ -267,7 +267,7 @@ fn one_of(mut call: CallNode) -> Result<Node, String> {
         Some(constants) => {
             call.arguments.truncate(1);
             let wanted = call.arguments.pop().ok_or("no such overload")?;
-            Ok(Node::OneOf(Box::new(wanted), Box::new(constants)))
+            Ok(Node::InSet(Box::new(wanted), Box::new(constants)))
         }
         None => Ok(Node::Call(Box::new(call))),
     }

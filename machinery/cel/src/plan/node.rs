@@ -23,13 +23,13 @@ pub(crate) enum Node {
     /// `&&` (true) or `||` (false): absorbs errors of one side.
     Logic(bool, Box<[Node; 2]>),
     /// `optional.or(optional)`, or `optional.orValue(value)` (true): the argument counts only where nothing is held.
-    Otherwise(bool, Box<[Node; 2]>),
+    OptionalOr(bool, Box<[Node; 2]>),
     /// Whether a quantifier goes on: all but false.
     NotStrictlyFalse(Box<Node>),
     /// `==` (true) or `!=`.
     Equality(bool, Box<[Node; 2]>),
     /// `x in [constants]`.
-    OneOf(Box<Node>, Box<Constants>),
+    InSet(Box<Node>, Box<Constants>),
     /// Any other call.
     Call(Box<CallNode>),
     /// `[a, ?b]`.

@@ -12,14 +12,14 @@ use crate::decl::{DeclType, ListKind};
 use crate::error::EvalError;
 
 /// Deepest nesting that is compared; deeper values are in error (data is bounded where it is decoded).
-const DEEPEST: usize = 512;
+const MAX_DEPTH: usize = 512;
 
 /// CEL's `==`: numbers of different types by value, different types never, containers item by item.
 ///
 /// # Errors
 /// JSON inside that does not fit its declaration.
 pub fn equal(one: &Value<'_>, two: &Value<'_>) -> Result<bool, EvalError> {
-    equal_at(one, two, DEEPEST)
+    equal_at(one, two, MAX_DEPTH)
 }
 
 fn equal_at(one: &Value<'_>, two: &Value<'_>, depth: usize) -> Result<bool, EvalError> {

@@ -1,7 +1,7 @@
 //! Why a text is no regular expression.
 
 /// The deepest nesting of groups. Upstream allows 1,000, which the engine would walk on its stack.
-pub const DEEPEST: usize = 250;
+pub const MAX_DEPTH: usize = 250;
 
 /// Why a text is no regular expression, in Go's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum Code {
     /// `)`
     #[error("unexpected )")]
     UnexpectedParenthesis,
-    /// More groups in groups than [`DEEPEST`].
+    /// More groups in groups than [`MAX_DEPTH`].
     #[error("expression nests too deeply")]
     Depth,
     /// Larger than [`MAX_COMPILED_BYTES`](super::MAX_COMPILED_BYTES).

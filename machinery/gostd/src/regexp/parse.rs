@@ -1,10 +1,10 @@
 //! The parser: one pass over the text, which writes the same expression in the engine's words.
 
-use super::error::{Code, DEEPEST, Error};
+use super::error::{Code, Error, MAX_DEPTH};
 use super::flags::Flags;
 
 /// The most repetitions, also of repetitions in repetitions.
-const MOST_REPETITIONS: u64 = 1000;
+const MAX_REPETITIONS: u64 = 1000;
 /// What stands for a number of repetitions that is far too large.
 const TOO_MANY: u64 = u64::MAX;
 
@@ -204,7 +204,7 @@ impl<'p> Parser<'p> {
     }
 
     fn enter(&mut self, open: &str, flags: Flags) -> Result<(), Error> {
-        if self.groups.len() >= DEEPEST {
+        if self.groups.len() >= MAX_DEPTH {
             return Err(self.wrong(Code::Depth));
         }
         self.out.push_str(open);
@@ -236,7 +236,7 @@ impl<'p> Parser<'p> {
             return Err(Error::new(Code::MissingArgument, self.since(start)));
         };
         let repetitions = last.saturating_mul(most.max(1));
-        if least.max(most) >= 2 && repetitions > MOST_REPETITIONS {
+        if least.max(most) >= 2 && repetitions > MAX_REPETITIONS {
             return Err(Error::new(Code::RepeatCount, self.since(start)));
         }
         let operator = self.since(start);
@@ -263,7 +263,7 @@ impl<'p> Parser<'p> {
     }
 
     fn check_counts(&self, start: usize, least: u64, most: Option<u64>) -> Result<(), Error> {
-        if least > MOST_REPETITIONS || most.is_some_and(|most| most > MOST_REPETITIONS || least > most) {
+        if least > MAX_REPETITIONS || most.is_some_and(|most| most > MAX_REPETITIONS || least > most) {
             return Err(Error::new(Code::RepeatCount, self.since(start)));
         }
         Ok(())

@@ -8,7 +8,7 @@ use portico_machinery::object::{cut, go_type};
 use serde_json::{Map as Json, Value};
 
 use super::item;
-use super::misfit::{Misfit, Misfits};
+use super::misfit::{Misfits, TypeMismatch};
 use super::printed::{Pointer, Syntax};
 use super::reading::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
@@ -16,7 +16,7 @@ use crate::model::{FieldType, TypeSet};
 
 /// How many misfits are reported at most: each has its path, and together they would be far larger than what they are about.
 /// Upstream has no bound.
-const MOST_TOLD: usize = 256;
+const MAX_REPORTED: usize = 256;
 /// How many bytes they may hold.
 const MAX_MISFIT_BYTES: usize = 256 * 1024;
 
@@ -35,7 +35,7 @@ pub(super) fn object(
     duplicates: Duplicates,
 ) -> Result<(), Misfits> {
     let mut check =
-        Check { types, duplicates, at: String::new(), found: Bounded::new(MOST_TOLD, MAX_MISFIT_BYTES) };
+        Check { types, duplicates, at: String::new(), found: Bounded::new(MAX_REPORTED, MAX_MISFIT_BYTES) };
     check.map(&root, object);
     let found = check.found.into_items();
     if found.is_empty() { Ok(()) } else { Err(Misfits(found)) }
@@ -45,10 +45,10 @@ struct Check<'t> {
     types: &'t TypeSet,
     duplicates: Duplicates,
     at: String,
-    found: Bounded<Misfit>,
+    found: Bounded<TypeMismatch>,
 }
 
-impl Weight for Misfit {
+impl Weight for TypeMismatch {
     fn bytes(&self) -> usize {
         self.path.len() + self.text.len()
     }
@@ -57,7 +57,7 @@ impl Weight for Misfit {
 impl Check<'_> {
     fn tell(&mut self, text: impl Into<String>) {
         let path = &self.at;
-        self.found.push_with(|| Misfit { path: cut(path.clone()), text: cut(text.into()) });
+        self.found.push_with(|| TypeMismatch { path: cut(path.clone()), text: cut(text.into()) });
     }
 
     fn below(&mut self, step: &str, check: impl FnOnce(&mut Self)) {

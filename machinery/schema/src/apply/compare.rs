@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map as Json, Value};
 
 use super::item;
-use super::misfit::Misfit;
+use super::misfit::TypeMismatch;
 use super::reading::{Reading, Side, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use super::view::{emitted, same};
@@ -95,7 +95,7 @@ pub(super) fn objects(
     old: &Json<String, Value>,
     new: &Json<String, Value>,
     reading: Reading,
-) -> Result<Comparison, Misfit> {
+) -> Result<Comparison, TypeMismatch> {
     let delta = Walk { types, reading }.map(root, Some(old), Some(new))?;
     Ok(Comparison {
         removed: Set::from_nodes(delta.removed.below),
@@ -109,7 +109,7 @@ struct Walk<'t> {
     reading: Reading,
 }
 
-type Result<T, E = Misfit> = std::result::Result<T, E>;
+type Result<T, E = TypeMismatch> = std::result::Result<T, E>;
 
 impl<'t> Walk<'t> {
     fn value(&self, ty: TypeRef<'t>, old: Side<'_>, new: Side<'_>) -> Result<Delta> {
@@ -185,7 +185,7 @@ impl<'t> Walk<'t> {
             let of = map
                 .entry(key)
                 .0
-                .ok_or_else(|| Misfit::at(&format!(".{key}"), "field not declared in schema"))?;
+                .ok_or_else(|| TypeMismatch::at(&format!(".{key}"), "field not declared in schema"))?;
             self.entry(&mut delta, of, key, a, b)?;
         }
         Ok(delta)
@@ -232,7 +232,7 @@ impl<'t> Walk<'t> {
     }
 
     fn element(&self, list: &List<'t>, item: &Value) -> Result<PathElement> {
-        item::element(self.types, list, item, self.reading).map_err(|why| Misfit::at("", &why))
+        item::element(self.types, list, item, self.reading).map_err(|why| TypeMismatch::at("", &why))
     }
 
     /// Elements that are the same one: more than one on a side is a duplicate, which is compared as a whole.

@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Map as Json, Value};
 
 use super::item;
-use super::misfit::Misfit;
+use super::misfit::TypeMismatch;
 use super::reading::{Reading, entries, items};
 use super::shape::{List, Map, Relation, Shape, TypeRef};
 use crate::fields::PathElement;
 use crate::model::TypeSet;
 
 type Side<'v> = Option<&'v Value>;
-type Result<T, E = Misfit> = std::result::Result<T, E>;
+type Result<T, E = TypeMismatch> = std::result::Result<T, E>;
 
 /// Merges two objects.
 pub(super) fn objects(
@@ -94,10 +94,10 @@ fn index<'v>(
     let (mut order, mut found) = (Vec::with_capacity(items.len()), Found::new());
     for (i, item) in items.iter().enumerate() {
         let element = item::element(types, shape, item, Reading::Raw)
-            .map_err(|why| Misfit::at("", &format!("element {i}: {why}")))?;
+            .map_err(|why| TypeMismatch::at("", &format!("element {i}: {why}")))?;
         let again = found.contains_key(&element);
         if again && !duplicates {
-            return Err(Misfit::at("", &format!("duplicate entries for key {element}")));
+            return Err(TypeMismatch::at("", &format!("duplicate entries for key {element}")));
         }
         found.insert(element.clone(), (!again).then_some(item));
         order.push(element);

@@ -5,14 +5,14 @@ use std::fmt;
 /// A value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{text}", if path.is_empty() { "" } else { ": " })]
-pub struct Misfit {
+pub struct TypeMismatch {
     /// Where, as upstream prints it: `.spec.ports[port=80]`.
     pub path: String,
     /// Why.
     pub text: String,
 }
 
-impl Misfit {
+impl TypeMismatch {
     pub(super) fn at(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
@@ -26,7 +26,7 @@ impl Misfit {
 
 /// Everything of a configuration that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfits(pub Vec<Misfit>);
+pub struct Misfits(pub Vec<TypeMismatch>);
 
 impl std::error::Error for Misfits {}
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use portico_machinery::Object;
 
 use super::compare::Comparison;
-use super::misfit::Misfit;
+use super::misfit::TypeMismatch;
 use super::owned::{Owned, Owners};
 use super::prune::prune;
 use super::versions::{At, Unconverted, Versions};
@@ -23,7 +23,7 @@ pub struct Conflicts<K>(pub Vec<(K, Set)>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure<K> {
     /// Something does not fit its type, or cannot be converted.
-    Misfit(String),
+    TypeMismatch(String),
     /// An object is not known yet in another version, as [`Unconverted::Pending`] says.
     Pending,
     /// Others own what it changes.
@@ -31,17 +31,17 @@ pub enum Failure<K> {
 }
 
 impl<K> Failure<K> {
-    fn during(what: &str, misfit: &Misfit) -> Self {
-        Self::Misfit(format!("{what}: {misfit}"))
+    fn during(what: &str, misfit: &TypeMismatch) -> Self {
+        Self::TypeMismatch(format!("{what}: {misfit}"))
     }
 }
 
 impl<K> From<Unconverted> for Failure<K> {
     fn from(unconverted: Unconverted) -> Self {
         match unconverted {
-            Unconverted::Gone => Self::Misfit("the version is not there any more".to_owned()),
+            Unconverted::Gone => Self::TypeMismatch("the version is not there any more".to_owned()),
             Unconverted::Pending => Self::Pending,
-            Unconverted::Failed(text) => Self::Misfit(text),
+            Unconverted::Failed(text) => Self::TypeMismatch(text),
         }
     }
 }
@@ -68,7 +68,7 @@ fn reconcile<K: Ord + Clone>(at: &At<'_>, live: &Object, owners: &mut Owners<K>)
 }
 
 /// How objects are compared.
-type Compare = fn(&Schema, &Object, &Object) -> Result<Comparison, Misfit>;
+type Compare = fn(&Schema, &Object, &Object) -> Result<Comparison, TypeMismatch>;
 
 /// What differs in each of the versions that others than `except` wrote in; nothing for one that is not there any more.
 fn comparisons<K: Ord>(

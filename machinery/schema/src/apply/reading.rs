@@ -2,7 +2,7 @@
 
 use serde_json::{Map as Json, Value};
 
-use super::misfit::Misfit;
+use super::misfit::TypeMismatch;
 use super::printed::Pointer;
 
 pub(super) type Side<'v> = Option<&'v Value>;
@@ -19,19 +19,19 @@ pub(super) enum Reading {
 }
 
 /// The entries of a map; null has none.
-pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>, Misfit> {
+pub(super) fn entries(side: Side<'_>) -> Result<Option<&Json<String, Value>>, TypeMismatch> {
     match side {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(map)) => Ok(Some(map)),
-        Some(other) => Err(Misfit::at("", &format!("expected map, got {}", Pointer(other)))),
+        Some(other) => Err(TypeMismatch::at("", &format!("expected map, got {}", Pointer(other)))),
     }
 }
 
 /// The items of a list; null has none.
-pub(super) fn items(side: Side<'_>) -> Result<&[Value], Misfit> {
+pub(super) fn items(side: Side<'_>) -> Result<&[Value], TypeMismatch> {
     match side {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(other) => Err(Misfit::at("", &format!("expected list, got {}", Pointer(other)))),
+        Some(other) => Err(TypeMismatch::at("", &format!("expected list, got {}", Pointer(other)))),
     }
 }

@@ -16,28 +16,28 @@ use crate::model::FieldType;
 const LENIENT: GeneralPurpose = GeneralPurpose::new(&ALPHABET, PAD.with_decode_allow_trailing_bits(true));
 
 /// Why a scalar does not fit.
-pub(super) enum Misfit {
+pub(super) enum TypeMismatch {
     /// It is of another JSON type, named as upstream names it.
     Type(String),
     /// It is of the right JSON type; upstream's whole error.
     Text(String),
 }
 
-type Result = std::result::Result<Value, Misfit>;
+type Result = std::result::Result<Value, TypeMismatch>;
 
 pub(super) fn from_string(ty: &FieldType, text: Cow<'_, str>) -> Result {
     match ty {
         FieldType::String | FieldType::IntOrString => Ok(Value::String(text.into_owned())),
         FieldType::Bytes => bytes(text.into_owned()).map(Value::String),
-        FieldType::Time => times::seconds(&text).map(Value::String).map_err(Misfit::Text),
-        FieldType::MicroTime => times::micros(&text).map(Value::String).map_err(Misfit::Text),
+        FieldType::Time => times::seconds(&text).map(Value::String).map_err(TypeMismatch::Text),
+        FieldType::MicroTime => times::micros(&text).map(Value::String).map_err(TypeMismatch::Text),
         FieldType::Quantity => quantity(&text),
-        _ => Err(Misfit::Type("string".to_owned())),
+        _ => Err(TypeMismatch::Type("string".to_owned())),
     }
 }
 
 pub(super) fn from_number(ty: &FieldType, text: &str) -> Result {
-    let out_of_range = || Misfit::Type(format!("number {text}"));
+    let out_of_range = || TypeMismatch::Type(format!("number {text}"));
     match ty {
         FieldType::Int32 | FieldType::IntOrString => {
             text.parse::<i32>().map(Value::from).map_err(|_| out_of_range())
@@ -45,19 +45,19 @@ pub(super) fn from_number(ty: &FieldType, text: &str) -> Result {
         FieldType::Int64 => text.parse::<i64>().map(Value::from).map_err(|_| out_of_range()),
         FieldType::Number => number_value(text).ok_or_else(out_of_range),
         FieldType::Quantity => quantity(text),
-        _ => Err(Misfit::Type("number".to_owned())),
+        _ => Err(TypeMismatch::Type("number".to_owned())),
     }
 }
 
 pub(super) fn from_bool(ty: &FieldType, truth: bool) -> Result {
     match ty {
         FieldType::Bool => Ok(Value::Bool(truth)),
-        _ => Err(Misfit::Type("bool".to_owned())),
+        _ => Err(TypeMismatch::Type("bool".to_owned())),
     }
 }
 
 /// Canonical base64 of the same bytes; line breaks inside are ignored, as upstream ignores them.
-fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
+fn bytes(mut text: String) -> std::result::Result<String, TypeMismatch> {
     text.retain(|c| c != '\r' && c != '\n');
     let bytes = LENIENT.decode(&text).map_err(|error| {
         use base64::DecodeError as E;
@@ -66,7 +66,7 @@ fn bytes(mut text: String) -> std::result::Result<String, Misfit> {
             E::InvalidLength(length) => length,
             E::InvalidPadding => text.len(),
         };
-        Misfit::Text(format!("illegal base64 data at input byte {at}"))
+        TypeMismatch::Text(format!("illegal base64 data at input byte {at}"))
     })?;
     if text.ends_with('=') {
         text = STANDARD.encode(bytes);
@@ -80,7 +80,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
 }
 
 fn quantity(text: &str) -> Result {
-    quantity_text(text).map_err(Misfit::Text)
+    quantity_text(text).map_err(TypeMismatch::Text)
 }
 
 /// A quantity in its canonical spelling.

@@ -163,8 +163,8 @@ impl<'a, 's> Walk<'a, 's> {
         };
         match read {
             Ok(value) => return Ok(Some(value)),
-            Err(scalar::Misfit::Type(found)) => self.misfit(ty, &found),
-            Err(scalar::Misfit::Text(error)) => self.fail(error),
+            Err(scalar::TypeMismatch::Type(found)) => self.misfit(ty, &found),
+            Err(scalar::TypeMismatch::Text(error)) => self.fail(error),
         }
         Ok(None)
     }

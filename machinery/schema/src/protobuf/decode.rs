@@ -14,7 +14,7 @@ use crate::model::{Emit, Field, FieldType, Part, Slot, Type, TypeSet};
 
 /// Why a message does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Misfit {
+pub(crate) enum TypeMismatch {
     /// It is no message, or a field is of another wire type.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -29,14 +29,14 @@ pub(crate) enum Misfit {
     Values(#[from] TooManyValues),
 }
 
-type Result<T> = std::result::Result<T, Misfit>;
+type Result<T> = std::result::Result<T, TypeMismatch>;
 
 /// The object in an enveloped document, with what the envelope says of its kind, and why its content was refused.
 pub(crate) fn document(
     types: &TypeSet,
     ty: &Type,
     body: &[u8],
-) -> std::result::Result<(Object, Option<Misfit>), EnvelopeError> {
+) -> std::result::Result<(Object, Option<TypeMismatch>), EnvelopeError> {
     let envelope = open(body)?;
     let mut map = Map::new();
     for (name, text) in [("kind", &envelope.kind), ("apiVersion", &envelope.api_version)] {
@@ -81,7 +81,7 @@ impl<'s> Decoder<'s> {
     /// One level deeper; whoever comes back says so by `depth`.
     fn enter(&mut self) -> Result<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH { Err(Misfit::Depth) } else { Ok(()) }
+        if self.depth > MAX_DEPTH { Err(TypeMismatch::Depth) } else { Ok(()) }
     }
 
     /// Keeps one occurrence of a field: the last scalar counts, messages and lists go on.
@@ -293,8 +293,8 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-fn misfit(error: impl Display) -> Misfit {
-    Misfit::Value(error.to_string())
+fn misfit(error: impl Display) -> TypeMismatch {
+    TypeMismatch::Value(error.to_string())
 }
 
 fn timestamp(bytes: &[u8], micro: bool) -> Result<Value> {

@@ -13,7 +13,7 @@ use super::model::{Additional, JsonType, Node};
 use super::{Structural, printed};
 
 /// The most changes that are told; what follows is hardly read.
-pub const MOST_BREAKING: usize = 1_000;
+pub const MAX_BREAKING: usize = 1_000;
 
 /// One change that breaks something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Breaking {
 }
 
 impl Structural {
-    /// What this schema breaks of an older one, in the order of the schema; at most [`MOST_BREAKING`].
+    /// What this schema breaks of an older one, in the order of the schema; at most [`MAX_BREAKING`].
     #[must_use]
     pub fn breaks(&self, older: &Self) -> Vec<Breaking> {
         let mut walk = Walk { found: Vec::new() };
@@ -40,14 +40,14 @@ struct Walk {
 
 impl Walk {
     fn say(&mut self, path: &Path, text: impl Into<String>) {
-        if self.found.len() < MOST_BREAKING {
+        if self.found.len() < MAX_BREAKING {
             self.found.push(Breaking { path: path.clone(), text: text.into() });
         }
     }
 
     fn node(&mut self, path: &Path, old: &Arc<Node>, new: &Arc<Node>) {
         // Equal sub-schemas of one tree are shared, those of two trees are not.
-        if old == new || self.found.len() >= MOST_BREAKING {
+        if old == new || self.found.len() >= MAX_BREAKING {
             return;
         }
         if !fits(old, new) {

@@ -18,7 +18,7 @@ const META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// The most bytes of a body that an error repeats.
-const MOST_REPEATED_BYTES: usize = 4 * 1024;
+const MAX_REPEATED_BYTES: usize = 4 * 1024;
 
 /// Where an object comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Tagged {
             }
         }
         if kind.is_empty() {
-            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_REPEATED_BYTES)]);
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_REPEATED_BYTES)]);
             return Err(format!("Object 'Kind' is missing in '{shown}'"));
         }
         let version: GroupVersion =

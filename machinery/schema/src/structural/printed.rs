@@ -1,6 +1,6 @@
 //! How errors print values: as Go does.
 
-use portico_machinery::MOST_PRINTED_BYTES;
+use portico_machinery::MAX_PRINTED_BYTES;
 use portico_machinery::object::{Float, cut};
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ fn json(value: &Value) -> String {
 
 /// How much of a text is looked at.
 fn upto(text: &str) -> usize {
-    text.floor_char_boundary(MOST_PRINTED_BYTES)
+    text.floor_char_boundary(MAX_PRINTED_BYTES)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 
 pub use findings::Judged;
-pub use limits::MOST_PER_OBJECT;
+pub use limits::MAX_PER_OBJECT;
 pub(super) use tree::Tree;
 pub(super) use walk::object as judge;
 

@@ -1,17 +1,17 @@
 //! What no path may be, and why a text is none.
 
 /// How long a path may be, in bytes. Upstream has no limit.
-pub const LONGEST_PATH: usize = 16 * 1024;
+pub const MAX_PATH_LENGTH: usize = 16 * 1024;
 
 /// How many values a path may look at in one object before it finds nothing. Upstream has no limit: a few `..` in a row
 /// look at each value many times.
-pub const MOST_VISITED: usize = 100_000;
+pub const MAX_VISITED: usize = 100_000;
 
 /// Why a text is no path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJsonPath {
-    /// It goes on for more than [`LONGEST_PATH`].
-    #[error("a path may have {LONGEST_PATH} bytes at most")]
+    /// It goes on for more than [`MAX_PATH_LENGTH`].
+    #[error("a path may have {MAX_PATH_LENGTH} bytes at most")]
     TooLong,
     /// Something is opened and not closed.
     #[error("{0} is not closed")]

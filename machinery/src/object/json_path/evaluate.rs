@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::error::MOST_VISITED;
+use super::error::MAX_VISITED;
 use super::found::{Found, Kind};
 use super::parse::{Filter, Literal, Operator, Slice, Step, Steps};
 use crate::object::Object;
@@ -15,7 +15,7 @@ type Outcome<'a> = Result<Values<'a>, Values<'a>>;
 /// What the first list finds first, if all lists fit.
 pub(super) fn first<'a>(lists: &'a [Steps], object: &'a Object) -> Option<Found<'a>> {
     let root = Found(Kind::Map(object.map()));
-    let mut walk = Walk { left: MOST_VISITED };
+    let mut walk = Walk { left: MAX_VISITED };
     let mut all = lists.iter().map(|steps| walk.list(vec![root], steps));
     let found = all.next()?.ok()?.first().copied()?;
     all.all(|outcome| outcome.is_ok()).then_some(found)

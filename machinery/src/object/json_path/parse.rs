@@ -73,7 +73,7 @@ pub(super) enum Literal {
 }
 
 /// How deeply filters and unions may nest.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The lists of steps in a template that has this text in its first braces. There is at least one.
 pub(super) fn braced(text: &str) -> Result<Vec<Steps>> {
@@ -81,7 +81,7 @@ pub(super) fn braced(text: &str) -> Result<Vec<Steps>> {
 }
 
 fn nested(text: &str, depth: usize) -> Result<Vec<Steps>> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(Invalid::Nested);
     }
     let template = format!("{{{text}}}");

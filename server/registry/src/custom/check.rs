@@ -57,7 +57,7 @@ pub struct Checked {
     pub name: String,
     /// Whether a definition of this name is installed.
     pub installed: bool,
-    /// What was found; of stored objects at most [`MOST_OBJECTS`] are named.
+    /// What was found; of stored objects at most [`MAX_OBJECTS`] are named.
     pub findings: Vec<Finding>,
     /// How many stored objects were looked at.
     pub objects: u64,
@@ -68,7 +68,7 @@ pub struct Checked {
 const MEDIA_TYPES: [&str; 2] = ["application/json", "application/yaml"];
 
 /// The most stored objects that are named.
-pub const MOST_OBJECTS: u64 = 100;
+pub const MAX_OBJECTS: u64 = 100;
 
 impl Registry {
     /// Checks the definition in this body, JSON or YAML.

@@ -107,7 +107,7 @@ fn merge(
 
 fn refused(failure: Failure<Manager>) -> Box<Status> {
     match failure {
-        Failure::Misfit(text) => failed(text),
+        Failure::TypeMismatch(text) => failed(text),
         Failure::Conflicts(conflicts) => Box::new(conflict::status(&conflicts)),
         // Nobody sees it: it is done anew.
         Failure::Pending => failed("a conversion is awaited".to_owned()),

@@ -2,7 +2,7 @@
 
 use portico_machinery::Status;
 use portico_machinery::object::cut;
-use portico_machinery::status::{Cause, Details, MOST_CAUSES_BYTES, MOST_FIELD_ERRORS, Reason};
+use portico_machinery::status::{Cause, Details, MAX_CAUSES_BYTES, MAX_FIELD_ERRORS, Reason};
 use portico_schema::apply::Conflicts;
 use portico_schema::fields::print_path;
 use portico_schema::managed::{Manager, Operation};
@@ -12,12 +12,12 @@ pub(super) fn status(conflicts: &Conflicts<Manager>) -> Status {
     let (mut causes, mut lines, mut count, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
     for (manager, set) in &conflicts.0 {
         let manager = cut(printed(manager));
-        if bytes < MOST_CAUSES_BYTES {
+        if bytes < MAX_CAUSES_BYTES {
             lines.push(format!("conflicts with {manager}:"));
         }
         set.visit(&mut |path| {
             count += 1;
-            if count > MOST_FIELD_ERRORS || bytes >= MOST_CAUSES_BYTES {
+            if count > MAX_FIELD_ERRORS || bytes >= MAX_CAUSES_BYTES {
                 return;
             }
             let field = cut(print_path(path));

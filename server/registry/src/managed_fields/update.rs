@@ -28,7 +28,9 @@ pub fn track(versions: &KindVersions<'_>, live: &Object, new: &mut Object, manag
     match tracked(versions, live, new, manager, now) {
         Ok(After::AsBefore) => new.copy_from(live, &FIELD),
         Ok(After::Owned(managed)) => managed.write(new),
-        Ok(After::Untracked) | Err(Failure::Misfit(_) | Failure::Conflicts(_)) => drop(new.remove(&FIELD)),
+        Ok(After::Untracked) | Err(Failure::TypeMismatch(_) | Failure::Conflicts(_)) => {
+            drop(new.remove(&FIELD))
+        }
         Err(Failure::Pending) => {}
     }
 }
@@ -53,9 +55,10 @@ fn tracked(
     let changed = {
         let (live, new) = (in_version(served, live), in_version(served, new));
         for state in [&live, &new] {
-            schema.check_state(state).map_err(|misfits| Failure::Misfit(misfits.to_string()))?;
+            schema.check_state(state).map_err(|misfits| Failure::TypeMismatch(misfits.to_string()))?;
         }
-        let changed = schema.compare(&live, &new).map_err(|misfit| Failure::Misfit(misfit.to_string()))?;
+        let changed =
+            schema.compare(&live, &new).map_err(|misfit| Failure::TypeMismatch(misfit.to_string()))?;
         owned_changes(changed, versions.filter(&served.api_version))
     };
     if from_live && changed.is_empty() && !(served.custom.is_some() && is_named_otherwise(served, live)) {

@@ -82,7 +82,7 @@ impl View for Scale {
 
     fn gap(&self, parent: &Object) -> Option<Gap> {
         match Scaled::of(self.custom.as_ref()?, parent) {
-            Err(text) => Some(Gap::Misfit(text)),
+            Err(text) => Some(Gap::TypeMismatch(text)),
             Ok(Scaled { wanted: None, .. }) => {
                 Some(Gap::Absent(format!("the spec replicas field {:?} does not exist", self.wanted)))
             }

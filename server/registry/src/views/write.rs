@@ -35,7 +35,7 @@ impl Verbs {
     pub(crate) async fn get_view(&self, of: Of<'_>) -> Result<Stored> {
         let parent = self.parent(of).await?;
         match of.viewed.view.gap(parent.object()) {
-            Some(Gap::Misfit(text)) => Err(Box::new(misfit(text))),
+            Some(Gap::TypeMismatch(text)) => Err(Box::new(misfit(text))),
             Some(Gap::Absent(text)) => Err(Box::new(Status::internal(text))),
             None => of.viewed.of_stored(&parent),
         }
@@ -199,7 +199,7 @@ fn patch_terms<'a>(
 fn shown_to_writer(of: Of<'_>, parent: &Object) -> Result<Object> {
     let mut shown = of.viewed.show(parent);
     match of.viewed.view.gap(parent) {
-        Some(Gap::Misfit(text)) => return Err(Box::new(misfit(text))),
+        Some(Gap::TypeMismatch(text)) => return Err(Box::new(misfit(text))),
         Some(Gap::Absent(_)) => of.viewed.view.leave_open(&mut shown),
         None => {}
     }

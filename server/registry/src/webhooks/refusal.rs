@@ -5,7 +5,7 @@ use portico_kit::fetch::Fetched;
 use portico_machinery::Status;
 
 /// More of a text is left out.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 
 /// A Status's message, or what the code says.
 pub(super) fn words(answer: &Fetched) -> String {
@@ -61,7 +61,7 @@ fn text(answer: &Fetched) -> String {
         return "unknown".to_owned();
     }
     let text = String::from_utf8_lossy(&answer.body);
-    text.trim().chars().take(LONGEST).collect()
+    text.trim().chars().take(MAX_LENGTH).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The kubelet of a node, and the streams that it offers for a pod.
 
-use portico_machinery::connect::{Dial, Manner, Security};
+use portico_machinery::connect::{ConnectKind, Dial, Security};
 use portico_machinery::route::Target;
 use portico_machinery::{Cursor, GroupResource, Object, Reason, Status};
 
@@ -30,7 +30,7 @@ impl Resolver<'_> {
             security: Security::Kubelet { verify: true },
             path,
             query,
-            manner: Manner::Upgrade,
+            kind: ConnectKind::Upgrade,
             global_unicast: false,
         })
     }

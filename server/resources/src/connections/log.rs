@@ -1,6 +1,6 @@
 //! `pods/log`: what a container wrote.
 
-use portico_machinery::connect::{Dial, Manner, Security};
+use portico_machinery::connect::{ConnectKind, Dial, Security};
 use portico_machinery::field::Error;
 use portico_machinery::{GroupKind, Status};
 use portico_schema::rfc3339;
@@ -45,7 +45,7 @@ impl Resolver<'_> {
             security: Security::Kubelet { verify: !options.unverified },
             path: format!("/containerLogs/{}/{}/{container}", pod.namespace(), pod.name()),
             query: options.query(),
-            manner: Manner::Log,
+            kind: ConnectKind::Log,
             global_unicast: false,
         }))
     }

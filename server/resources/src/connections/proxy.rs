@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use portico_gostd::netip::is_global_unicast;
-use portico_machinery::connect::{Dial, Manner, ProxyName, Security, clean_path};
+use portico_machinery::connect::{ConnectKind, Dial, ProxyName, Security, clean_path};
 use portico_machinery::route::Target;
 use portico_machinery::{Object, Status};
 
@@ -58,7 +58,7 @@ impl Resolver<'_> {
             security,
             path: clean_path(&self.request.call.target.rest),
             query: self.request.call.query.clone(),
-            manner: Manner::Proxy,
+            kind: ConnectKind::Proxy,
             global_unicast: false,
         }
     }

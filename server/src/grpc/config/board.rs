@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use portico_kit::ledger::{Ledger, Reader};
+use portico_kit::change_notifier::{ChangeNotifier, Reader};
 use portico_proto::convert::{Entry, Payload, PayloadKind};
 
 /// The kind and the key of an entry.
@@ -26,7 +26,7 @@ pub(crate) struct BoardReader {
 /// Where other rooms post. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Board {
-    posted: Ledger<Key, Posted>,
+    posted: ChangeNotifier<Key, Posted>,
     /// Everything posted that is about objects is of this revision or older. Held while posting and while looking.
     revision: Arc<Mutex<i64>>,
 }

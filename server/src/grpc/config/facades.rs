@@ -44,7 +44,7 @@ struct Facade {
 }
 
 /// One facade's place in the list; dropped with its stream.
-pub(crate) struct Seat {
+pub(crate) struct Subscriber {
     facades: Facades,
     id: u64,
 }
@@ -55,14 +55,14 @@ impl Facades {
     }
 
     /// Seats a facade.
-    pub(crate) fn connect(&self, name: String, address: String) -> Seat {
+    pub(crate) fn connect(&self, name: String, address: String) -> Subscriber {
         let mut state = self.connected.lock();
         let id = state.next;
         state.next += 1;
         let since = rfc3339(Timestamp::now());
         let (acknowledged, refused, observed) = (Version::default(), Vec::new(), HashMap::new());
         state.facades.insert(id, Facade { name, address, since, acknowledged, refused, observed });
-        Seat { facades: self.clone(), id }
+        Subscriber { facades: self.clone(), id }
     }
 
     /// The list, with how far each is behind this revision.
@@ -80,7 +80,7 @@ impl Facades {
     }
 }
 
-impl Seat {
+impl Subscriber {
     fn with<T>(&self, change: impl FnOnce(&mut Facade) -> T) -> Option<T> {
         self.facades.connected.lock().facades.get_mut(&self.id).map(change)
     }
@@ -118,7 +118,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         let gone = self.facades.connected.lock().facades.remove(&self.id);
         if let Some(facade) = gone {

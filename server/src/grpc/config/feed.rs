@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tonic::Streaming;
 
 use super::board::{self, BoardReader};
-use super::facades::{Facades, Seat};
+use super::facades::{Facades, Subscriber};
 use super::sources::Sources;
 use crate::grpc::RpcResult;
 
@@ -185,7 +185,7 @@ fn entry(key: &EntryKey, entry: Option<Routed>, revision: i64) -> Entry {
     Entry { kind, key: key.to_string(), revision, payload }
 }
 
-fn hear(seat: &Seat, message: Result<Option<pb::StreamRequest>, tonic::Status>) -> Result<(), Gone> {
+fn hear(seat: &Subscriber, message: Result<Option<pb::StreamRequest>, tonic::Status>) -> Result<(), Gone> {
     use pb::stream_request::Message as M;
     match message {
         Ok(Some(pb::StreamRequest { message: Some(message) })) => {

@@ -11,7 +11,7 @@ use crate::error::EvalError;
 use crate::value::{Value, print_double};
 
 /// Deepest nesting of lists and maps that is put.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// A text with the arguments put into it.
 pub(super) fn format(text: &str, arguments: &[Value<'_>]) -> Result<String, EvalError> {
@@ -23,7 +23,7 @@ pub(super) fn format(text: &str, arguments: &[Value<'_>]) -> Result<String, Eval
 /// A value as messages show it; those without a spelling by their type.
 pub(crate) fn shown(value: &Value<'_>) -> String {
     let mut text = String::new();
-    match string(&mut text, value, DEEPEST) {
+    match string(&mut text, value, MAX_DEPTH) {
         Ok(()) => text,
         Err(_) => value.type_of().name().to_owned(),
     }
@@ -53,7 +53,7 @@ impl Format for Formatter<'_, '_> {
         let Some(value) = self.arguments.get(index) else { return Ok(()) };
         let precision = clause.precision;
         match clause.verb {
-            Verb::String => string(&mut self.text, value, DEEPEST),
+            Verb::String => string(&mut self.text, value, MAX_DEPTH),
             Verb::Decimal => self.text(&decimal(value)?),
             Verb::Fixed => self.text(&numerals::fixed(double(value, Verb::Fixed)?, precision)),
             Verb::Scientific => self.text(&numerals::scientific(double(value, Verb::Scientific)?, precision)),

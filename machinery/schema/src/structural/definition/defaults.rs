@@ -35,7 +35,7 @@ const TYPE_META: [(&str, &str); 2] = [("kind", "Validation"), ("apiVersion", "va
 pub(super) fn judge(schema: &Value, at: &At<'_>, pruned: bool, metadata: Metadata<'_>, errors: &mut Errors) {
     let Ok(compiled) = Structural::compile(schema) else { return };
     let root = compiled.root();
-    let budget = rules::MOST_PER_OBJECT;
+    let budget = rules::MAX_PER_OBJECT;
     let mut walk = Walk { pruned, types: metadata.types, rules: metadata.rules, budget, errors };
     walk.node(root, at, Around { root, is_root: true, in_meta: false, rules: None, steps: &Steps::Root });
 }

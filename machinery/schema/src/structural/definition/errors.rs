@@ -2,20 +2,20 @@
 
 use portico_machinery::Bounded;
 use portico_machinery::field::Error;
-use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
 /// How many errors of one schema are kept: enough to report the first thousand of them in order.
-pub(super) const MOST_ERRORS: usize = 10 * MOST_FIELD_ERRORS;
+pub(super) const MAX_ERRORS: usize = 10 * MAX_FIELD_ERRORS;
 
 /// How many bytes they may hold.
-const MAX_ERRORS_BYTES: usize = 4 * MOST_CAUSES_BYTES;
+const MAX_ERRORS_BYTES: usize = 4 * MAX_CAUSES_BYTES;
 
 /// Errors, up to a bound.
 pub(super) struct Errors(pub(super) Bounded<Error>);
 
 impl Default for Errors {
     fn default() -> Self {
-        Self(Bounded::new(MOST_ERRORS, MAX_ERRORS_BYTES))
+        Self(Bounded::new(MAX_ERRORS, MAX_ERRORS_BYTES))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every member is there, under the name of the field, in the order of upstream's type.
 
 use portico_machinery::object::{cut, escape_html};
-use portico_machinery::{Cursor, MOST_PRINTED_BYTES};
+use portico_machinery::{Cursor, MAX_PRINTED_BYTES};
 use serde_json::{Map, Value};
 
 /// What a member holds.
@@ -125,7 +125,7 @@ impl Shown {
     }
 
     fn put(&mut self, text: &str) {
-        if self.0.len() <= MOST_PRINTED_BYTES {
+        if self.0.len() <= MAX_PRINTED_BYTES {
             self.0.push_str(text);
         }
     }
@@ -143,7 +143,7 @@ impl Shown {
     ) {
         self.put(ends[0]);
         for (index, item) in items.enumerate() {
-            if self.0.len() > MOST_PRINTED_BYTES {
+            if self.0.len() > MAX_PRINTED_BYTES {
                 return;
             }
             if index > 0 {
@@ -249,6 +249,6 @@ mod tests {
         let properties: Map<String, Value> =
             (0..5_000).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
         let text = schema(&json!({"properties": properties}));
-        assert!(text.ends_with("...") && text.len() < MOST_PRINTED_BYTES + 8);
+        assert!(text.ends_with("...") && text.len() < MAX_PRINTED_BYTES + 8);
     }
 }

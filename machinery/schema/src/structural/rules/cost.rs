@@ -3,11 +3,11 @@
 use portico_machinery::field::{Error, Path};
 
 /// The most that one expression may be estimated to cost, as often as it may run.
-pub(super) const MOST_PER_EXPRESSION: u64 = 10_000_000;
+pub(super) const MAX_PER_EXPRESSION: u64 = 10_000_000;
 /// The most that all expressions of a schema may be estimated to cost.
-const MOST_PER_SCHEMA: u64 = 100_000_000;
+const MAX_PER_SCHEMA: u64 = 100_000_000;
 /// How many of the most expensive ones are named.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// Costs of a schema's expressions, added up.
 #[derive(Debug, Default)]
@@ -20,17 +20,17 @@ impl Total {
     pub fn add(&mut self, path: Path, cost: u64) {
         self.sum = self.sum.saturating_add(cost);
         // What is not a hundredth of the limit is not worth naming.
-        if cost < MOST_PER_SCHEMA / 100 {
+        if cost < MAX_PER_SCHEMA / 100 {
             return;
         }
         self.expensive.push((path, cost));
         self.expensive.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
-        self.expensive.truncate(MOST_NAMED);
+        self.expensive.truncate(MAX_NAMED);
     }
 
     /// What there is to say when all together may cost too much.
     pub fn errors(self, schema: &Path) -> Vec<Error> {
-        if self.sum <= MOST_PER_SCHEMA {
+        if self.sum <= MAX_PER_SCHEMA {
             return Vec::new();
         }
         let contributed =
@@ -38,7 +38,7 @@ impl Total {
         let mut errors: Vec<Error> =
             self.expensive.iter().map(|(path, _)| Error::forbidden(path, contributed)).collect();
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        errors.push(Error::forbidden(schema, &exceeds(what, self.sum, MOST_PER_SCHEMA)));
+        errors.push(Error::forbidden(schema, &exceeds(what, self.sum, MAX_PER_SCHEMA)));
         errors
     }
 }

@@ -9,8 +9,8 @@ use portico_machinery::field::{Error, Path};
 use serde_json::Value;
 
 use super::compiled::{Environments, Outcome, compile};
-use super::cost::{MOST_PER_EXPRESSION, Total, exceeds};
-use super::limits::MOST_REQUEST_BYTES;
+use super::cost::{MAX_PER_EXPRESSION, Total, exceeds};
+use super::limits::MAX_REQUEST_BYTES;
 use super::types;
 use crate::model::ListType;
 use crate::structural::compiled::Structural;
@@ -101,7 +101,7 @@ impl Pass<'_> {
             return;
         };
         let environments = Environments::of(&declared, &self.language);
-        let often = around.often.unwrap_or(MOST_REQUEST_BYTES / (declared.min_serialized_size + 1));
+        let often = around.often.unwrap_or(MAX_REQUEST_BYTES / (declared.min_serialized_size + 1));
         for (index, rule) in node.rules.iter().enumerate() {
             let outcome = compile(rule, node, &declared, &environments);
             let (path, json) = (path.index(index), json.get(MEMBER).and_then(|rules| rules.get(index)));
@@ -134,9 +134,9 @@ impl Pass<'_> {
 
     fn cost(&mut self, member: &str, cost: u64, path: &Path) {
         let path = path.child(member);
-        if !self.stays && cost > MOST_PER_EXPRESSION {
+        if !self.stays && cost > MAX_PER_EXPRESSION {
             let what = format!("estimated {member} cost");
-            self.errors.push(Error::forbidden(&path, &exceeds(&what, cost, MOST_PER_EXPRESSION)));
+            self.errors.push(Error::forbidden(&path, &exceeds(&what, cost, MAX_PER_EXPRESSION)));
         }
         self.total.add(path, cost);
     }

@@ -5,11 +5,11 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use portico_cel::value::{Map, from_json};
 use portico_cel::{DeclType, EvalError, Program, Value};
 use portico_machinery::field::Path;
-use portico_machinery::status::MOST_FIELD_ERRORS;
+use portico_machinery::status::MAX_FIELD_ERRORS;
 
 use super::compiled::Compiled;
 use super::findings::Judged;
-use super::limits::MOST_PER_CALL;
+use super::limits::MAX_PER_CALL;
 use super::message;
 use super::place::Place;
 use super::tree::Ready;
@@ -65,7 +65,7 @@ impl Evaluation {
                 // A blank one.
                 (Ok(_), _) => {}
             }
-            if self.judged.errors.len() > MOST_FIELD_ERRORS {
+            if self.judged.errors.len() > MAX_FIELD_ERRORS {
                 return Break(());
             }
         }
@@ -131,7 +131,7 @@ impl Evaluation {
             }
         };
         if !compiled.uses_old && place.ratchet.forgives() {
-            if self.judged.warnings.len() <= MOST_FIELD_ERRORS {
+            if self.judged.warnings.len() <= MAX_FIELD_ERRORS {
                 self.judged.warnings.push(error.to_string());
             }
         } else {
@@ -209,9 +209,7 @@ fn read<'a>(held: Held<'a>, of: &'a DeclType) -> Result<Value<'a>, EvalError> {
 fn run<'a>(program: &Program, bound: Bound<'a>) -> (Result<Value<'a>, EvalError>, u64) {
     match bound {
         Err(error) => (Err(error), 0),
-        Ok((now, None)) => program.evaluate(&[("self", now)], MOST_PER_CALL, &|| false),
-        Ok((now, Some(old))) => {
-            program.evaluate(&[("self", now), ("oldSelf", old)], MOST_PER_CALL, &|| false)
-        }
+        Ok((now, None)) => program.evaluate(&[("self", now)], MAX_PER_CALL, &|| false),
+        Ok((now, Some(old))) => program.evaluate(&[("self", now), ("oldSelf", old)], MAX_PER_CALL, &|| false),
     }
 }

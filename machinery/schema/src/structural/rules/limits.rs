@@ -1,10 +1,10 @@
 //! What rules may cost.
 
 /// The most that one evaluation may cost.
-pub(super) const MOST_PER_CALL: u64 = 1_000_000;
+pub(super) const MAX_PER_CALL: u64 = 1_000_000;
 
 /// The most that all evaluations over one object may cost.
-pub const MOST_PER_OBJECT: i64 = 10_000_000;
+pub const MAX_PER_OBJECT: i64 = 10_000_000;
 
 /// The most bytes of a request: what bounds what a schema leaves unbounded.
-pub(super) const MOST_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
+pub(super) const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;

@@ -7,7 +7,7 @@ use crate::structural::model::{JsonType, Node, Rule};
 use crate::structural::printed;
 
 /// The most bytes that an expression may make of a message.
-const LONGEST: usize = 5_120;
+const MAX_LENGTH: usize = 5_120;
 
 /// What failed, as messages name it: the rule's message, else the rule.
 pub(super) fn named(rule: &Rule) -> &str {
@@ -26,7 +26,7 @@ pub(super) fn default(rule: &Rule) -> String {
 /// A message that an expression made; None for one that is blank, too long, or of several lines.
 pub(super) fn usable(made: &str) -> Option<String> {
     let made = made.trim();
-    (!made.is_empty() && made.len() <= LONGEST && !made.contains('\n')).then(|| made.to_owned())
+    (!made.is_empty() && made.len() <= MAX_LENGTH && !made.contains('\n')).then(|| made.to_owned())
 }
 
 /// An error that shows the type of the place instead of its value.

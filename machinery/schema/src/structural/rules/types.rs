@@ -8,7 +8,7 @@ use portico_cel::DeclType;
 use portico_cel::decl::{DeclKind, Field, ListKind, escape};
 use serde_json::Value;
 
-use super::limits::MOST_REQUEST_BYTES;
+use super::limits::MAX_REQUEST_BYTES;
 use crate::model::ListType;
 use crate::structural::model::{Additional, Checks, JsonType, Node};
 
@@ -16,7 +16,7 @@ use crate::structural::model::{Additional, Checks, JsonType, Node};
 const SELF: &str = "selfType";
 
 /// Bytes of the longest and the shortest texts of formats, quotation marks included.
-const LONGEST_TIME: u64 = 32;
+const MAX_TIME: u64 = 32;
 const SHORTEST_TIME: u64 = 21;
 const SHORTEST_DURATION: u64 = 3;
 const DAY: u64 = 12;
@@ -55,7 +55,7 @@ fn of(node: &Node, resource: bool, name: &str, names: &Names) -> Option<Arc<Decl
 }
 
 fn int_or_string(node: &Node) -> DeclType {
-    let most = most_length(node).map_or(MOST_REQUEST_BYTES - 2, |length| length.saturating_mul(4));
+    let most = most_length(node).map_or(MAX_REQUEST_BYTES - 2, |length| length.saturating_mul(4));
     DeclType::scalar(DeclKind::IntOrString, most, 1)
 }
 
@@ -80,7 +80,7 @@ fn list(node: &Node, name: &str, names: &Names) -> Option<DeclType> {
     let checks = node.checks.as_deref();
     let most = checks
         .and_then(|checks| checks.max_items)
-        .map_or_else(|| (MOST_REQUEST_BYTES - 2) / (items.min_serialized_size + 1), not_negative);
+        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (items.min_serialized_size + 1), not_negative);
     let kind = match node.list_type {
         Some(ListType::Set) => ListKind::Set,
         Some(ListType::Map) => {
@@ -97,7 +97,7 @@ fn map(node: &Node, values: &Node, name: &str, names: &Names) -> Option<DeclType
     let checks = node.checks.as_deref();
     let most = checks
         .and_then(|checks| checks.max_properties)
-        .map_or_else(|| (MOST_REQUEST_BYTES - 2) / (values.min_serialized_size + 6), not_negative);
+        .map_or_else(|| (MAX_REQUEST_BYTES - 2) / (values.min_serialized_size + 6), not_negative);
     Some(DeclType::map(values, most))
 }
 
@@ -141,7 +141,7 @@ fn declares_metadata(node: &Node) -> bool {
 
 /// What of a resource is always seen.
 fn type_and_metadata(name: &str) -> Vec<Field> {
-    let text = || Arc::new(DeclType::scalar(DeclKind::String, MOST_REQUEST_BYTES - 2, 2));
+    let text = || Arc::new(DeclType::scalar(DeclKind::String, MAX_REQUEST_BYTES - 2, 2));
     let texts =
         |names: [&str; 2]| names.into_iter().filter_map(|name| field(name, text())).collect::<Vec<_>>();
     let metadata = DeclType::object(&format!("{name}.metadata"), texts(["name", "generateName"]), 2);
@@ -154,12 +154,12 @@ fn text(node: &Node) -> DeclType {
     let format = node.checks.as_ref().and_then(|checks| checks.format.as_ref()).map(|format| &*format.name);
     match format {
         Some("byte") => {
-            let most = most_length(node).unwrap_or(MOST_REQUEST_BYTES - 2);
+            let most = most_length(node).unwrap_or(MAX_REQUEST_BYTES - 2);
             DeclType::scalar(DeclKind::Bytes, most, 2)
         }
-        Some("duration") => DeclType::scalar(DeclKind::Duration, LONGEST_TIME, SHORTEST_DURATION),
+        Some("duration") => DeclType::scalar(DeclKind::Duration, MAX_TIME, SHORTEST_DURATION),
         Some("date") => DeclType::scalar(DeclKind::Date, DAY, DAY),
-        Some("date-time") => DeclType::scalar(DeclKind::DateTime, LONGEST_TIME, SHORTEST_TIME),
+        Some("date-time") => DeclType::scalar(DeclKind::DateTime, MAX_TIME, SHORTEST_TIME),
         _ => DeclType::scalar(DeclKind::String, longest(node), 2),
     }
 }
@@ -171,7 +171,7 @@ fn longest(node: &Node) -> u64 {
     }
     let values: &[Value] = node.checks.as_ref().map_or(&[], |checks| &checks.enumeration);
     if values.is_empty() {
-        return MOST_REQUEST_BYTES - 2;
+        return MAX_REQUEST_BYTES - 2;
     }
     values.iter().filter_map(Value::as_str).map(|text| text.len() as u64).max().unwrap_or(0)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::evaluation::Evaluation;
 use super::findings::Judged;
-use super::limits::MOST_PER_OBJECT;
+use super::limits::MAX_PER_OBJECT;
 use super::place::Place;
 use super::ratchet::{Correlated, Ratchet};
 use super::tree::Tree;
@@ -23,7 +23,7 @@ pub(in crate::structural) fn object(
 ) -> Judged {
     let root = old.map(|old| Correlated::new(Pair::of_objects(new, old, &tree.node)));
     let (ratchet, at) = (Ratchet::of(root.as_ref()), At::root(""));
-    let mut evaluation = Evaluation::new(MOST_PER_OBJECT);
+    let mut evaluation = Evaluation::new(MAX_PER_OBJECT);
     let (new, old) = (Held::Fields(new), old.map(Held::Fields));
     // Stopped or not, what was found is told.
     let _ = place(Place { tree, new, old, ratchet, at: &at }, &mut evaluation);

@@ -1,7 +1,7 @@
 //! What came out of checking a place and what is below it. Errors are told up to a limit; that there were more is known.
 
 use portico_machinery::field::Error;
-use portico_machinery::status::{MOST_CAUSES_BYTES, MOST_FIELD_ERRORS};
+use portico_machinery::status::{MAX_CAUSES_BYTES, MAX_FIELD_ERRORS};
 
 /// How much may still be told.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Room {
 impl Room {
     /// For a whole object.
     pub(super) fn whole() -> Self {
-        Self { errors: MOST_FIELD_ERRORS + 1, bytes: MOST_CAUSES_BYTES }
+        Self { errors: MAX_FIELD_ERRORS + 1, bytes: MAX_CAUSES_BYTES }
     }
 }
 

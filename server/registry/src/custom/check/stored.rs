@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portico_machinery::Object;
 use portico_store::{Record, Resource};
 
-use super::{Checked, Finding, FindingKind, MOST_OBJECTS, Rehearsed};
+use super::{Checked, Finding, FindingKind, MAX_OBJECTS, Rehearsed};
 use crate::Result;
 use crate::custom::facts::Facts;
 use crate::custom::judge::Judging;
@@ -15,7 +15,7 @@ use crate::served::ServedResource;
 use crate::stored;
 
 /// The most that is told of one object.
-const MOST_FINDINGS: usize = 10;
+const MAX_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;
 
@@ -39,7 +39,7 @@ impl Verbs {
             let found = judge(served, record);
             checked.objects += 1;
             checked.hit += u64::from(!found.is_empty());
-            if checked.hit <= MOST_OBJECTS {
+            if checked.hit <= MAX_OBJECTS {
                 checked.findings.extend(found);
             }
         }
@@ -67,7 +67,7 @@ fn judge(served: &Arc<ServedResource>, record: &Record) -> Vec<Finding> {
         let cause = error.cause();
         found(FindingKind::Invalid, &cause.field, cause.message)
     }));
-    findings.truncate(MOST_FINDINGS);
+    findings.truncate(MAX_FINDINGS);
     findings
 }
 

@@ -1,7 +1,7 @@
 //! How upstream holds versions inside: what its errors about all of them print, every field under its own name.
 
 use portico_machinery::object::{cut, escape_html};
-use portico_machinery::{Cursor, MOST_PRINTED_BYTES};
+use portico_machinery::{Cursor, MAX_PRINTED_BYTES};
 use portico_schema::structural::definition::schema_as_held;
 
 use super::layout::{Layout, Part};
@@ -36,7 +36,7 @@ pub(super) fn versions(layout: &Layout<'_>) -> String {
     for version in &layout.versions {
         text.push_str(if text.is_empty() { "[" } else { "," });
         text.push_str(&self::version(layout, version));
-        if text.len() > MOST_PRINTED_BYTES {
+        if text.len() > MAX_PRINTED_BYTES {
             return cut(text);
         }
     }

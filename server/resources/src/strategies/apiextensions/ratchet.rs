@@ -12,7 +12,7 @@ use portico_registry::definition::{ESTABLISHED, is_ca_bundle};
 use portico_validation::{checks, webhook};
 
 /// The most selectable fields of a version.
-pub(super) const MOST_SELECTABLE: usize = 8;
+pub(super) const MAX_SELECTABLE: usize = 8;
 const CLIENT: [&str; 4] = ["spec", "conversion", "webhook", "clientConfig"];
 
 /// The demands on one write.
@@ -113,7 +113,7 @@ fn by_name<'l, 'a>(layout: &'l Layout<'a>) -> impl DoubleEndedIterator<Item = (&
 }
 
 fn crowded(new: &Layout<'_>, old: &Layout<'_>) -> HashSet<String> {
-    let too_many = |fields: &Option<Cursor<'_>>| fields.as_ref().is_some_and(|f| f.len() > MOST_SELECTABLE);
+    let too_many = |fields: &Option<Cursor<'_>>| fields.as_ref().is_some_and(|f| f.len() > MAX_SELECTABLE);
     let same = |new: &Option<Cursor<'_>>, old: &Option<Cursor<'_>>| {
         too_many(old) && matches!((new, old), (Some(new), Some(old)) if new.same_as(old))
     };

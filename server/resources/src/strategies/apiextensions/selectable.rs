@@ -6,7 +6,7 @@ use portico_machinery::Cursor;
 use portico_machinery::field::Error;
 use portico_schema::structural::definition;
 
-use super::ratchet::{Demands, MOST_SELECTABLE};
+use super::ratchet::{Demands, MAX_SELECTABLE};
 use portico_validation::Errors;
 
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];
@@ -50,8 +50,8 @@ fn within(
     for field in fields.items() {
         one(&field.field("jsonPath"), schema, &mut seen, errors);
     }
-    if seen.len() > MOST_SELECTABLE && !crowded {
-        errors.push(Error::too_many(&fields.path(), seen.len(), MOST_SELECTABLE));
+    if seen.len() > MAX_SELECTABLE && !crowded {
+        errors.push(Error::too_many(&fields.path(), seen.len(), MAX_SELECTABLE));
     }
 }
 

@@ -25,13 +25,13 @@ pub fn current() -> Option<usize> {
 
 /// Serving threads. They end when this is dropped, and with them what still runs there.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct ConnectionRuntimes {
     handles: Vec<Handle>,
     next: AtomicUsize,
     _stop: DropGuard,
 }
 
-impl Lanes {
+impl ConnectionRuntimes {
     /// Starts `count` threads (at least one), named `name`.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn lanes_take_turns_and_what_runs_there_stays_there() {
-        let lanes = Lanes::start("lane", 2).unwrap();
+        let lanes = ConnectionRuntimes::start("lane", 2).unwrap();
         assert_eq!((lanes.count(), current()), (2, None));
         let mut seen = Vec::new();
         for _ in 0..4 {

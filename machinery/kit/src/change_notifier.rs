@@ -11,28 +11,28 @@ use tokio::sync::Notify;
 
 /// See the module. Cheap to clone; clones are the same ledger.
 #[derive(Debug)]
-pub struct Ledger<K, V> {
+pub struct ChangeNotifier<K, V> {
     state: Arc<Mutex<State<K, V>>>,
 }
 
 #[derive(Debug)]
 struct State<K, V> {
     values: BTreeMap<K, Arc<V>>,
-    readers: HashMap<u64, Seat<K>>,
+    readers: HashMap<u64, Subscriber<K>>,
     next_id: u64,
 }
 
 /// What a reader has not looked at, and how it is woken.
 #[derive(Debug)]
-struct Seat<K> {
+struct Subscriber<K> {
     unseen: BTreeSet<K>,
     wake: Arc<Notify>,
 }
 
-/// A key that [`Ledger::set`] has changed: its value before and after.
+/// A key that [`ChangeNotifier::set`] has changed: its value before and after.
 pub type Replaced<V> = (Option<Arc<V>>, Option<Arc<V>>);
 
-impl<K: Ord + Clone, V: PartialEq> Ledger<K, V> {
+impl<K: Ord + Clone, V: PartialEq> ChangeNotifier<K, V> {
     /// Without values.
     #[must_use]
     pub fn new() -> Self {
@@ -72,18 +72,18 @@ impl<K: Ord + Clone, V: PartialEq> Ledger<K, V> {
         let (id, wake) = (state.next_id, Arc::new(Notify::new()));
         state.next_id += 1;
         let unseen = state.values.keys().cloned().collect();
-        state.readers.insert(id, Seat { unseen, wake: wake.clone() });
+        state.readers.insert(id, Subscriber { unseen, wake: wake.clone() });
         Reader { ledger: Self { state: self.state.clone() }, id, wake }
     }
 }
 
-impl<K: Ord + Clone, V: PartialEq> Default for Ledger<K, V> {
+impl<K: Ord + Clone, V: PartialEq> Default for ChangeNotifier<K, V> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K, V> Clone for Ledger<K, V> {
+impl<K, V> Clone for ChangeNotifier<K, V> {
     fn clone(&self) -> Self {
         Self { state: self.state.clone() }
     }
@@ -92,7 +92,7 @@ impl<K, V> Clone for Ledger<K, V> {
 /// Hears of changes; gone from the ledger when it is dropped.
 #[derive(Debug)]
 pub struct Reader<K, V> {
-    ledger: Ledger<K, V>,
+    ledger: ChangeNotifier<K, V>,
     id: u64,
     wake: Arc<Notify>,
 }
@@ -142,7 +142,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_hears_the_newest_of_each_key_once() {
-        let ledger = Ledger::new();
+        let ledger = ChangeNotifier::new();
         ledger.set([("a", Some(Arc::new(1))), ("b", Some(Arc::new(1)))]);
         let mut reader = ledger.reader();
         reader.changed().await;
@@ -156,7 +156,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_the_same_wakes_nobody() {
-        let ledger = Ledger::new();
+        let ledger = ChangeNotifier::new();
         ledger.set([("a", Some(Arc::new(1)))]);
         let mut reader = ledger.reader();
         reader.look();
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn who_changes_something_learns_what_was_there() {
-        let ledger = Ledger::new();
+        let ledger = ChangeNotifier::new();
         ledger.set([("a", Some(Arc::new(1)))]);
         let replaced = ledger.set([("a", Some(Arc::new(2)))]);
         assert_eq!(replaced, [(Some(Arc::new(1)), Some(Arc::new(2)))]);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_begins_again_has_seen_everything_then() {
-        let ledger = Ledger::new();
+        let ledger = ChangeNotifier::new();
         let mut reader = ledger.reader();
         ledger.set([("a", Some(Arc::new(1)))]);
         assert_eq!(reader.look_at_all().len(), 1);
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn readers_that_are_gone_cost_nothing() {
-        let ledger: Ledger<&str, i32> = Ledger::new();
+        let ledger: ChangeNotifier<&str, i32> = ChangeNotifier::new();
         drop(ledger.reader());
         assert!(ledger.state.lock().readers.is_empty());
     }

@@ -13,15 +13,15 @@ use std::time::Instant;
 use bytes::Bytes;
 use http_body::Frame;
 
-use crate::connection::{Busy, Exchange};
+use crate::connection::{ActiveRequestGuard, Exchange};
 use crate::metrics::{Labels, RequestMetrics};
 use crate::record::RequestRecord;
 
 /// Lives in the response body; see the module.
-pub struct Tail {
+pub struct ResponseCompletion {
     /// Declared before `busy`: a connection is idle when all else is given back.
     record: Option<Arc<RequestRecord>>,
-    busy: Option<Busy>,
+    busy: Option<ActiveRequestGuard>,
     exchange: Arc<Exchange>,
     /// Only of short requests.
     deadline: Option<Instant>,
@@ -39,7 +39,7 @@ pub struct Tail {
 /// after the response is counted as sent.
 const MAX_STREAM_FRAME: usize = 64 * 1024;
 
-impl Tail {
+impl ResponseCompletion {
     /// A tail of a request that arrived at `received` and was answered with `code`.
     pub fn new(
         record: Arc<RequestRecord>,
@@ -68,7 +68,7 @@ impl Tail {
     }
 
     /// The connection is busy until the response is out.
-    pub fn set_busy(&mut self, busy: Busy) {
+    pub fn set_busy(&mut self, busy: ActiveRequestGuard) {
         self.busy = Some(busy);
     }
 
@@ -126,7 +126,7 @@ impl Tail {
     }
 }
 
-impl Drop for Tail {
+impl Drop for ResponseCompletion {
     fn drop(&mut self) {
         if let Some(labels) = self.labels.take() {
             if self.exchange.is_aborted() {
