@@ -9,35 +9,37 @@ use portico_facade_catalog::{Catalog, Document, Reply, Request};
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
-use super::state::{Endpoints, Shared};
+use super::state::Shared;
 use crate::body::Body;
 use crate::render::{Layout, Rendered, Renderer, Rendering, Style, accepts_gzip};
 use crate::request::{RequestView, Response};
 use crate::respond;
 
-/// `/apis`, `/openapi/...`
-pub(super) async fn document(State(endpoints): Shared, request: Asked) -> Response {
+/// `/apis`
+pub(super) async fn groups(State(endpoints): Shared, request: Asked) -> Response {
     let (parts, _) = request.into_parts();
-    let answer = if parts.info().path.starts_with("/openapi/") {
-        openapi(&endpoints, parts.clone()).await
-    } else {
-        discovery(&endpoints.catalog, &endpoints.renderer, &parts).await
-    };
+    let answer = discovery(&endpoints.catalog, &endpoints.renderer, &parts).await;
     answer.unwrap_or_else(|| respond::not_found(&parts))
 }
 
-/// OpenAPI's documents are large, merged, encoded and compressed: none of it on a thread that serves connections.
-async fn openapi(endpoints: &Arc<Endpoints>, request: Parts) -> Option<Response> {
-    let (shared, parts) = (Arc::clone(endpoints), request.clone());
-    let answer = async move { discovery(&shared.catalog, &shared.renderer, &parts).await };
-    match endpoints.renderer.run_future(answer).await {
-        Ok(answer) => answer,
-        Err(error) => Some(respond::status(&request, &Status::internal(error))),
+/// `/openapi/...`: documents are large, merged, encoded and compressed, none of it on a thread that serves connections.
+pub(super) async fn openapi(State(endpoints): Shared, request: Asked) -> Response {
+    let parts = Arc::new(request.into_parts().0);
+    let (catalog, asked) = (Arc::clone(&endpoints.catalog), Arc::clone(&parts));
+    match endpoints.renderer.run_future(async move { reply(&catalog, &asked).await }).await {
+        Ok(Some(reply)) => answered(&endpoints.renderer, &parts, reply).await,
+        Ok(None) => respond::not_found(&*parts),
+        Err(error) => respond::status(&*parts, &Status::internal(error)),
     }
 }
 
 /// The catalogue's answer; nothing when the path is none of its or names what is not served.
 pub async fn discovery(catalog: &Catalog, renderer: &Renderer, request: &Parts) -> Option<Response> {
+    let reply = reply(catalog, request).await?;
+    Some(answered(renderer, request, reply).await)
+}
+
+async fn reply(catalog: &Catalog, request: &Parts) -> Option<Reply> {
     let asked = Request {
         method: &request.method,
         path: &request.info().path,
@@ -45,11 +47,15 @@ pub async fn discovery(catalog: &Catalog, renderer: &Renderer, request: &Parts) 
         headers: &request.headers,
         client: Some(request.connection().peer.ip()),
     };
-    Some(match catalog.respond(&asked).await? {
+    catalog.respond(&asked).await
+}
+
+async fn answered(renderer: &Renderer, request: &Parts, reply: Reply) -> Response {
+    match reply {
         Reply::Document(document) => written(renderer, request, document).await,
         Reply::Ready(response) => response.map(Body::whole),
         Reply::Refused(status) => respond::status(request, &status),
-    })
+    }
 }
 
 async fn written(renderer: &Renderer, request: &Parts, document: Document) -> Response {
