@@ -33,8 +33,7 @@ pub(crate) async fn load(
     source: &dyn DocumentSource,
     hashes: &[Arc<str>],
 ) -> Vec<Option<Result<Bytes, DocumentError>>> {
-    let one =
-        |hash: Arc<str>| async move { if hash.is_empty() { None } else { Some(source.get(&hash).await) } };
+    let one = |hash: Arc<str>| async move { load_one(source, &hash).await };
     futures::stream::iter(hashes.iter().cloned()).map(one).buffered(PARALLEL).collect().await
 }
 

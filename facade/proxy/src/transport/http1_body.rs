@@ -8,6 +8,7 @@ use portico_kit::dial::io_reason;
 
 use super::http1::{Decoded, Decoder, Http1, UploadError};
 use super::registry::Permit;
+use super::send_error::broken_off;
 use crate::request_body::BoxError;
 
 /// Dropping it before its end closes the connection.
@@ -73,9 +74,9 @@ impl Http1Body {
                     }
                     match ready!(connection.poll_fill(cx)) {
                         Ok(0) if self.decoder == Decoder::UntilClose => None,
-                        Ok(0) => return Poll::Ready(Err(cut("EOF"))),
+                        Ok(0) => return Poll::Ready(Err(broken_off("EOF"))),
                         Ok(_) => continue,
-                        Err(error) => return Poll::Ready(Err(cut(io_reason(&error)))),
+                        Err(error) => return Poll::Ready(Err(broken_off(io_reason(&error)))),
                     }
                 }
             };
@@ -106,10 +107,6 @@ impl Http1Body {
             permit.transport().put(target, connection);
         }
     }
-}
-
-fn cut(reason: &str) -> BoxError {
-    format!("the backend's answer breaks off: {reason}").into()
 }
 
 impl std::fmt::Debug for Http1Body {

@@ -9,6 +9,7 @@ use portico_kit::received::{ReceiveError, Received};
 
 use super::http2::Stream;
 use super::registry::Permit;
+use super::send_error::broken_off;
 use crate::request_body::BoxError;
 
 /// An answer's body. Dropping it early resets the stream.
@@ -30,8 +31,10 @@ impl Http2Body {
         Poll::Ready(match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
             None => None,
             Some(Ok(frame)) => Some(Ok(frame)),
-            Some(Err(ReceiveError::Http(error))) => Some(Err(cut(&self.stream.failure(&error).to_string()))),
-            Some(Err(error @ ReceiveError::Reset)) => Some(Err(cut(&error.to_string()))),
+            Some(Err(ReceiveError::Http(error))) => {
+                Some(Err(broken_off(&self.stream.failure(&error).to_string())))
+            }
+            Some(Err(error @ ReceiveError::Reset)) => Some(Err(broken_off(&error.to_string()))),
         })
     }
 
@@ -42,10 +45,6 @@ impl Http2Body {
     pub(crate) fn size_hint(&self) -> SizeHint {
         self.incoming.size_hint()
     }
-}
-
-fn cut(reason: &str) -> BoxError {
-    format!("the backend's answer breaks off: {reason}").into()
 }
 
 impl std::fmt::Debug for Http2Body {

@@ -5,6 +5,7 @@ use std::io;
 use portico_kit::dial::http_reason;
 use portico_machinery::Status;
 
+use crate::request_body::BoxError;
 use crate::stage::Stage;
 
 /// Why there is no answer.
@@ -37,6 +38,11 @@ pub(super) fn body_error(error: &(dyn std::error::Error + 'static)) -> SendError
         cause = error.source();
     }
     SendError::Http("the request's body ended before it was complete".to_owned())
+}
+
+/// Why an answer has no end.
+pub(super) fn broken_off(reason: &str) -> BoxError {
+    format!("the backend's answer breaks off: {reason}").into()
 }
 
 /// Of HTTP/2.
