@@ -7,21 +7,21 @@
 use std::sync::Arc;
 
 use http::header::{CACHE_CONTROL, HeaderValue};
+use portico_kit::layer::AroundLayer;
+use portico_kit::lifecycle::Signal;
 use tower::ServiceBuilder;
 use tower::layer::layer_fn;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
-use portico_kit::lifecycle::Signal;
-
 use crate::handler::Handler;
-use crate::layers::audit_init::AuditInit;
+use crate::layers::audit_init::audit_init;
 use crate::layers::authentication::{Authentication, Authenticator};
 use crate::layers::authorization::{Authorization, Permissions};
 use crate::layers::cors::{AllowedOrigins, Cors};
 use crate::layers::goaway::goaway;
 use crate::layers::impersonation::Impersonation;
-use crate::layers::lifecycle::Lifecycle;
+use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
 use crate::layers::panic_recovery::PanicRecovery;
@@ -31,7 +31,7 @@ use crate::layers::request_info::ReadRequestInfo;
 use crate::layers::retry_after::RetryAfter;
 use crate::layers::timeout::Timeout;
 use crate::layers::wait_group::CountShortRequests;
-use crate::layers::warning::WarningRecorder;
+use crate::layers::warning::record_warnings;
 use crate::layers::watch_termination::WatchTermination;
 use crate::metrics::RequestMetrics;
 
@@ -67,16 +67,15 @@ pub struct Layers {
 
 /// The layers around `director`. Audit comes after authentication, storage-version preconditions last, when they come.
 pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
-    let Layers { metrics, cors, .. } = layers;
     let (authenticator, permissions) = (Arc::new(layers.authentication), Arc::new(layers.authorization));
     let no_cache = HeaderValue::from_static("no-cache, private");
     ServiceBuilder::new()
-        .layer(layer_fn(AuditInit::new))
+        .layer(AroundLayer::new(audit_init))
         .layer(layer_fn(PanicRecovery::new))
         .map_request(mux_complete(layers.mux_complete))
         .map_request(received_timestamp)
         .layer(Validate::custom(ReadRequestInfo))
-        .layer(layer_fn(|inner| Lifecycle::new(inner, metrics.clone())))
+        .layer(AroundLayer::new(lifecycle(layers.metrics)))
         .option_layer(layers.retry_after.map(Validate::custom))
         .option_layer(layers.hsts)
         .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_cache))
@@ -85,8 +84,8 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(Validate::custom(layers.wait_group))
         .layer(Validate::custom(layers.request_deadline))
         .layer(layer_fn(Timeout::new))
-        .layer(layer_fn(WarningRecorder::new))
-        .option_layer(cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
+        .layer(AroundLayer::new(record_warnings))
+        .option_layer(layers.cors.map(|allowed| layer_fn(move |inner| Cors::new(inner, allowed.clone()))))
         .layer(layer_fn(|inner| Authentication::new(inner, authenticator.clone())))
         .layer(Validate::custom(layers.impersonation))
         .layer(Validate::custom(layers.max_in_flight))

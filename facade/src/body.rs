@@ -26,7 +26,7 @@ type Streamed = Mutex<Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError
 /// A body, and what must happen when it ends.
 pub struct Body {
     kind: Kind,
-    tail: Option<Box<ResponseCompletion>>,
+    completion: Option<Box<ResponseCompletion>>,
     /// Of bodies that clients send.
     pace: Option<Box<Pace>>,
 }
@@ -43,13 +43,13 @@ impl Body {
     /// No bytes.
     #[must_use]
     pub fn empty() -> Self {
-        Self { kind: Kind::Whole(None), tail: None, pace: None }
+        Self { kind: Kind::Whole(None), completion: None, pace: None }
     }
 
     /// These bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), tail: None, pace: None }
+        Self { kind: Kind::Whole((!bytes.is_empty()).then_some(bytes)), completion: None, pace: None }
     }
 
     /// A stream of bytes.
@@ -59,20 +59,20 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         let body = http_body_util::BodyExt::map_err(body, Into::into);
-        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), tail: None, pace: None }
+        Self { kind: Kind::Streamed(Mutex::new(Box::pin(body))), completion: None, pace: None }
     }
 
-    /// The same body that, when it has ended in whatever way, drops `tail`.
+    /// The same body that, when it has ended in whatever way, drops `completion`.
     #[must_use]
-    pub(crate) fn with_tail(mut self, tail: Box<ResponseCompletion>) -> Self {
-        self.tail = Some(tail);
+    pub(crate) fn with_completion(mut self, completion: Box<ResponseCompletion>) -> Self {
+        self.completion = Some(completion);
         self
     }
 
-    /// The connection is busy until the body is out. A body without a tail is whole, and as good as out.
+    /// The connection is busy until the body is out. A body without a completion is whole, and as good as out.
     pub fn while_sent(&mut self, busy: ActiveRequestGuard) {
-        if let Some(tail) = &mut self.tail {
-            tail.set_busy(busy);
+        if let Some(completion) = &mut self.completion {
+            completion.set_busy(busy);
         }
     }
 
@@ -108,7 +108,7 @@ impl Body {
     }
 
     fn rest(&self) -> usize {
-        self.tail.as_ref().map_or(0, |tail| tail.rest())
+        self.completion.as_ref().map_or(0, |completion| completion.rest())
     }
 
     fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
@@ -135,13 +135,13 @@ impl Body {
 
 impl From<Received> for Body {
     fn from(body: Received) -> Self {
-        Self { kind: Kind::Received(body), tail: None, pace: None }
+        Self { kind: Kind::Received(body), completion: None, pace: None }
     }
 }
 
 impl From<ProxyBody> for Body {
     fn from(body: ProxyBody) -> Self {
-        Self { kind: Kind::Proxied(Mutex::new(body)), tail: None, pace: None }
+        Self { kind: Kind::Proxied(Mutex::new(body)), completion: None, pace: None }
     }
 }
 
@@ -172,27 +172,27 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = self.get_mut();
-        if let Some(rest) = this.tail.as_mut().and_then(|tail| tail.take_rest()) {
-            let frame = this.tail.as_mut().map(|tail| tail.send(Frame::data(rest)));
+        if let Some(rest) = this.completion.as_mut().and_then(|completion| completion.take_rest()) {
+            let frame = this.completion.as_mut().map(|completion| completion.send(Frame::data(rest)));
             return Poll::Ready(frame.map(Ok));
         }
         let polled = this.poll_kind(cx);
-        let Some(tail) = &mut this.tail else { return polled };
+        let Some(completion) = &mut this.completion else { return polled };
         match polled {
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(tail.send(frame)))),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(completion.send(frame)))),
             Poll::Ready(Some(Err(error))) => {
-                tail.broke();
+                completion.broke();
                 Poll::Ready(Some(Err(error)))
             }
             Poll::Ready(None) => {
-                this.tail = None;
+                this.completion = None;
                 Poll::Ready(None)
             }
-            Poll::Pending if tail.expired(cx) => {
+            Poll::Pending if completion.expired(cx) => {
                 Poll::Ready(Some(Err("the request's deadline passed while answering".into())))
             }
             Poll::Pending => {
-                tail.wait_for_source();
+                completion.wait_for_source();
                 Poll::Pending
             }
         }

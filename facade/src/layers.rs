@@ -1,7 +1,7 @@
 //! The layers around the director, one file each, outermost first as [`crate::app`] lists them, and what they share.
 //!
-//! A layer that only looks at the request, and lets it pass or answers, is a `ValidateRequest`; one that also changes the
-//! response has a service and a future of its own. No layer needs a box for a request that does not wait.
+//! A layer that only looks at the request, and lets it pass or answers, is a `ValidateRequest`; one that then changes the
+//! response is a function for `AroundLayer`; any other has a service and a future of its own. No layer needs a box for a request that does not wait.
 
 pub mod audit_init;
 pub mod authentication;

@@ -1,7 +1,7 @@
 //! What inner layers tell outer ones about a request, and what is kept until its last byte is out.
 //!
 //! The lifecycle layer makes one for each request and owns it; inner layers find it in the request's extensions.
-//! Everything is set once. The tokens go back when the last holder is gone: the response's tail, or a task that goes on
+//! Everything is set once. The tokens go back when the last holder is gone: the response's completion, or a task that goes on
 //! after the response (a watch over WebSocket).
 
 use std::sync::OnceLock;

@@ -1,6 +1,6 @@
 //! What outlives a handler: a request is over when its last response byte is, not when its head is.
 //!
-//! A tail holds the request's record (its tokens and its deadline) and its metrics.
+//! A completion holds the request's record (its tokens and its deadline) and its metrics.
 //! Dropping it, in whatever way the body ends, gives everything back and counts the request once. While the client
 //! takes nothing hyper does not poll the body: the exchange, which others watch, ends the request then.
 
@@ -40,7 +40,7 @@ pub struct ResponseCompletion {
 const MAX_STREAM_FRAME: usize = 64 * 1024;
 
 impl ResponseCompletion {
-    /// A tail of a request that arrived at `received` and was answered with `code`.
+    /// The completion of a request that arrived at `received` and was answered with `code`.
     pub fn new(
         record: Arc<RequestRecord>,
         exchange: Arc<Exchange>,

@@ -1,48 +1,21 @@
 //! AuditInit: every request has an id, the client's or a new one, and every response says it.
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-
 use http::header::{HeaderName, HeaderValue};
-use portico_kit::layer::{AfterResponse, OnResponse};
-use tower::Service;
+use portico_kit::layer::AfterResponse;
 
-use crate::handler::Handler;
 use crate::request::{AuditId, Request, Response};
 
 /// The header's name.
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// See the module.
-#[derive(Clone, Debug)]
-pub struct AuditInit<S> {
-    inner: S,
-}
-
-impl<S> AuditInit<S> {
-    /// Around `inner`.
-    pub fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl<S: Handler> Service<Request> for AuditInit<S> {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = OnResponse<S::Future, AuditId>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let id = match request.headers().get(AUDIT_ID) {
-            Some(id) if !id.is_empty() => AuditId(id.clone()),
-            _ => new_id(),
-        };
-        request.extensions_mut().insert(id.clone());
-        OnResponse::new(self.inner.call(request), id)
-    }
+pub fn audit_init(request: &mut Request) -> AuditId {
+    let id = match request.headers().get(AUDIT_ID) {
+        Some(id) if !id.is_empty() => AuditId(id.clone()),
+        _ => new_id(),
+    };
+    request.extensions_mut().insert(id.clone());
+    id
 }
 
 impl AfterResponse<Response> for AuditId {

@@ -1,62 +1,36 @@
 //! Lifecycle (upstream's HTTPLogging and latency): owns what a request holds until its last byte is out, writes one log
 //! line per request at level `debug`, errors of the server at `info`, and counts the request.
 //!
-//! The line is written when the head is ready; the metrics count when the last byte is out (the response's tail).
+//! The line is written when the head is ready; the metrics count when the last byte is out (the response's completion).
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Instant;
 
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Method, Uri};
 use portico_gostd::url::pairs;
-use portico_kit::layer::{AfterResponse, OnResponse};
-use tower::Service;
+use portico_kit::layer::AfterResponse;
 
 use crate::connection::Connection;
-use crate::handler::Handler;
 use crate::metrics::{RequestMetrics, Terminated};
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response, Target};
 use crate::response_completion::ResponseCompletion;
 
-/// See the module.
-#[derive(Clone)]
-pub struct Lifecycle<S> {
-    metrics: Arc<RequestMetrics>,
-    inner: S,
-}
-
-impl<S> Lifecycle<S> {
-    /// Around `inner`; requests are counted in `metrics`.
-    pub fn new(inner: S, metrics: Arc<RequestMetrics>) -> Self {
-        Self { metrics, inner }
-    }
-}
-
-impl<S: Handler> Service<Request> for Lifecycle<S> {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = OnResponse<S::Future, Life>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
+/// Requests are counted in `metrics`.
+pub fn lifecycle(metrics: Arc<RequestMetrics>) -> impl FnMut(&mut Request) -> Life + Clone {
+    move |request| {
         let record = Arc::<RequestRecord>::default();
         request.extensions_mut().insert(record.clone());
-        let life = Life {
-            line: Line::of(&request),
+        Life {
+            line: Line::of(request),
             target: request.target().clone(),
             connection: request.connection().clone(),
             received: request.received(),
             dry_run: is_dry_run(request.query()),
             record,
-            metrics: self.metrics.clone(),
-        };
-        OnResponse::new(self.inner.call(request), life)
+            metrics: metrics.clone(),
+        }
     }
 }
 
@@ -87,8 +61,9 @@ impl AfterResponse<Response> for Life {
             self.metrics.terminated(&labels, code);
         }
         let exchange = self.connection.exchange();
-        let tail = ResponseCompletion::new(self.record, exchange, labels, self.received, code, self.metrics);
-        response.map(|body| body.with_tail(Box::new(tail)))
+        let completion =
+            ResponseCompletion::new(self.record, exchange, labels, self.received, code, self.metrics);
+        response.map(|body| body.with_completion(Box::new(completion)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Timeout: when the deadline passes before an answer, this answers; afterwards the response's tail cuts the body.
+//! Timeout: when the deadline passes before an answer, this answers; afterwards the response's completion cuts the body.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -1,15 +1,11 @@
 //! WarningRecorder: writes what inner handlers warn of as `Warning` headers, each text once, within a budget (1.6).
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::HeaderMap;
 use http::header::{HeaderValue, WARNING};
-use portico_kit::layer::{AfterResponse, OnResponse};
-use tower::Service;
+use portico_kit::layer::AfterResponse;
 
-use crate::handler::Handler;
 use crate::record::RequestRecord;
 use crate::request::{Request, RequestView, Response};
 
@@ -19,31 +15,8 @@ const TOTAL: usize = 4096;
 const ITEM: usize = 256;
 
 /// See the module.
-#[derive(Clone, Debug)]
-pub struct WarningRecorder<S> {
-    inner: S,
-}
-
-impl<S> WarningRecorder<S> {
-    /// Around `inner`.
-    pub fn new(inner: S) -> Self {
-        Self { inner }
-    }
-}
-
-impl<S: Handler> Service<Request> for WarningRecorder<S> {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = OnResponse<S::Future, Recorded>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let recorded = Recorded(request.record());
-        OnResponse::new(self.inner.call(request), recorded)
-    }
+pub fn record_warnings(request: &mut Request) -> Recorded {
+    Recorded(request.record())
 }
 
 /// Where the texts are when the response comes.

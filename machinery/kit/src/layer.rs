@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use futures::future::BoxFuture;
 use pin_project_lite::pin_project;
+use tower::{Layer, Service};
 
 pin_project! {
     /// The answer of a layer that answers itself, lets the request pass, or has to wait before it knows.
@@ -101,6 +102,54 @@ where
     }
 }
 
+/// Puts [`Around`] around services: `before` looks at each request, and what it returns is done to the response.
+#[derive(Clone)]
+pub struct AroundLayer<B> {
+    before: B,
+}
+
+impl<B> AroundLayer<B> {
+    /// With this function from `&mut` a request to an [`AfterResponse`].
+    pub fn new(before: B) -> Self {
+        Self { before }
+    }
+}
+
+impl<S, B: Clone> Layer<S> for AroundLayer<B> {
+    type Service = Around<B, S>;
+
+    fn layer(&self, inner: S) -> Around<B, S> {
+        Around { before: self.before.clone(), inner }
+    }
+}
+
+/// See [`AroundLayer`].
+#[derive(Clone)]
+pub struct Around<B, S> {
+    before: B,
+    inner: S,
+}
+
+impl<Q, A, B, S> Service<Q> for Around<B, S>
+where
+    A: AfterResponse<S::Response>,
+    B: FnMut(&mut Q) -> A,
+    S: Service<Q>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = OnResponse<S::Future, A>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Q) -> Self::Future {
+        let after = (self.before)(&mut request);
+        OnResponse::new(self.inner.call(request), after)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -132,5 +181,15 @@ mod tests {
         assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), Add(2)).await, Ok(3));
         assert_eq!(OnResponse::new(ready(Ok::<_, Infallible>(1)), None::<Add>).await, Ok(1));
         assert_eq!(OnResponse::new(ready(Err::<u8, _>("no")), Add(2)).await, Err("no"));
+    }
+
+    #[tokio::test]
+    async fn a_layer_around_a_service_sees_the_request_and_then_its_response() {
+        let inner = tower::service_fn(|request: u8| ready(Ok::<_, Infallible>(request * 10)));
+        let before = |request: &mut u8| {
+            *request += 1;
+            Add(*request)
+        };
+        assert_eq!(AroundLayer::new(before).layer(inner).call(1).await, Ok(22));
     }
 }
