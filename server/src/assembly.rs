@@ -41,7 +41,7 @@ use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_proto::convert::{Payload, PayloadKind, setting};
-use portico_registry::{KindIndexer, Registry};
+use portico_registry::Registry;
 use portico_store::{SqliteStore, Store};
 use tokio::sync::watch;
 
@@ -95,7 +95,7 @@ impl Server {
         let identity = Arc::new(tokens::identity(&settings, believed.fixed_tokens())?);
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &identity);
-        let indexer = Arc::new(KindIndexer::new(&kinds, &table));
+        let indexer = Arc::new(table.indexer(&kinds));
         let metrics = portico_store::Metrics::new(&process.metrics);
         let opened = SqliteStore::open(settings.store.clone(), indexer, metrics, &store_tasks).await?;
         let store: Arc<dyn Store> = Arc::new(opened);

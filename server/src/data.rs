@@ -63,7 +63,7 @@ impl DataFolder {
             return Err(DataError::Missing(database));
         }
         let kinds = Kinds::serving(release, &RuntimeConfig::default())?;
-        Ok(Self { database, indexer: KindIndexer::new(&kinds, &portico_resources::table()) })
+        Ok(Self { database, indexer: portico_resources::table().indexer(&kinds) })
     }
 
     fn doctor(&self) -> Doctor<'_> {

@@ -1,7 +1,7 @@
 //! The chain: all plugins in upstream's order, then quotas with the transaction.
 
 use portico_machinery::Object;
-use portico_registry::{Admission, Attributes, Charged, Pending, Verbs, Write};
+use portico_registry::{Admission, Attributes, Charged, Objects, Pending, Write};
 use portico_store::{Operation, Txn};
 
 use crate::plugin::{MutationRequest, Plugin, ValidationRequest};
@@ -58,17 +58,22 @@ impl AdmissionChain {
             .filter(move |plugin| plugin.targets().contains(&target) && self.is_on(plugin.name()))
     }
 
-    fn quotas<'a>(&'a self, verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Quotas<'a>> {
-        let namespaced = write.attributes.served.info.namespaced && !write.new.namespace().is_empty();
+    fn quotas<'a>(
+        &'a self,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+    ) -> Option<Quotas<'a>> {
+        let namespaced = attributes.served.info.namespaced && !write.new.namespace().is_empty();
         let counted = namespaced && self.is_on(resource_quota::NAME);
-        counted.then_some(Quotas { verbs, write, shared: &self.shared_transactions })
+        counted.then_some(Quotas { objects, attributes, write, shared: &self.shared_transactions })
     }
 }
 
 impl Admission for AdmissionChain {
     fn mutate<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
@@ -78,7 +83,7 @@ impl Admission for AdmissionChain {
         plugins.peek()?;
         Some(Box::pin(async move {
             for plugin in plugins {
-                plugin.mutate(verbs, MutationRequest { attributes, new: &mut *new, old }).await?;
+                plugin.mutate(objects, MutationRequest { attributes, new: &mut *new, old }).await?;
             }
             Ok(())
         }))
@@ -86,7 +91,7 @@ impl Admission for AdmissionChain {
 
     fn validate<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a Object>,
         old: Option<&'a Object>,
@@ -97,25 +102,31 @@ impl Admission for AdmissionChain {
         Some(Box::pin(async move {
             let mut warnings = Vec::new();
             for plugin in plugins {
-                warnings.extend(plugin.validate(verbs, ValidationRequest { attributes, new, old }).await?);
+                warnings.extend(plugin.validate(objects, ValidationRequest { attributes, new, old }).await?);
             }
             Ok(warnings)
         }))
     }
 
-    fn check_quota<'a>(&'a self, verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Pending<'a, ()>> {
-        let quotas = self.quotas(verbs, write)?;
+    fn check_quota<'a>(
+        &'a self,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+    ) -> Option<Pending<'a, ()>> {
+        let quotas = self.quotas(objects, attributes, write)?;
         Some(Box::pin(async move { quotas.check().await }))
     }
 
     fn commit<'a>(
         &'a self,
-        verbs: &'a Verbs,
-        write: &'a Write<'a>,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
         txn: &'a Txn,
         checks: &'a [Operation],
     ) -> Option<Pending<'a, Charged>> {
-        let quotas = self.quotas(verbs, write)?;
+        let quotas = self.quotas(objects, attributes, write)?;
         Some(Box::pin(async move { quotas.commit(txn, checks).await }))
     }
 }

@@ -3,7 +3,7 @@
 use portico_machinery::{Object, Quantity};
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 const REFUSED: &str = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
 const CLASS: &str = "spec.storageClassName";
@@ -20,7 +20,7 @@ impl Plugin for PersistentVolumeClaimResize {
         &[("", "persistentvolumeclaims", "")]
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             // Validation refuses the others in words of its own.
             let bound = |old: &&Object| old.str_at("status.phase") == "Bound";
@@ -32,7 +32,7 @@ impl Plugin for PersistentVolumeClaimResize {
             if class.is_empty() || class != old.str_at(CLASS) {
                 return Err(change.forbidden(REFUSED));
             }
-            let found = verbs.object_of("storage.k8s.io", "storageclasses", "", class).await?;
+            let found = objects.object_of("storage.k8s.io", "storageclasses", "", class).await?;
             match found {
                 Some(class) if class.at(&["allowVolumeExpansion"]).bool() => Ok(()),
                 _ => Err(change.forbidden(REFUSED)),

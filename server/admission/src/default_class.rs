@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, all};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 /// A plugin of this kind.
 pub(super) struct DefaultClass {
@@ -50,14 +50,14 @@ impl Plugin for DefaultClass {
         self.of
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let path = ["spec", self.field];
             let says = change.new.at(&path).is_present() || change.new.annotation(self.old).is_some();
             if change.old.is_some() || says {
                 return Ok(());
             }
-            let classes = all(verbs, self.classes.0, self.classes.1).await?;
+            let classes = all(objects, self.classes.0, self.classes.1).await?;
             if let Some(class) = marked(&classes, self.marks) {
                 change.new.set(&path, class.name());
             }

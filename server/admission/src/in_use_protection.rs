@@ -1,7 +1,7 @@
 //! StorageObjectInUseProtection: volumes, claims and attribute classes stay while something uses them.
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 pub(super) struct StorageObjectInUseProtection;
 
@@ -18,7 +18,7 @@ impl Plugin for StorageObjectInUseProtection {
         ]
     }
 
-    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let resource = &change.attributes.served.resource;
             let finalizer = finalizer(&resource.group, &resource.resource).filter(|_| change.old.is_none());

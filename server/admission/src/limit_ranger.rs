@@ -11,7 +11,7 @@ use portico_machinery::{Cursor, GroupResource, Object};
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, Validating, ValidationRequest, all_in};
 use constraints::{Constrained, judge};
 use portico_registry::Result;
-use portico_registry::{Part, Verbs};
+use portico_registry::{Objects, Part};
 use portico_validation::pod_spec::totals::{Amounts, amounts, of_spec};
 
 /// Says what was filled in.
@@ -29,25 +29,25 @@ impl Plugin for LimitRanger {
         &[("", "pods", ""), ("", "pods", "resize"), ("", "persistentvolumeclaims", "")]
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let is_pod = change.attributes.served.resource.resource == "pods";
             if !is_pod || !concerns(is_pod, change.attributes.part, change.old) {
                 return Ok(());
             }
-            for range in ranges(verbs, change.new.namespace()).await? {
+            for range in ranges(objects, change.new.namespace()).await? {
                 fill_in(change.new, &range);
             }
             Ok(())
         })
     }
 
-    fn validate<'a>(&'a self, verbs: &'a Verbs, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
             let write = request;
             let is_pod = request.attributes.served.resource.resource == "pods";
             if concerns(is_pod, write.attributes.part, write.old) {
-                for range in ranges(verbs, write.new.namespace()).await? {
+                for range in ranges(objects, write.new.namespace()).await? {
                     let errors = errors_of(&range, write.new, is_pod);
                     if !errors.is_empty() {
                         return Err(request.forbidden(&aggregate(&errors)));
@@ -65,8 +65,8 @@ fn concerns(is_pod: bool, part: Part<'_>, old: Option<&Object>) -> bool {
     !deleting && (!is_pod || old.is_none() || part == RESIZE)
 }
 
-async fn ranges(verbs: &Verbs, namespace: &str) -> Result<Vec<Object>> {
-    all_in(verbs, namespace, &GroupResource::new("", "limitranges")).await
+async fn ranges(objects: &Objects, namespace: &str) -> Result<Vec<Object>> {
+    all_in(objects, namespace, &GroupResource::new("", "limitranges")).await
 }
 
 /// Fills in what containers do not say, and notes it.

@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
@@ -18,7 +18,7 @@ impl Plugin for TaintNodesByCondition {
         &[("", "nodes", "")]
     }
 
-    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let path = ["spec", "taints"];
             let there = change.new.at(&path).items().any(|taint| {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use portico_machinery::{GroupResource, Object, Status};
 use portico_registry::options::ListOptions;
-use portico_registry::{Attributes, Result, Verbs, stored};
+use portico_registry::{Attributes, Objects, Result, stored};
 
 /// A write that a plugin may change: complete, not prepared, not validated.
 pub(crate) struct MutationRequest<'a> {
@@ -64,26 +64,30 @@ pub(crate) trait Plugin: Send + Sync {
     fn targets(&self) -> &'static [Target];
 
     /// Changes a write before it is prepared and validated, or refuses it.
-    fn mutate<'a>(&'a self, _verbs: &'a Verbs, _request: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, _request: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async { Ok(()) })
     }
 
     /// Refuses a write that is valid otherwise, or warns of it.
-    fn validate<'a>(&'a self, _verbs: &'a Verbs, _request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, _objects: &'a Objects, _request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
 /// All objects of a resource in a namespace, decoded; none when it is not served.
-pub(crate) async fn all_in(verbs: &Verbs, namespace: &str, resource: &GroupResource) -> Result<Vec<Object>> {
-    let Ok(served) = verbs.served(resource) else { return Ok(Vec::new()) };
-    let snapshot = verbs.snapshot(&served).await?;
+pub(crate) async fn all_in(
+    objects: &Objects,
+    namespace: &str,
+    resource: &GroupResource,
+) -> Result<Vec<Object>> {
+    let Ok(served) = objects.served(resource) else { return Ok(Vec::new()) };
+    let snapshot = objects.snapshot(&served).await?;
     Ok(snapshot.range(Some(namespace), None).map(|record| stored::decode(record)).collect())
 }
 
 /// All objects of a resource of the cluster, decoded; none when it is not served.
-pub(crate) async fn all(verbs: &Verbs, group: &str, resource: &str) -> Result<Vec<Object>> {
-    let Ok(served) = verbs.served(&GroupResource::new(group, resource)) else { return Ok(Vec::new()) };
-    let page = verbs.list(&served, "", &ListOptions::default()).await?;
+pub(crate) async fn all(objects: &Objects, group: &str, resource: &str) -> Result<Vec<Object>> {
+    let Ok(served) = objects.served(&GroupResource::new(group, resource)) else { return Ok(Vec::new()) };
+    let page = objects.list(&served, "", &ListOptions::default()).await?;
     Ok(page.records.iter().map(|record| stored::decode(record)).collect())
 }

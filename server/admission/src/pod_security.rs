@@ -17,8 +17,8 @@ use portico_machinery::{Cursor, GroupResource, Object, Status};
 use crate::plugin::{Plugin, Target, Validating, ValidationRequest, all_in};
 use checks::violations;
 use policy::{Level, Policy, Standard};
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 use violation::Pod;
 
 /// Most existing pods that are looked at when a namespace becomes stricter.
@@ -47,12 +47,12 @@ impl Plugin for PodSecurity {
         ]
     }
 
-    fn validate<'a>(&'a self, verbs: &'a Verbs, request: ValidationRequest<'a>) -> Validating<'a> {
+    fn validate<'a>(&'a self, objects: &'a Objects, request: ValidationRequest<'a>) -> Validating<'a> {
         Box::pin(async move {
             match request.attributes.served.resource.resource.as_str() {
-                "namespaces" => namespace(verbs, request).await,
-                "pods" => pod(verbs, request).await,
-                resource => template(verbs, request, template_path(resource)).await,
+                "namespaces" => namespace(objects, request).await,
+                "pods" => pod(objects, request).await,
+                resource => template(objects, request, template_path(resource)).await,
             }
         })
     }
@@ -67,15 +67,15 @@ fn template_path(resource: &str) -> &'static [&'static str] {
     }
 }
 
-async fn policy_of(verbs: &Verbs, namespace: &str) -> Result<Policy> {
-    match verbs.object_of("", "namespaces", "", namespace).await? {
+async fn policy_of(objects: &Objects, namespace: &str) -> Result<Policy> {
+    match objects.object_of("", "namespaces", "", namespace).await? {
         Some(namespace) => Ok(Policy::read(&namespace).0),
         None => Err(Box::new(Status::internal(format!("failed to lookup namespace {namespace:?}")))),
     }
 }
 
 /// Labels must be readable; a stricter namespace warns of the pods that are there.
-async fn namespace(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+async fn namespace(objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
     let (new, old) = (request.new, request.old);
     let (policy, errors) = Policy::read(new);
     let (before, errors_before) = match old {
@@ -91,16 +91,16 @@ async fn namespace(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<
     if old.is_none() || now.level == Level::Privileged || relaxed {
         return Ok(Vec::new());
     }
-    let pods = all_in(verbs, new.name(), &GroupResource::new("", "pods")).await?;
+    let pods = all_in(objects, new.name(), &GroupResource::new("", "pods")).await?;
     Ok(existing(new.name(), now, &pods))
 }
 
-async fn pod(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<String>> {
+async fn pod(objects: &Objects, request: ValidationRequest<'_>) -> Result<Vec<String>> {
     let (new, old) = (request.new, request.old);
     if old.is_some_and(|old| !is_significant(&new.at(&["spec"]), &old.at(&["spec"]))) {
         return Ok(Vec::new());
     }
-    let policy = policy_of(verbs, new.namespace()).await?;
+    let policy = policy_of(objects, new.namespace()).await?;
     let pod = Pod::of(new.cursor());
     let forbidden = violations(policy.enforce, &pod);
     if !forbidden.is_empty() {
@@ -110,12 +110,12 @@ async fn pod(verbs: &Verbs, request: ValidationRequest<'_>) -> Result<Vec<String
     Ok(warning(policy.warn, &pod))
 }
 
-async fn template(verbs: &Verbs, request: ValidationRequest<'_>, path: &[&str]) -> Result<Vec<String>> {
+async fn template(objects: &Objects, request: ValidationRequest<'_>, path: &[&str]) -> Result<Vec<String>> {
     let template = request.new.at(path);
     if !template.is_present() {
         return Ok(Vec::new());
     }
-    let policy = policy_of(verbs, request.new.namespace()).await?;
+    let policy = policy_of(objects, request.new.namespace()).await?;
     Ok(warning(policy.warn, &Pod::of(template)))
 }
 

@@ -3,8 +3,8 @@
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target, all};
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 
 const GROUP: &str = "scheduling.k8s.io";
 const CLASSES: &str = "priorityclasses";
@@ -21,11 +21,11 @@ impl Plugin for Priority {
         &[("", "pods", ""), (GROUP, CLASSES, "")]
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             match (change.attributes.served.resource.resource.as_str(), change.old) {
-                (CLASSES, _) => only_default(verbs, &change).await,
-                (_, None) => create(verbs, change).await,
+                (CLASSES, _) => only_default(objects, &change).await,
+                (_, None) => create(objects, change).await,
                 (_, Some(old)) => {
                     for field in ["priority", "preemptionPolicy"] {
                         if !change.new.at(&["spec", field]).is_present() {
@@ -39,14 +39,14 @@ impl Plugin for Priority {
     }
 }
 
-async fn create(verbs: &Verbs, change: MutationRequest<'_>) -> Result<()> {
+async fn create(objects: &Objects, change: MutationRequest<'_>) -> Result<()> {
     let name = change.new.str_at("spec.priorityClassName").to_owned();
     let class = if name.is_empty() {
-        let classes = all(verbs, GROUP, CLASSES).await?;
+        let classes = all(objects, GROUP, CLASSES).await?;
         let defaults = classes.into_iter().filter(|class| class.at(&["globalDefault"]).bool());
         defaults.min_by_key(|class| class.at(&["value"]).i64().unwrap_or(0))
     } else {
-        let found = verbs.object_of(GROUP, CLASSES, "", &name).await?;
+        let found = objects.object_of(GROUP, CLASSES, "", &name).await?;
         if found.is_none() {
             return Err(change.forbidden(&format!("no PriorityClass with name {name} was found")));
         }
@@ -82,11 +82,11 @@ fn agrees(change: &MutationRequest<'_>, priority: i64, policy: &str) -> Result<(
     Ok(())
 }
 
-async fn only_default(verbs: &Verbs, change: &MutationRequest<'_>) -> Result<()> {
+async fn only_default(objects: &Objects, change: &MutationRequest<'_>) -> Result<()> {
     if !change.new.at(&["globalDefault"]).bool() {
         return Ok(());
     }
-    let classes = all(verbs, GROUP, CLASSES).await?;
+    let classes = all(objects, GROUP, CLASSES).await?;
     let other = |class: &&Object| class.at(&["globalDefault"]).bool() && class.name() != change.new.name();
     match classes.iter().find(other) {
         Some(other) => Err(change.forbidden(&format!(

@@ -27,8 +27,8 @@ use portico_registry::Result;
 
 use portico_registry::attempts::{MAX_WRITE_ATTEMPTS, too_busy};
 use portico_registry::stored;
-use portico_registry::{Charged, Write};
-use portico_registry::{Part, Verbs};
+use portico_registry::{Attributes, Charged, Write};
+use portico_registry::{Objects, Part};
 use portico_validation::pod_spec::totals::{Amounts, add, amounts};
 pub(crate) use shared::SharedTransactions;
 use shared::{Counting, Encoder, Joined};
@@ -42,8 +42,9 @@ fn quotas() -> GroupResource {
 
 /// The quotas that count one write.
 pub(crate) struct Quotas<'a> {
-    pub(crate) verbs: &'a Verbs,
-    pub(crate) write: &'a Write<'a>,
+    pub(crate) objects: &'a Objects,
+    pub(crate) attributes: Attributes<'a>,
+    pub(crate) write: Write<'a>,
     pub(crate) shared: &'a SharedTransactions,
 }
 
@@ -62,7 +63,7 @@ impl Quotas<'_> {
             }
             let turn = turn.get_or_insert_with(|| self.shared.of(self.write.new.namespace()));
             let counting =
-                Counting { store: &self.verbs.store, operations, checks, encoder: self.quota_encoder()? };
+                Counting { store: &self.objects.store, operations, checks, encoder: self.quota_encoder()? };
             let taken = |quotas: &[&Object]| self.taken(quotas);
             match turn.join(&counting, taken)? {
                 Joined::Uncounted => return Ok(None),
@@ -77,7 +78,7 @@ impl Quotas<'_> {
                 }
             }
         }
-        Err(too_busy(&self.write.attributes.served.resource, self.write.new.name()))
+        Err(too_busy(&self.attributes.served.resource, self.write.new.name()))
     }
 
     /// Whether a valid write that is not to be stored would fit.
@@ -92,9 +93,9 @@ impl Quotas<'_> {
 
     /// What a write takes of each of these quotas; nothing of one that is not about it.
     fn taken(&self, quotas: &[&Object]) -> Result<Vec<Amounts>> {
-        let (served, write) = (self.write.attributes.served, self.write);
+        let (served, write) = (self.attributes.served, &self.write);
         let evaluator = evaluator(&served.resource);
-        let asked = Asked { evaluator: &*evaluator, write, now: self.verbs.moment().now };
+        let asked = Asked { evaluator: &*evaluator, write, now: self.objects.moment().now };
         let refuse = |why: String| Box::new(Status::forbidden(&served.resource, write.new.name(), &why));
         let concerned: Vec<bool> =
             quotas.iter().map(|quota| asked.concerns(quota)).collect::<Result<_, _>>().map_err(refuse)?;
@@ -108,21 +109,20 @@ impl Quotas<'_> {
     /// The quotas of the write's namespace, when writes of its kind are counted at all.
     async fn counting(&self) -> Result<Vec<Arc<Record>>> {
         let quotas = self.of_namespace(self.write.new.namespace()).await?;
-        let counted =
-            !quotas.is_empty() && evaluator(&self.write.attributes.served.resource).handles(self.write);
+        let counted = !quotas.is_empty() && evaluator(&self.attributes.served.resource).handles(&self.write);
         Ok(if counted { quotas } else { Vec::new() })
     }
 
     fn quota_encoder(&self) -> Result<Encoder> {
-        let verbs = self.verbs;
-        let (kind, catalogue) = (verbs.served(&quotas())?, Arc::clone(&verbs.catalogue));
-        Ok(Encoder { kind, catalogue, clock: Arc::clone(&verbs.clock) })
+        let objects = self.objects;
+        let (kind, catalogue) = (objects.served(&quotas())?, Arc::clone(&objects.builtin));
+        Ok(Encoder { kind, catalogue, clock: Arc::clone(&objects.clock) })
     }
 
     async fn of_namespace(&self, namespace: &str) -> Result<Vec<Arc<Record>>> {
         // A registry without quotas has none in any namespace.
-        let Ok(kind) = self.verbs.served(&quotas()) else { return Ok(Vec::new()) };
-        let snapshot = self.verbs.snapshot(&kind).await?;
+        let Ok(kind) = self.objects.served(&quotas()) else { return Ok(Vec::new()) };
+        let snapshot = self.objects.snapshot(&kind).await?;
         Ok(snapshot.range(Some(namespace), None).cloned().collect())
     }
 }
@@ -192,7 +192,7 @@ impl Asked<'_> {
 
     fn fits(&self, name: &str, taken: &Amounts, used: &Amounts, hard: &Amounts) -> Result<(), String> {
         // A status tells what is so already.
-        if self.write.part() == Part::Subresource("status") {
+        if self.write.part == Part::Subresource("status") {
             return Ok(());
         }
         let mut after = used.clone();

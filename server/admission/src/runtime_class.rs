@@ -3,8 +3,8 @@
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 
 pub(super) struct RuntimeClass;
 
@@ -17,7 +17,7 @@ impl Plugin for RuntimeClass {
         PODS
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());
@@ -25,7 +25,7 @@ impl Plugin for RuntimeClass {
             let name = change.new.str_at("spec.runtimeClassName").to_owned();
             let class = match name.as_str() {
                 "" => Some(Object::default()),
-                name => verbs.object_of("node.k8s.io", "runtimeclasses", "", name).await?,
+                name => objects.object_of("node.k8s.io", "runtimeclasses", "", name).await?,
             };
             let Some(class) = class else {
                 return Err(change.forbidden(&format!("pod rejected: RuntimeClass {name:?} not found")));

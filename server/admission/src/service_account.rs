@@ -7,8 +7,8 @@ use std::time::Duration;
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 use portico_validation::pod_spec::MIRROR;
 
 const DEFAULT: &str = "default";
@@ -28,7 +28,7 @@ impl Plugin for ServiceAccount {
         PODS
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             if change.old.is_some() {
                 return Ok(());
@@ -41,7 +41,7 @@ impl Plugin for ServiceAccount {
                 let name = spec.str_at("serviceAccountName").to_owned();
                 spec.set(&["serviceAccount"], name);
             });
-            let account = account(verbs, &change).await?;
+            let account = account(objects, &change).await?;
             if account.annotation(ENFORCE) == Some("true") {
                 check_secrets(&change, &account)?;
             }
@@ -75,11 +75,11 @@ fn check_mirror(change: &MutationRequest<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn account(verbs: &Verbs, change: &MutationRequest<'_>) -> Result<Object> {
+async fn account(objects: &Objects, change: &MutationRequest<'_>) -> Result<Object> {
     let (namespace, name) = (change.new.namespace(), change.new.str_at("spec.serviceAccountName"));
     let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };
     for attempt in 1..=attempts {
-        if let Some(account) = verbs.object_of("", "serviceaccounts", namespace, name).await? {
+        if let Some(account) = objects.object_of("", "serviceaccounts", namespace, name).await? {
             return Ok(account);
         }
         if attempt < attempts {

@@ -3,7 +3,7 @@
 use portico_machinery::Object;
 
 use crate::plugin::{Mutating, MutationRequest, PODS, Plugin, Target};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 /// Seconds that a pod stays.
 const SECONDS: i64 = 300;
@@ -19,7 +19,7 @@ impl Plugin for DefaultTolerationSeconds {
         PODS
     }
 
-    fn mutate<'a>(&'a self, _verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, _objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
                 tolerate(change.new, key);

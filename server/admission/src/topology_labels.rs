@@ -1,7 +1,7 @@
 //! PodTopologyLabels: a pod carries the zone and region of the node that it is given.
 
 use crate::plugin::{Mutating, MutationRequest, Plugin, Target};
-use portico_registry::{Part, Verbs};
+use portico_registry::{Objects, Part};
 
 /// What is copied from the node, over whatever the pod says.
 const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -17,7 +17,7 @@ impl Plugin for PodTopologyLabels {
         &[("", "pods", ""), ("", "pods", "binding")]
     }
 
-    fn mutate<'a>(&'a self, verbs: &'a Verbs, change: MutationRequest<'a>) -> Mutating<'a> {
+    fn mutate<'a>(&'a self, objects: &'a Objects, change: MutationRequest<'a>) -> Mutating<'a> {
         Box::pin(async move {
             let node = match change.attributes.part {
                 Part::Main => change.new.str_at("spec.nodeName"),
@@ -30,7 +30,7 @@ impl Plugin for PodTopologyLabels {
             if change.old.is_some() || node.is_empty() {
                 return Ok(());
             }
-            let Some(node) = verbs.object_of("", "nodes", "", node).await? else { return Ok(()) };
+            let Some(node) = objects.object_of("", "nodes", "", node).await? else { return Ok(()) };
             for key in LABELS {
                 if let Some(value) = node.label(key) {
                     change.new.set(&["metadata", "labels", key], value);

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use portico_auth::authn::bootstrap_token;
 use portico_machinery::{Object, UserInfo, time};
 
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 use crate::issuer::find;
 
@@ -17,9 +17,9 @@ const GROUP: &str = "system:bootstrappers";
 const GROUP_REST_MAX: usize = 256;
 
 /// The user of a bootstrap token, if it is one that counts.
-pub(super) async fn user(verbs: &Verbs, token: &str, now: i64) -> Option<UserInfo> {
+pub(super) async fn user(objects: &Objects, token: &str, now: i64) -> Option<UserInfo> {
     let (id, secret) = bootstrap_token(token)?;
-    let kept = find(verbs, "secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
+    let kept = find(objects, "secrets", NAMESPACE, &format!("bootstrap-token-{id}")).await.ok()?;
     judge(kept.object(), id, secret, now)
 }
 

@@ -4,29 +4,29 @@ use portico_auth::jwt::{Claims, Kubernetes, Ref};
 use portico_machinery::UserInfo;
 
 use crate::issuer::{credential_id, find, is_gone, service_account};
-use portico_registry::Verbs;
+use portico_registry::Objects;
 
 const VOID: &str = "service account token has been invalidated";
 const EXTRA: &str = "authentication.kubernetes.io/";
 
 /// The user of a bound token, or upstream's words why it does not count.
-pub(super) async fn user(verbs: &Verbs, claims: &Claims, now: i64) -> Result<UserInfo, String> {
+pub(super) async fn user(objects: &Objects, claims: &Claims, now: i64) -> Result<UserInfo, String> {
     let Some(bound) = &claims.kubernetes else { return Err(VOID.to_owned()) };
-    account(verbs, bound, now).await?;
+    account(objects, bound, now).await?;
     if let Some(secret) = &bound.secret {
-        alive(verbs, "secrets", &bound.namespace, secret, "secret", "secret", now).await?;
+        alive(objects, "secrets", &bound.namespace, secret, "secret", "secret", now).await?;
     }
     if let Some(pod) = &bound.pod {
-        alive(verbs, "pods", &bound.namespace, pod, "pod", "pod", now).await?;
+        alive(objects, "pods", &bound.namespace, pod, "pod", "pod", now).await?;
     } else if let Some(node) = &bound.node {
-        alive(verbs, "nodes", "", node, "node", "node", now).await?;
+        alive(objects, "nodes", "", node, "node", "node", now).await?;
     }
     Ok(named(bound, &claims.jti))
 }
 
-async fn account(verbs: &Verbs, bound: &Kubernetes, now: i64) -> Result<(), String> {
+async fn account(objects: &Objects, bound: &Kubernetes, now: i64) -> Result<(), String> {
     let (namespace, wanted) = (&bound.namespace, &bound.serviceaccount);
-    let account = find(verbs, "serviceaccounts", namespace, &wanted.name).await.map_err(|s| s.message)?;
+    let account = find(objects, "serviceaccounts", namespace, &wanted.name).await.map_err(|s| s.message)?;
     if account.uid() != wanted.uid {
         let (is, said) = (account.uid(), &wanted.uid);
         return Err(format!("service account UID ({is}) does not match claim ({said})"));
@@ -38,7 +38,7 @@ async fn account(verbs: &Verbs, bound: &Kubernetes, now: i64) -> Result<(), Stri
 }
 
 async fn alive(
-    verbs: &Verbs,
+    objects: &Objects,
     resource: &str,
     namespace: &str,
     bound: &Ref,
@@ -46,7 +46,7 @@ async fn alive(
     claim: &str,
     now: i64,
 ) -> Result<(), String> {
-    let object = find(verbs, resource, namespace, &bound.name).await.map_err(|_| VOID.to_owned())?;
+    let object = find(objects, resource, namespace, &bound.name).await.map_err(|_| VOID.to_owned())?;
     if object.uid() != bound.uid {
         let (is, said) = (object.uid(), &bound.uid);
         return Err(format!("{what} UID ({is}) does not match service account {claim} ref claim ({said})"));

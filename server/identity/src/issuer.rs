@@ -5,7 +5,7 @@ use std::sync::Arc;
 use portico_auth::authn::{TokenAuthenticator, TokenKeys};
 use portico_auth::jwt::SigningKey;
 use portico_machinery::{GroupResource, UserInfo};
-use portico_registry::{Result, Stored, Verbs};
+use portico_registry::{Objects, Result, Stored};
 
 /// Objects deleted longer ago than this are gone, whatever still holds them, in seconds.
 const GONE_AFTER: i64 = portico_auth::jwt::LEEWAY;
@@ -57,9 +57,9 @@ pub fn credential_id(jti: &str) -> String {
 }
 
 /// An object of a core kind, or its 404.
-pub(crate) async fn find(verbs: &Verbs, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
-    let served = verbs.served(&GroupResource::new("", resource))?;
-    Ok(verbs.recent.stored(verbs.get(&served, namespace, name).await?))
+pub(crate) async fn find(objects: &Objects, resource: &str, namespace: &str, name: &str) -> Result<Stored> {
+    let served = objects.served(&GroupResource::new("", resource))?;
+    Ok(objects.recent.stored(objects.get(&served, namespace, name).await?))
 }
 
 /// Whether an object was deleted so long ago that what is bound to it is void.

@@ -8,7 +8,7 @@ use portico_auth::jwt::{Claims, LEGACY_ISSUER};
 use portico_machinery::{GroupResource, Status, UserInfo};
 
 use crate::issuer::{Identity, find, service_account, user_name};
-use portico_registry::{Context, Part, Patch, PatchOptions, Place, Stored, Verbs};
+use portico_registry::{Context, Objects, Part, Patch, PatchOptions, Place, Stored, Verbs};
 
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
@@ -23,7 +23,7 @@ pub(super) async fn user(
 ) -> Result<UserInfo, String> {
     check(claims)?;
     if identity.lookup {
-        let secret = look_up(verbs, token, claims).await?;
+        let secret = look_up(&verbs.objects, token, claims).await?;
         used(verbs, &secret).await;
         judge_mark(&secret, claims)?;
     }
@@ -73,9 +73,9 @@ fn check(claims: &Claims) -> Result<(), String> {
     Ok(())
 }
 
-async fn look_up(verbs: &Verbs, token: &str, claims: &Claims) -> Result<Stored, String> {
+async fn look_up(objects: &Objects, token: &str, claims: &Claims) -> Result<Stored, String> {
     let (namespace, name) = (&claims.legacy_namespace, &claims.legacy_name);
-    let found = find(verbs, "secrets", namespace, &claims.legacy_secret).await;
+    let found = find(objects, "secrets", namespace, &claims.legacy_secret).await;
     let secret = found.map_err(|_| VOID.to_owned())?;
     if secret.object().deletion_timestamp().is_some() {
         return Err(VOID.to_owned());
@@ -84,7 +84,7 @@ async fn look_up(verbs: &Verbs, token: &str, claims: &Claims) -> Result<Stored, 
     if kept != token.as_bytes() {
         return Err("Token does not match server's copy".to_owned());
     }
-    let account = find(verbs, "serviceaccounts", namespace, name).await.map_err(|s| s.message)?;
+    let account = find(objects, "serviceaccounts", namespace, name).await.map_err(|s| s.message)?;
     if account.object().deletion_timestamp().is_some() {
         return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
     }
@@ -110,7 +110,7 @@ fn judge_mark(secret: &Stored, claims: &Claims) -> Result<(), String> {
 
 /// Leaves today's date on the Secret, once a day. That it cannot be left makes the token no worse.
 async fn used(verbs: &Verbs, secret: &Stored) {
-    let now = verbs.moment().now.to_zoned(TimeZone::UTC);
+    let now = verbs.objects.moment().now.to_zoned(TimeZone::UTC);
     let today = now.date().to_string();
     let tomorrow = now.date().saturating_add(1.day()).to_string();
     let last = secret.object().label(LAST_USED).unwrap_or_default();
@@ -118,7 +118,7 @@ async fn used(verbs: &Verbs, secret: &Stored) {
     if last == today || last == tomorrow {
         return;
     }
-    let Ok(served) = verbs.served(&GroupResource::new("", "secrets")) else { return };
+    let Ok(served) = verbs.objects.served(&GroupResource::new("", "secrets")) else { return };
     let patch = format!("{{\"metadata\":{{\"labels\":{{\"{LAST_USED}\":\"{today}\"}}}}}}");
     let place = Place { part: Part::Main, namespace: secret.namespace(), name: secret.name() };
     let context = Context::system("legacy-service-account-token-tracking");

@@ -27,7 +27,8 @@ pub(crate) async fn review(
     token: &str,
     asked: &[String],
 ) -> Result<Reviewed, String> {
-    let now = verbs.moment().now.as_second();
+    let objects = &*verbs.objects;
+    let now = objects.moment().now.as_second();
     if let Some(audiences) = own_audiences(identity, asked) {
         let fixed = identity.fixed.iter().find_map(|f| f.authenticate_token(token).ok().flatten());
         if let Some(user) = fixed {
@@ -39,12 +40,12 @@ pub(crate) async fn review(
     if let Some(signed) = signed {
         let user = match signed.is_legacy() {
             true => legacy::user(verbs, identity, token, &signed.claims).await,
-            false => bound::user(verbs, &signed.claims, now).await,
+            false => bound::user(objects, &signed.claims, now).await,
         };
         return user.map(|user| reviewed(user, signed.audiences)).map_err(|e| refused(&e));
     }
     if let (true, Some(audiences)) = (identity.bootstrap_tokens, own_audiences(identity, asked))
-        && let Some(user) = bootstrap::user(verbs, token, now).await
+        && let Some(user) = bootstrap::user(objects, token, now).await
     {
         return Ok(reviewed(user, audiences));
     }

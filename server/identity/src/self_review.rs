@@ -11,7 +11,7 @@ impl Action for SelfReview {
     fn create<'a>(&'a self, request: ActionRequest<'a>) -> Acting<'a> {
         Box::pin(async move {
             let mut review = Object::new(&request.served.info.gvk);
-            review.set(&["metadata", "creationTimestamp"], time::rfc3339(request.verbs.moment().now));
+            review.set(&["metadata", "creationTimestamp"], time::rfc3339(request.verbs.objects.moment().now));
             write_user(&mut review, ["status", "userInfo"], &request.context.user);
             Ok(Outcome::Created(review))
         })

@@ -7,8 +7,8 @@ use portico_machinery::gvk::GroupKind;
 use portico_machinery::{GroupResource, GroupVersion, Object, Status, field, time};
 
 use crate::issuer::{Identity, credential_id, find, user_name};
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 use portico_registry::stored::Stored;
 use portico_registry::system;
 use portico_registry::{Acting, Action, ActionRequest, Outcome};
@@ -47,12 +47,12 @@ async fn issue(identity: &Identity, asked: ActionRequest<'_>) -> Result<Outcome>
         let why = "must match the service account name if specified";
         return Err(invalid(name, &request.at(&["metadata", "name"]).invalid(why)));
     }
-    let account = find(asked.verbs, "serviceaccounts", namespace, name).await?;
-    let now = asked.verbs.moment().now;
+    let account = find(&asked.verbs.objects, "serviceaccounts", namespace, name).await?;
+    let now = asked.verbs.objects.moment().now;
     fill(&mut request, &account, identity)?;
     request.set(&["metadata", "creationTimestamp"], time::rfc3339(now));
     check_life(&request)?;
-    let bound = bind(asked.verbs, &request, namespace, name).await?;
+    let bound = bind(&asked.verbs.objects, &request, namespace, name).await?;
     let warnings = shorten(&mut request, identity);
     let claims = claims(&request, &account, bound, identity, now.as_second());
     let token = identity.signer.sign(&claims);
@@ -114,7 +114,7 @@ fn check_life(request: &Object) -> Result<()> {
 }
 
 /// What the token is bound to besides its account.
-async fn bind(verbs: &Verbs, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
+async fn bind(objects: &Objects, request: &Object, namespace: &str, account: &str) -> Result<Kubernetes> {
     let mut bound = Kubernetes::default();
     let reference = request.at(&["spec", "boundObjectRef"]);
     if !reference.is_present() {
@@ -125,23 +125,23 @@ async fn bind(verbs: &Verbs, request: &Object, namespace: &str, account: &str) -
     let version: GroupVersion = reference.field("apiVersion").str().parse().unwrap_or_default();
     let object = match (version.group.as_str(), kind) {
         ("", "Pod") => {
-            let pod = find(verbs, "pods", namespace, name).await?;
+            let pod = find(objects, "pods", namespace, name).await?;
             if pod.object().str_at("spec.serviceAccountName") != account {
                 let why = "to pod running with different serviceaccount name.";
                 let message = format!("cannot bind token for serviceaccount {account:?} {why}");
                 return Err(Box::new(Status::bad_request(message)));
             }
             bound.pod = Some(named(&pod));
-            bound.node = node_of(verbs, &pod).await;
+            bound.node = node_of(objects, &pod).await;
             pod
         }
         ("", "Secret") => {
-            let secret = find(verbs, "secrets", namespace, name).await?;
+            let secret = find(objects, "secrets", namespace, name).await?;
             bound.secret = Some(named(&secret));
             secret
         }
         ("", "Node") => {
-            let node = find(verbs, "nodes", "", name).await?;
+            let node = find(objects, "nodes", "", name).await?;
             bound.node = Some(named(&node));
             node
         }
@@ -165,12 +165,12 @@ fn named(object: &Stored) -> Ref {
 }
 
 /// The node that a pod runs on; by name alone when the node is gone.
-async fn node_of(verbs: &Verbs, pod: &Stored) -> Option<Ref> {
+async fn node_of(objects: &Objects, pod: &Stored) -> Option<Ref> {
     let name = pod.object().str_at("spec.nodeName");
     if name.is_empty() {
         return None;
     }
-    let node = find(verbs, "nodes", "", name).await.ok();
+    let node = find(objects, "nodes", "", name).await.ok();
     Some(node.as_ref().map_or_else(|| Ref { name: name.to_owned(), uid: String::new() }, named))
 }
 

@@ -11,8 +11,9 @@ use portico_machinery::{Object, Status};
 
 use crate::Result;
 use crate::options::CreateOptions;
-use crate::registry::{Context, Place, Verbs};
 use crate::served::ServedResource;
+use crate::typed::{Context, Place};
+use crate::verbs::Verbs;
 
 /// What an action is given.
 pub struct ActionRequest<'a> {

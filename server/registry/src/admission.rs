@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use portico_auth::Authorizer;
-use portico_machinery::{Object, UserInfo};
+use portico_machinery::Object;
 use portico_store::{Operation as StoreOperation, Record, Txn, TxnError};
 
 use crate::hooks::Pending;
+use crate::objects::Objects;
 use crate::options::{CreateOptions, DeleteOptions, PatchOptions, UpdateOptions};
-use crate::registry::{Context, Part, Place, Verbs};
 use crate::served::ServedResource;
+use crate::typed::{Context, Part, Place};
+use crate::write::Write;
 
 /// What is done (upstream's `admission.Operation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,39 +114,6 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// A valid write of an object.
-#[derive(Clone, Copy)]
-pub struct Write<'a> {
-    /// What the write is.
-    pub attributes: Attributes<'a>,
-    /// Who knows what its writer may do.
-    pub authorizer: &'a dyn Authorizer,
-    /// What is written.
-    pub new: &'a Object,
-    /// What was there; nothing for a create.
-    pub old: Option<&'a Object>,
-}
-
-impl<'a> Write<'a> {
-    /// Who writes.
-    #[must_use]
-    pub fn user(&self) -> &'a UserInfo {
-        &self.attributes.context.user
-    }
-
-    /// The verb that authorizers know.
-    #[must_use]
-    pub fn verb(&self) -> &'static str {
-        self.attributes.verb()
-    }
-
-    /// The object or a subresource.
-    #[must_use]
-    pub fn part(&self) -> Part<'a> {
-        self.attributes.part
-    }
-}
-
 /// How a commit that was counted has ended; nothing when there was nothing to count, and nothing was written.
 pub type Charged = Option<Result<Arc<Record>, TxnError>>;
 
@@ -155,7 +123,7 @@ pub trait Admission: Send + Sync {
     /// object.
     fn mutate<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
@@ -165,20 +133,26 @@ pub trait Admission: Send + Sync {
     /// none.
     fn validate<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a Object>,
         old: Option<&'a Object>,
     ) -> Option<Pending<'a, Vec<String>>>;
 
     /// Refuses a write that does not fit into the quotas, for a dry run.
-    fn check_quota<'a>(&'a self, verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Pending<'a, ()>>;
+    fn check_quota<'a>(
+        &'a self,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+    ) -> Option<Pending<'a, ()>>;
 
     /// Commits a valid write, and the checks of what it relies on, together with what counts it in quotas.
     fn commit<'a>(
         &'a self,
-        verbs: &'a Verbs,
-        write: &'a Write<'a>,
+        objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
         txn: &'a Txn,
         checks: &'a [StoreOperation],
     ) -> Option<Pending<'a, Charged>>;
@@ -190,7 +164,7 @@ pub struct AdmitAll;
 impl Admission for AdmitAll {
     fn mutate<'a>(
         &'a self,
-        _verbs: &'a Verbs,
+        _objects: &'a Objects,
         _attributes: Attributes<'a>,
         _new: Option<&'a mut Object>,
         _old: Option<&'a Object>,
@@ -200,7 +174,7 @@ impl Admission for AdmitAll {
 
     fn validate<'a>(
         &'a self,
-        _verbs: &'a Verbs,
+        _objects: &'a Objects,
         _attributes: Attributes<'a>,
         _new: Option<&'a Object>,
         _old: Option<&'a Object>,
@@ -208,53 +182,23 @@ impl Admission for AdmitAll {
         None
     }
 
-    fn check_quota<'a>(&'a self, _verbs: &'a Verbs, _write: &'a Write<'a>) -> Option<Pending<'a, ()>> {
+    fn check_quota<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        _attributes: Attributes<'a>,
+        _write: Write<'a>,
+    ) -> Option<Pending<'a, ()>> {
         None
     }
 
     fn commit<'a>(
         &'a self,
-        _verbs: &'a Verbs,
-        _write: &'a Write<'a>,
+        _objects: &'a Objects,
+        _attributes: Attributes<'a>,
+        _write: Write<'a>,
         _txn: &'a Txn,
         _checks: &'a [StoreOperation],
     ) -> Option<Pending<'a, Charged>> {
         None
-    }
-}
-
-impl Verbs {
-    /// The first half of admission: before a write is prepared and validated.
-    pub(crate) async fn admit_mutate(
-        &self,
-        attributes: Attributes<'_>,
-        new: Option<&mut Object>,
-        old: Option<&Object>,
-    ) -> crate::Result<()> {
-        match self.admission.mutate(self, attributes, new, old) {
-            Some(asked) => asked.await,
-            None => Ok(()),
-        }
-    }
-
-    /// The second half: once a write is valid. Gives warnings for the caller.
-    pub(crate) async fn admit_validate(
-        &self,
-        attributes: Attributes<'_>,
-        new: Option<&Object>,
-        old: Option<&Object>,
-    ) -> crate::Result<Vec<String>> {
-        match self.admission.validate(self, attributes, new, old) {
-            Some(asked) => asked.await,
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Refuses a write that does not fit into the quotas, for a dry run.
-    pub(crate) async fn check_quota(&self, write: &Write<'_>) -> crate::Result<()> {
-        match self.admission.check_quota(self, write) {
-            Some(asked) => asked.await,
-            None => Ok(()),
-        }
     }
 }

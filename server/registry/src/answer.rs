@@ -2,17 +2,21 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::Stream;
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
 
-use crate::watch::WatchStream;
+use crate::frame::Frame;
 
 /// Pieces of one list, in order; joined they are the document, JSON with its closing newline. Never fails: everything
 /// that can is settled before the first piece. Pieces have about 64 KiB.
 pub type ListStream = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
+pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
 
 /// The body of an answer. JSON for who wants JSON or YAML, else protobuf; see [`Answer::encoding`].
 pub enum Body {

@@ -12,9 +12,10 @@ use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{self, Applying, Tracked};
 use crate::options::{FieldValidation, PatchOptions};
 use crate::patch::check_identity;
-use crate::registry::{Context, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
+use crate::typed::{Context, Part, Place, Written};
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::verbs::Verbs;
 
 /// A configuration and what a strict reading says of it.
 pub(crate) struct Configuration {
@@ -36,7 +37,7 @@ impl Verbs {
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.current(served, place, newer).await?;
-            let current = current.map(|record| self.recent.stored(record));
+            let current = current.map(|record| self.objects.recent.stored(record));
             let live = match &current {
                 Some(current) => Cow::Borrowed(current.object()),
                 None if place.part == Part::Main => Cow::Owned(nothing(served)),
@@ -91,9 +92,10 @@ impl Verbs {
             config: &config.object,
             manager,
             force: options.force.unwrap_or(false),
-            now: self.moment().now,
+            now: self.objects.moment().now,
         };
         let new = self
+            .objects
             .across_versions(served, part, |versions| managed_fields::apply(versions, live, applying))
             .await?;
         let warnings = config.strict(options.write.field_validation)?;
@@ -105,7 +107,7 @@ impl Verbs {
         crate::system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         check_identity(served, &new, place)?;
         served.check_readable(&new)?;
-        served.complete(&mut new, self.moment());
+        served.complete(&mut new, self.objects.moment());
         forget_zero_version(&mut new);
         Ok(new)
     }
@@ -127,7 +129,7 @@ impl Verbs {
             place.namespace,
             place.name,
         );
-        self.authorizer.check(&question)?;
+        self.objects.authorizer.check(&question)?;
         new.remove(&["metadata", "resourceVersion"]);
         served.to_version(&mut new);
         let created = self

@@ -12,8 +12,8 @@ use portico_machinery::route::Target;
 use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;
+use crate::objects::Objects;
 use crate::options::Query;
-use crate::registry::Verbs;
 use crate::served::ServedResource;
 
 /// What is decided on a connection.
@@ -39,7 +39,7 @@ pub trait Registered: Send + Sync {
 /// A request for a connection.
 pub struct ConnectRequest<'a> {
     /// The verbs, for whatever the decision reads.
-    pub verbs: &'a Verbs,
+    pub objects: &'a Objects,
     /// The call as it came.
     pub call: &'a Call,
     /// Its query.

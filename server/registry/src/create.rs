@@ -11,10 +11,11 @@ use crate::custom::Judging;
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::CreateOptions;
-use crate::registry::{Context, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 use crate::strategy::Moment;
+use crate::typed::{Context, Part, Place, Written};
+use crate::verbs::Verbs;
 use crate::{draft, failure, system};
 use portico_validation::pod_spec::allow_privileges;
 use portico_validation::{self as validation, Errors, MetaRules};
@@ -45,21 +46,22 @@ impl Verbs {
         options: &CreateOptions,
         tracked: Tracked<'_>,
     ) -> Result<Written> {
-        let moment = self.moment();
+        let moment = self.objects.moment();
         system::settle_namespace(&mut object, served.info.namespaced, namespace)?;
-        self.admit_of_definition(served, &object)?;
-        self.admit_of_schema(served)?;
-        self.admit_into_namespace(served, &object).await?;
+        self.objects.admit_of_definition(served, &object)?;
+        self.objects.admit_of_schema(served)?;
+        self.objects.admit_into_namespace(served, &object).await?;
         served.check_readable(&object)?;
         served.complete(&mut object, moment);
-        self.guard_write(context, served, &object, None).await?;
+        self.hooks.guard(&self.objects, context, served, &object, None).await?;
         let duplicate_owners = system::dedup_owners(&mut object, "create");
         system::prepare_create(&mut object, moment.now);
         if let Tracked::By(manager) = tracked {
-            self.across_versions(served, Part::Main, |versions| {
-                managed_fields::track(versions, &Object::default(), &mut object, manager, moment.now);
-            })
-            .await;
+            self.objects
+                .across_versions(served, Part::Main, |versions| {
+                    managed_fields::track(versions, &Object::default(), &mut object, manager, moment.now);
+                })
+                .await;
         }
         let name = object.name().to_owned();
         let place = Place { part: Part::Main, namespace, name: &name };
@@ -111,7 +113,7 @@ impl Verbs {
         let name = object.name().to_owned();
         for _ in 0..MAX_WRITE_ATTEMPTS {
             // Who takes along what others may take first, too, may have to begin again.
-            let once = served.strategy.transaction_hooks().is_none();
+            let once = self.hooks.transaction(served).is_none();
             let attempt = if once { std::mem::take(&mut object) } else { object.clone() };
             if let Some(written) = self.try_create(attributes, attempt, options, moment).await? {
                 return Ok(written);
@@ -129,9 +131,14 @@ impl Verbs {
         moment: Moment,
     ) -> Result<Option<Written>> {
         let served = attributes.served;
-        let beginning =
-            Beginning { verbs: self, served, part: Part::Main, old: None, dry_run: options.dry_run };
-        let further = served.begin(beginning, &mut object).await?;
+        let beginning = Beginning {
+            objects: &self.objects,
+            served,
+            part: Part::Main,
+            old: None,
+            dry_run: options.dry_run,
+        };
+        let further = self.hooks.begin(beginning, &mut object).await?;
         let dropped = prepare(served, &mut object, moment);
         // Judged in canonical form, in which empty and absent are one.
         served.stored_info().schema.normalise(&mut object);
@@ -154,7 +161,7 @@ impl Verbs {
     ) -> Result<Option<Stored>> {
         let served = attributes.served;
         let Judged { mut object, further, dropped } = new;
-        warnings.extend(self.admit(&self.write(attributes, &object, None), false).await?);
+        warnings.extend(self.admit(attributes, self.write(attributes, &object, None), false).await?);
         if served.strategy.canonicalize(&mut object) {
             served.stored_info().schema.normalise(&mut object);
         }
@@ -163,9 +170,9 @@ impl Verbs {
         }
         let key = draft::key(served, &object);
         let revision = system::take_revision(&mut object);
-        let value = self.outgoing(served, &mut object).await?;
+        let value = self.objects.outgoing(served, &mut object).await?;
         if options.dry_run {
-            self.check_quota(&self.write(attributes, &object, None)).await?;
+            self.check_quota(attributes, self.write(attributes, &object, None)).await?;
             return self.pretend_create(served, key, value, revision).await.map(Some);
         }
         system::refuse_revision(revision)?;
@@ -182,8 +189,8 @@ impl Verbs {
         object: Object,
     ) -> Result<Option<Stored>> {
         let served = attributes.served;
-        match self.commit_write(&self.write(attributes, &object, None), txn).await? {
-            Ok(record) => self.committed(served, record, object).await.map(Some),
+        match self.commit_write(attributes, self.write(attributes, &object, None), txn).await? {
+            Ok(record) => self.objects.committed(served, record, object).await.map(Some),
             Err(error) if lost_another(&error, key) => Ok(None),
             Err(TxnError::Exists { current, .. }) => Err(exists(served, key.name(), &current)),
             Err(error) => Err(failure::of_txn(error, &served.resource, key.name())),
@@ -192,7 +199,7 @@ impl Verbs {
 
     /// 422 with what is wrong; what this configuration allows is not.
     pub(crate) fn accept(&self, served: &ServedResource, object: &Object, mut errors: Errors) -> Result<()> {
-        if self.settings.allow_privileged {
+        if self.objects.settings.allow_privileged {
             allow_privileges(&mut errors);
         }
         if errors.is_empty() {
@@ -214,10 +221,10 @@ impl Verbs {
         value: Value,
         revision: i64,
     ) -> Result<Stored> {
-        if let Some(current) = self.read(served, key.namespace(), key.name()).await? {
+        if let Some(current) = self.objects.read(served, key.namespace(), key.name()).await? {
             return Err(exists(served, key.name(), &current));
         }
-        self.submitted(served, Record { key, revision, value }).await
+        self.objects.submitted(served, Record { key, revision, value }).await
     }
 }
 

@@ -10,11 +10,12 @@ mod convert;
 mod converted;
 mod definitions;
 mod facts;
+mod finalizers;
+mod health;
 mod judge;
 mod keep;
 mod kind;
 mod review;
-mod route;
 mod scale;
 mod schemas;
 mod select;
@@ -30,26 +31,26 @@ pub(crate) use definitions::{Definition, Definitions};
 pub use facts::{
     Conversion, Facts, Names, PrinterColumn, ScalePaths, SelectableField, Subresources, Version, Webhook,
 };
+pub(crate) use finalizers::warnings;
+pub use health::Trouble;
+pub(crate) use judge::Judging;
 pub use judge::embedded_metadata;
-pub(crate) use judge::{Judging, warnings};
 pub use review::{
     Failure as ConversionFailure, Fault as ConversionFault, Review as ConversionReview, ReviewVersion,
 };
-pub(crate) use route::{find, leads};
 pub(crate) use scale::Shown as Scaled;
 pub(crate) use select::field_values;
 pub(crate) use serving::Serving;
 pub(crate) use shapes::Shapes;
 pub use standing::Standing;
-pub use webhook::Trouble;
 
 use std::sync::Arc;
 
 use portico_kit::lifecycle::Signal;
 use portico_schema::Schema;
 
+use health::Health;
 use schemas::Schemas;
-use webhook::Health;
 
 /// What a version of a custom resource is besides a kind.
 pub(crate) struct Custom {

@@ -13,10 +13,11 @@ use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, Newer, too_many_changes};
 use crate::hooks::lost_another;
 use crate::options::{DeleteOptions, Preconditions, Propagation};
-use crate::registry::{Context, Deleted, Part, Place, Verbs};
 use crate::served::ServedResource;
 use crate::stored::{self, Stored};
 use crate::strategy::{Moment, OwnDelete};
+use crate::typed::{Context, Deleted, Part, Place};
+use crate::verbs::Verbs;
 use crate::{failure, system};
 use grace::Grace;
 
@@ -78,8 +79,8 @@ impl Verbs {
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = match newer {
-                Some(record) => self.incoming(served, record).await?,
-                None => self.get(served, namespace, name).await?,
+                Some(record) => self.objects.incoming(served, record).await?,
+                None => self.objects.get(served, namespace, name).await?,
             };
             let found = (current.value.uid(), &*current.revision.to_string());
             check_preconditions(served, name, found, &options.preconditions)?;
@@ -88,7 +89,7 @@ impl Verbs {
                 Some(attributes) => self.admit_validate(attributes, None, Some(&old)).await?,
                 None => Vec::new(),
             };
-            let outcome = decide(served, old, options, self.moment());
+            let outcome = decide(served, old, options, self.objects.moment());
             newer = match self.carry_out(served, &current, outcome, options.dry_run).await? {
                 Carried::Out(deleted) => return Ok(Deleted { warnings, ..deleted }),
                 Carried::Lost(newer) => newer,
@@ -114,19 +115,19 @@ impl Verbs {
             }
             Outcome::Remove(Some(mut object)) => {
                 served.stored_info().schema.normalise(&mut object);
-                let value = self.outgoing(served, &mut object).await?;
+                let value = self.objects.outgoing(served, &mut object).await?;
                 let last = Record { key, revision: current.revision, value: value.clone() };
                 (self.removal(served, current, value).await?, true, Arc::new(last))
             }
             Outcome::Mark(mut object) => {
                 served.stored_info().schema.normalise(&mut object);
-                let value = self.outgoing(served, &mut object).await?;
+                let value = self.objects.outgoing(served, &mut object).await?;
                 let marked = Record { key: key.clone(), revision: current.revision, value: value.clone() };
                 (Txn::update(key, current.revision, value), false, Arc::new(marked))
             }
         };
         if dry_run {
-            let stored = Stored::new(self.incoming(served, pretended).await?);
+            let stored = Stored::new(self.objects.incoming(served, pretended).await?);
             return Ok(Carried::Out(Deleted::new(stored, removed)));
         }
         // What goes is written along no schema any more.
@@ -134,7 +135,7 @@ impl Verbs {
             if removed { self.commit(txn).await } else { self.commit_checked(served, txn).await? };
         match committed {
             Ok(record) => {
-                let stored = Stored::new(self.incoming(served, record).await?);
+                let stored = Stored::new(self.objects.incoming(served, record).await?);
                 Ok(Carried::Out(Deleted::new(stored, removed)))
             }
             Err(error) if lost_another(&error, &current.key) => Ok(Carried::Lost(None)),

@@ -8,8 +8,9 @@ use crate::Result;
 use crate::admission::{Attributes, Options};
 use crate::list::Page;
 use crate::options::{DeleteOptions, ListOptions};
-use crate::registry::{Context, Part, Place, Verbs};
 use crate::served::ServedResource;
+use crate::typed::{Context, Part, Place};
+use crate::verbs::Verbs;
 
 /// How many deletions of one request are under way together: enough to share a commit.
 const TOGETHER: usize = 64;
@@ -29,7 +30,7 @@ impl Verbs {
         let place = Place { part: Part::Main, namespace, name: "" };
         let attributes = Attributes::new(context, served, place, Options::Delete(options));
         self.admit_mutate(attributes, None, None).await?;
-        let page = self.list(served, namespace, select).await?;
+        let page = self.objects.list(served, namespace, select).await?;
         let mut last = 0;
         for together in page.records.chunks(TOGETHER) {
             let deletions = together.iter().map(|record| self.delete_one(attributes, record, options));

@@ -9,7 +9,7 @@ use portico_store::{EventType, Scope, Subscription};
 
 use crate::Result;
 use crate::failure;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 
@@ -40,12 +40,12 @@ pub struct Followed {
 
 /// A reader of the log, and what it takes to begin again.
 struct Follower {
-    inner: Arc<Verbs>,
+    inner: Arc<Objects>,
     scope: Scope,
     subscription: Subscription,
 }
 
-impl Verbs {
+impl Objects {
     pub(crate) async fn follow(self: Arc<Self>, served: &ServedResource) -> Result<Followed> {
         let snapshot = self.snapshot(served).await?;
         let scope = Scope::all(&served.storage);

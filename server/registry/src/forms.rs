@@ -4,6 +4,7 @@
 //! kept in one cache bounded in bytes.
 
 mod cache;
+mod include;
 mod json;
 mod list;
 mod metadata;
@@ -11,14 +12,13 @@ mod protobuf;
 mod table;
 
 pub(crate) use cache::{FormCache, FormKey, Made, Shape};
+pub(crate) use include::Include;
 pub(crate) use list::stream;
-pub(crate) use table::Include;
 
 use jiff::Timestamp;
 use portico_machinery::accept::{Encoding, Form};
 use portico_store::Record;
 
-use crate::list::Page;
 use crate::served::ServedResource;
 
 /// Makes one form of one kind's objects.
@@ -67,30 +67,5 @@ impl Renderer<'_> {
             out.push(b'\n');
         }
         out
-    }
-
-    /// What comes before the first element of a list.
-    pub(crate) fn list_head(&self, page: &Page) -> Vec<u8> {
-        match self.form {
-            Form::Table(_) => self.table_head(&list::metadata(page, false), true),
-            Form::Metadata(version) | Form::MetadataList(version) => {
-                list::head("PartialObjectMetadataList", version.api_version(), page, false)
-            }
-            Form::Object => {
-                let bare = self.served.custom.is_some();
-                list::head(&self.served.info.list_kind, &self.served.api_version, page, bare)
-            }
-        }
-    }
-
-    /// One element of a list.
-    pub(crate) fn item(&self, record: &Record, out: &mut Vec<u8>) {
-        match self.form {
-            Form::Table(_) => self.write_row(record, out),
-            Form::Metadata(version) | Form::MetadataList(version) => {
-                out.extend_from_slice(&self.metadata(record, version));
-            }
-            Form::Object => self.write_item(record, out),
-        }
     }
 }

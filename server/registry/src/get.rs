@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use portico_machinery::{GroupResource, Object, Status};
-use portico_store::{Key, Record, Snapshot, Txn, TxnError, Value};
+use portico_store::{Key, Record, Snapshot};
 
 use crate::Result;
 use crate::draft;
 use crate::failure;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
+use crate::unreadable;
 
 impl ServedResource {
     /// All objects of a kind that is computed rather than stored, at no revision.
@@ -25,7 +26,7 @@ impl ServedResource {
     }
 }
 
-impl Verbs {
+impl Objects {
     /// An object, or 404.
     pub async fn get(&self, served: &ServedResource, namespace: &str, name: &str) -> Result<Arc<Record>> {
         if let Some(records) = served.computed()? {
@@ -75,23 +76,11 @@ impl Verbs {
         self.store.snapshot(&served.storage).await.map_err(|e| failure::of_read(e, 0))
     }
 
-    /// A removal, with what goes together with it.
-    pub(crate) async fn removal(
-        &self,
-        served: &ServedResource,
-        current: &Record,
-        last: Value,
-    ) -> Result<Txn> {
-        let mut txn = Txn::delete(current.key.clone(), current.revision, last);
-        if let Some(involved) = served.strategy.transaction_hooks() {
-            txn.operations.extend(involved.end(self, &stored::decode(current)).await?);
+    /// 500 when the object exists and cannot be read.
+    fn check_readable(&self, served: &ServedResource, snapshot: &Snapshot, path: &str) -> Result<()> {
+        match snapshot.unreadable(path) {
+            Some(object) => Err(Box::new(unreadable::of(&served.resource, object))),
+            None => Ok(()),
         }
-        Ok(txn)
-    }
-
-    /// Writes a transaction and gives back what its first operation wrote.
-    pub(crate) async fn commit(&self, txn: Txn) -> std::result::Result<Arc<Record>, TxnError> {
-        let result = self.store.commit(vec![txn]).await.pop().unwrap_or(Err(TxnError::Closed))?;
-        result.record().cloned().ok_or(TxnError::Closed)
     }
 }

@@ -1,8 +1,8 @@
-//! Kinds whose writes involve other objects: what they look up before a write is prepared, and what goes with it in the
-//! same transaction.
+//! Kinds whose writes involve other objects: what they look up before a write is prepared, what goes with it in the
+//! same transaction, and which of them refuse a writer before anything is validated.
 //!
-//! Strategies see one object; the few that need more hand out one of these. A write that loses a race for something
-//! that it wanted to take along is begun anew, so that it sees who was faster.
+//! Strategies see one object; the few kinds that need more have a row in a table of hooks. A write that loses a race for
+//! something that it wanted to take along is begun anew, so that it sees who was faster.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,14 +11,16 @@ use portico_machinery::Object;
 use portico_store::{Key, Operation, TxnError};
 
 use crate::Result;
-use crate::registry::{Context, Part, Verbs};
+use crate::by_resource::ByResource;
+use crate::objects::Objects;
 use crate::served::ServedResource;
+use crate::typed::{Context, Part};
 
 /// A write that begins.
 #[derive(Clone, Copy)]
 pub struct Beginning<'a> {
     /// Where the other objects are.
-    pub verbs: &'a Verbs,
+    pub objects: &'a Objects,
     /// The kind.
     pub served: &'a ServedResource,
     /// The object or the subresource.
@@ -34,17 +36,17 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// See the module.
 pub trait TransactionHooks: Send + Sync {
-    /// Before anything of a write is prepared or judged: fills in what depends on other objects, refuses what they
-    /// rule out, and names further operations of the same transaction. May be asked again for the same write.
+    /// Before anything of a write is prepared or validated: fills in what depends on other objects, refuses what they
+    /// rule out, and names further operations of the same transaction. May be called again for the same write.
     fn begin<'a>(&'a self, write: Beginning<'a>, new: &'a mut Object) -> Pending<'a, Vec<Operation>>;
 
     /// What goes with a removal.
-    fn end<'a>(&'a self, _inner: &'a Verbs, _last: &'a Object) -> Pending<'a, Vec<Operation>> {
+    fn end<'a>(&'a self, _objects: &'a Objects, _last: &'a Object) -> Pending<'a, Vec<Operation>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 }
 
-/// Asks whether the caller may write such an object, before anything of it is validated.
+/// Checks whether the caller may write such an object, before anything of it is validated.
 pub trait WriteGuard: Send + Sync {
     /// Refuses a write whose caller would give away what they do not hold.
     ///
@@ -52,7 +54,7 @@ pub trait WriteGuard: Send + Sync {
     /// 403, 404 as upstream's policy-based storage of the kind.
     fn check<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
         new: &'a Object,
@@ -60,28 +62,61 @@ pub trait WriteGuard: Send + Sync {
     ) -> Pending<'a, ()>;
 }
 
-impl Verbs {
+/// The hooks of one resource.
+#[derive(Clone, Copy, Default)]
+struct Hooks {
+    transaction: Option<&'static dyn TransactionHooks>,
+    guard: Option<&'static dyn WriteGuard>,
+}
+
+/// The resources whose writes involve other objects.
+#[derive(Clone, Default)]
+pub(crate) struct HookTable {
+    hooks: ByResource<Hooks>,
+}
+
+impl HookTable {
+    pub(crate) fn add_transaction(
+        &mut self,
+        (group, resource): (&'static str, &'static str),
+        hooks: &'static dyn TransactionHooks,
+    ) {
+        self.hooks.entry(group, resource).transaction = Some(hooks);
+    }
+
+    pub(crate) fn add_guard(
+        &mut self,
+        (group, resource): (&'static str, &'static str),
+        guard: &'static dyn WriteGuard,
+    ) {
+        self.hooks.entry(group, resource).guard = Some(guard);
+    }
+
+    /// What the kind does with other objects.
+    pub(crate) fn transaction(&self, served: &ServedResource) -> Option<&'static dyn TransactionHooks> {
+        self.hooks.get(&served.resource)?.transaction
+    }
+
+    /// Begins a write, if the kind has something to do then.
+    pub(crate) async fn begin(&self, write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
+        match self.transaction(write.served) {
+            Some(hooks) => hooks.begin(write, new).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Asks the kind's guard, if it has one, whether the caller may write this.
-    pub(crate) async fn guard_write(
+    pub(crate) async fn guard(
         &self,
+        objects: &Objects,
         context: &Context,
         served: &ServedResource,
         new: &Object,
         old: Option<&Object>,
     ) -> Result<()> {
-        match served.strategy.write_guard() {
-            Some(guard) => guard.check(self, context, served, new, old).await,
+        match self.hooks.get(&served.resource).and_then(|hooks| hooks.guard) {
+            Some(guard) => guard.check(objects, context, served, new, old).await,
             None => Ok(()),
-        }
-    }
-}
-
-impl ServedResource {
-    /// Begins a write, if the kind has something to do then.
-    pub async fn begin(&self, write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>> {
-        match self.strategy.transaction_hooks() {
-            Some(involved) => involved.begin(write, new).await,
-            None => Ok(Vec::new()),
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is; and the
-//! order of those who are asked once a write is valid.
+//! Lifecycles: nothing is created in a namespace that is missing or on its way out, or of a definition that is.
 
 use std::sync::Arc;
 
@@ -9,40 +8,11 @@ use portico_schema::structural::CustomResource;
 use portico_store::Record;
 
 use crate::Result;
-use crate::admission::{Attributes, Write};
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
 
-impl Verbs {
-    /// A valid write, for whoever is asked about it.
-    pub(crate) fn write<'a>(
-        &'a self,
-        attributes: Attributes<'a>,
-        new: &'a Object,
-        old: Option<&'a Object>,
-    ) -> Write<'a> {
-        Write { attributes, authorizer: &*self.authorizer, new, old }
-    }
-
-    /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back.
-    pub(crate) async fn admit(&self, write: &Write<'_>, admitted: bool) -> Result<Vec<String>> {
-        let served = write.attributes.served;
-        let errors = served.strategy.permit(write);
-        if !errors.is_empty() {
-            let kind = served.stored_info().group_kind();
-            return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
-        }
-        served
-            .strategy
-            .admit(write)
-            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
-        if admitted {
-            return Ok(Vec::new());
-        }
-        self.admit_validate(write.attributes, Some(write.new), write.old).await
-    }
-
+impl Objects {
     /// 403 for a custom resource whose definition is on its way out.
     pub(crate) fn admit_of_definition(&self, served: &ServedResource, object: &Object) -> Result<()> {
         let definition = served.custom.as_ref().and_then(|_| self.definition(&served.resource));

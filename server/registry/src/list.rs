@@ -7,12 +7,13 @@ use portico_store::{ListAt, Record, Scope, Snapshot, StoreError, Unreadable};
 
 use crate::Result;
 use crate::failure::{self, too_large_version};
+use crate::objects::Objects;
 use crate::options::{ListOptions, VersionMatch};
-use crate::registry::{Listed, Verbs};
 use crate::selection::Selection;
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::token::Token;
+use crate::typed::Listed;
 
 /// A page of records.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +76,7 @@ struct Request<'a> {
     only: Option<String>,
 }
 
-impl Verbs {
+impl Objects {
     /// A page of a resource's objects; an empty namespace is all of them.
     ///
     /// # Errors

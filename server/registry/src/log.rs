@@ -229,7 +229,7 @@ impl Registry {
     /// Whether a resource has all of these verbs; nothing when it is not served here.
     #[must_use]
     pub fn has_verbs(&self, resource: &GroupResource, verbs: &[&str]) -> Option<bool> {
-        let served = self.verbs().served(resource).ok()?;
+        let served = self.objects().served(resource).ok()?;
         Some(verbs.iter().all(|verb| served.info.has_verb(verb)))
     }
 
@@ -242,7 +242,7 @@ impl Registry {
             namespaced: served.info.namespaced,
             is_named,
         };
-        if let Some(served) = self.by_kind(kind) {
+        if let Some(served) = self.objects().by_kind(kind) {
             return Some(resolved(&served, true));
         }
         let definition = self.definitions().of_kind(&**self.store(), &kind.group_kind())?;

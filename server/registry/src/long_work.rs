@@ -3,7 +3,7 @@
 use portico_store::Key;
 
 use crate::call::Call;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 
 /// The most bytes of a body, of the object that it changes, or of a definition that is not compiled yet, that are looked at on a
@@ -11,7 +11,7 @@ use crate::served::ServedResource;
 pub const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// Whether a call may keep a processor busy for long.
-pub(crate) async fn is_long(inner: &Verbs, served: Option<&ServedResource>, call: &Call) -> bool {
+pub(crate) async fn is_long(inner: &Objects, served: Option<&ServedResource>, call: &Call) -> bool {
     let changes = matches!(call.verb.as_str(), "update" | "patch");
     let writes = changes || call.verb == "create";
     if writes && call.body.len() > MAX_INLINE_BYTES {
@@ -23,7 +23,7 @@ pub(crate) async fn is_long(inner: &Verbs, served: Option<&ServedResource>, call
 }
 
 /// Whether the object that a call changes is large. What cannot be read is found out by the call itself.
-async fn is_stored_large(inner: &Verbs, served: &ServedResource, call: &Call) -> bool {
+async fn is_stored_large(inner: &Objects, served: &ServedResource, call: &Call) -> bool {
     let Ok(snapshot) = inner.snapshot(served).await else { return false };
     let namespace = if served.info.namespaced { &*call.target.namespace } else { "" };
     let record = snapshot.get(&Key::new(&served.storage, namespace, &call.target.name));

@@ -5,8 +5,8 @@ use portico_store::{Txn, TxnError};
 
 use crate::Result;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
-use crate::registry::Verbs;
 use crate::served::ServedResource;
+use crate::verbs::Verbs;
 use crate::{failure, stored};
 
 impl Verbs {
@@ -23,17 +23,17 @@ impl Verbs {
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = match newer {
-                Some(record) => self.incoming(served, record).await?,
-                None => self.get(served, namespace, name).await?,
+                Some(record) => self.objects.incoming(served, record).await?,
+                None => self.objects.get(served, namespace, name).await?,
             };
-            let current = self.recent.stored(current);
+            let current = self.objects.recent.stored(current);
             let mut object = current.object().clone();
             change(&mut object)?;
             served.stored_info().schema.normalise(&mut object);
             if dry_run || object == *current.object() {
                 return Ok(object);
             }
-            let value = self.outgoing(served, &mut object).await?;
+            let value = self.objects.outgoing(served, &mut object).await?;
             let (key, revision) = (current.record().key.clone(), current.record().revision);
             match self.commit_checked(served, Txn::update(key, revision, value)).await? {
                 Ok(record) => return Ok(stored::decode(&record)),

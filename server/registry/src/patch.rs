@@ -8,9 +8,10 @@ use crate::admission::{Attributes, Options};
 use crate::attempts::{MAX_WRITE_ATTEMPTS, too_many_changes};
 use crate::managed_fields::{Tracked, manager_name};
 use crate::options::{FieldValidation, PatchOptions};
-use crate::registry::{Context, Patch, Place, Verbs, Written};
 use crate::served::ServedResource;
+use crate::typed::{Context, Patch, Place, Written};
 use crate::update::{Attempt, Terms, UidRule, forget_zero_version};
+use crate::verbs::Verbs;
 
 impl Verbs {
     /// Patches an object or a subresource; a lost race is tried again with the newer state.
@@ -30,7 +31,7 @@ impl Verbs {
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let current = self.current(served, place, newer).await?;
             let current = current.ok_or_else(|| Box::new(Status::not_found(&served.resource, place.name)))?;
-            let current = self.recent.stored(current);
+            let current = self.objects.recent.stored(current);
             let mut object = current.object().clone();
             served.to_version(&mut object);
             let (mut new, warnings) = apply(served, &object, patch, options)?;
@@ -41,7 +42,7 @@ impl Verbs {
             if let Some(error) = served.strategy.unreadable(&new) {
                 return Err(Box::new(patch_status(patch.bytes(), &error)));
             }
-            served.complete(&mut new, self.moment());
+            served.complete(&mut new, self.objects.moment());
             forget_zero_version(&mut new);
             // A lost race is not the caller's conflict: the patch is applied to the newer state. A patch that names a
             // revision fails there by itself.

@@ -10,10 +10,11 @@ use portico_machinery::Object;
 use portico_store::{Change, Expect, Key, Operation, Record, Txn, TxnError};
 
 use crate::Result;
-use crate::admission::Write;
+use crate::admission::Attributes;
 use crate::attempts::{MAX_WRITE_ATTEMPTS, definition_changed, too_busy};
-use crate::registry::Verbs;
 use crate::served::ServedResource;
+use crate::verbs::Verbs;
+use crate::write::Write;
 
 impl Verbs {
     /// Commits a write together with the checks of what it relies on, and with what counts it. A check that fails is made
@@ -23,14 +24,15 @@ impl Verbs {
     /// What the newest state says against the write; what else goes wrong is the inner result's.
     pub(crate) async fn commit_write(
         &self,
-        write: &Write<'_>,
+        attributes: Attributes<'_>,
+        write: Write<'_>,
         txn: Txn,
     ) -> Result<Result<Arc<Record>, TxnError>> {
-        let served = write.attributes.served;
+        let served = attributes.served;
         let created = write.old.is_none().then_some(write.new);
         for _ in 0..MAX_WRITE_ATTEMPTS {
             let checks = self.preconditions(served, created).await?;
-            match self.commit_charged(write, &txn, checks).await? {
+            match self.commit_charged(attributes, write, &txn, checks).await? {
                 Err(error) if is_about_another(&error, &txn) => {}
                 committed => return Ok(committed),
             }
@@ -41,11 +43,12 @@ impl Verbs {
     /// Commits a write and these checks, counted in quotas where there are some.
     async fn commit_charged(
         &self,
-        write: &Write<'_>,
+        attributes: Attributes<'_>,
+        write: Write<'_>,
         txn: &Txn,
         checks: Vec<Operation>,
     ) -> Result<Result<Arc<Record>, TxnError>> {
-        if let Some(asked) = self.admission.commit(self, write, txn, &checks)
+        if let Some(asked) = self.admission.commit(&self.objects, attributes, write, txn, &checks)
             && let Some(ended) = asked.await?
         {
             return Ok(ended);
@@ -85,7 +88,7 @@ impl Verbs {
     ) -> Result<Vec<Operation>> {
         let mut checks = Vec::new();
         if let Some(object) = created {
-            checks.extend(self.admit_into_namespace(served, object).await?.as_deref().map(unchanged));
+            checks.extend(self.objects.admit_into_namespace(served, object).await?.as_deref().map(unchanged));
         }
         checks.extend(self.same_definition(served, created)?.as_deref().map(unchanged));
         Ok(checks)
@@ -99,9 +102,9 @@ impl Verbs {
     ) -> Result<Option<Arc<Record>>> {
         let Some(custom) = &served.custom else { return Ok(None) };
         if let Some(object) = created {
-            self.admit_of_definition(served, object)?;
+            self.objects.admit_of_definition(served, object)?;
         }
-        let current = self.definition(&served.resource);
+        let current = self.objects.definition(&served.resource);
         let same = current.filter(|definition| {
             definition.facts.is_reachable() && definition.facts.serves_like(&custom.facts)
         });

@@ -1,20 +1,19 @@
-//! What is served: each kind with its strategy, its storage and what readers of its bytes need to know.
+//! What is served: a kind with its strategy, its storage and what readers of its bytes need to know.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use portico_kinds::{KindInfo, Kinds};
-use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object, Status};
+use portico_kinds::{KindInfo, Kinds, NameRule, Subresource};
+use portico_machinery::{GroupResource, GroupVersionKind, Object, Status};
 use portico_schema::{DecodeError, Schema};
-use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
+use portico_store::Resource;
 
 use crate::Result;
 use crate::custom::{self, Custom, ScalePaths};
-use crate::registry::Part;
+use crate::scale::{Scale, ScaleSelector};
 use crate::strategy::{self, Moment, Strategy};
-use crate::table::{ResourceTable, Row};
-use crate::views::Viewed;
+use crate::typed::Part;
+use crate::view::View;
 
 /// A kind as one group version serves it.
 pub struct ServedResource {
@@ -22,8 +21,6 @@ pub struct ServedResource {
     pub info: Arc<KindInfo>,
     /// What code says.
     pub strategy: &'static dyn Strategy,
-    /// Code behind its subresources, and behind its collection if that keeps nothing.
-    pub(crate) row: Row,
     /// Where objects are stored.
     pub storage: Resource,
     /// The kind in its storage version, when that is another one.
@@ -52,10 +49,16 @@ impl ServedResource {
         Self { sealed, ..Self::described(Arc::new(info), None, strategy::plain()) }
     }
 
-    fn new(info: Arc<KindInfo>, kinds: &Kinds, row: &Row) -> Self {
+    /// A version of a built-in kind; with a selector its numbers of replicas are shown as a Scale, too.
+    pub(crate) fn of_builtin(
+        info: Arc<KindInfo>,
+        kinds: &Kinds,
+        strategy: &'static dyn Strategy,
+        scale: Option<ScaleSelector>,
+    ) -> Self {
         let stored_as = kinds.by_storage(&info.storage).filter(|_| !info.is_storage_version()).cloned();
-        let views = Viewed::all(&info, row);
-        Self { views, row: row.clone(), ..Self::described(info, stored_as, row.strategy()) }
+        let views = Viewed::all(&info, scale);
+        Self { views, ..Self::described(info, stored_as, strategy) }
     }
 
     /// A version of a custom resource: its objects are brought into the stored version at the store's edge.
@@ -76,7 +79,6 @@ impl ServedResource {
         let base = stored_as.as_ref().unwrap_or(&info);
         Self {
             strategy,
-            row: Row::default(),
             storage: Resource::from(info.storage.clone()),
             resource: info.group_resource(),
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -167,94 +169,9 @@ impl ServedResource {
     }
 }
 
-fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
+/// The selectable fields that the store indexes.
+pub(crate) fn indexed_fields(info: &KindInfo) -> Vec<Arc<str>> {
     info.selectable.iter().filter(|f| !f.starts_with("metadata.")).map(|f| Arc::from(f.as_str())).collect()
-}
-
-/// Everything that is served, found by what requests name.
-#[derive(Default)]
-pub struct ResourceIndex {
-    by_resource: HashMap<GroupVersionResource, Arc<ServedResource>>,
-    by_kind: HashMap<GroupVersionKind, Arc<ServedResource>>,
-    preferred: HashMap<GroupResource, Arc<ServedResource>>,
-}
-
-impl ResourceIndex {
-    /// The built-in kinds, each with its row of the table.
-    #[must_use]
-    pub fn new(kinds: &Kinds, table: &ResourceTable) -> Self {
-        let mut catalogue = Self::default();
-        let plain = Row::default();
-        for info in kinds.iter() {
-            let row = table.row(&info.gvk.group, &info.resource).unwrap_or(&plain);
-            let served = Arc::new(ServedResource::new(info.clone(), kinds, row));
-            let slot = catalogue.preferred.entry(served.resource.clone());
-            slot.or_insert_with(|| served.clone());
-            catalogue.by_kind.insert(info.gvk.clone(), served.clone());
-            catalogue.by_resource.insert(info.gvr(), served);
-        }
-        catalogue
-    }
-
-    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<ServedResource>> {
-        self.by_resource.get(resource)
-    }
-
-    /// A kind in one version.
-    #[must_use]
-    pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
-        self.by_kind.get(kind)
-    }
-
-    /// Storage resources of kinds whose objects expire, each once.
-    pub(crate) fn expiring(&self) -> Vec<Resource> {
-        let expire = self.by_resource.values().filter(|s| s.info.expires && s.info.is_storage_version());
-        expire.map(|served| served.storage.clone()).collect()
-    }
-
-    /// The resource in the version that our own code speaks: the first that is served.
-    pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<ServedResource>> {
-        self.preferred.get(resource)
-    }
-
-    /// Whether kinds of this group are built in.
-    pub(crate) fn has_group(&self, group: &str) -> bool {
-        self.by_kind.keys().any(|kind| kind.group == group)
-    }
-}
-
-/// The indexer that a store of these kinds loads with.
-pub struct KindIndexer {
-    fields: HashMap<GroupResource, (&'static dyn Strategy, Vec<Arc<str>>)>,
-}
-
-impl KindIndexer {
-    /// An indexer for these kinds, whose strategies know their selectable fields.
-    #[must_use]
-    pub fn new(kinds: &Kinds, table: &ResourceTable) -> Self {
-        let fields = kinds
-            .stored()
-            .map(|info| (info, indexed_fields(info)))
-            .filter(|(_, fields)| !fields.is_empty())
-            .map(|(info, fields)| {
-                let row = table.row(&info.gvk.group, &info.resource);
-                let strategy = row.map_or_else(strategy::plain, Row::strategy);
-                (info.storage.clone(), (strategy, fields))
-            })
-            .collect();
-        Self { fields }
-    }
-}
-
-impl Indexer for KindIndexer {
-    fn index(&self, resource: &GroupResource, json: &[u8]) -> std::result::Result<Indexed, IndexError> {
-        let mut indexed = MetadataIndexer.index(resource, json)?;
-        if let Some((strategy, fields)) = self.fields.get(resource) {
-            let object = Object::from_json(json).map_err(|e| IndexError(e.to_string()))?;
-            indexed.fields = field_values(*strategy, fields, &object);
-        }
-        Ok(indexed)
-    }
 }
 
 /// The values of an object's selectable fields, in the storage version.
@@ -264,4 +181,44 @@ pub(crate) fn field_values(
     object: &Object,
 ) -> Box<[(Arc<str>, Box<str>)]> {
     fields.iter().map(|f| (f.clone(), Box::from(&*strategy.field(object, f)))).collect()
+}
+
+/// A view as it is served: with the kind that it shows, described as if it were a resource of its own.
+pub(crate) struct Viewed {
+    /// The subresource.
+    pub(crate) name: String,
+    /// How it is read off the parent and written back.
+    pub(crate) view: Box<dyn View>,
+    /// The kind that it shows.
+    pub(crate) served: Arc<ServedResource>,
+}
+
+impl Viewed {
+    /// All views of a kind.
+    fn all(parent: &KindInfo, scale: Option<ScaleSelector>) -> Vec<Self> {
+        let scale = scale.and_then(|selector| {
+            Self::new(parent, parent.subresource("scale")?, Box::new(Scale::of_pods(selector)))
+        });
+        scale.into_iter().collect()
+    }
+
+    /// The scale of a custom resource.
+    fn scale(parent: &KindInfo, paths: &ScalePaths) -> Option<Self> {
+        Self::new(parent, parent.subresource("scale")?, Box::new(Scale::of_paths(paths)))
+    }
+
+    fn new(parent: &KindInfo, subresource: &Subresource, view: Box<dyn View>) -> Option<Self> {
+        let schema = subresource.schema.clone()?;
+        let info = KindInfo {
+            gvk: subresource.kind.clone(),
+            columns: view.columns().into(),
+            schema,
+            name_rule: NameRule::Subdomain,
+            subresources: Vec::new(),
+            selectable: Vec::new(),
+            ..parent.clone()
+        };
+        let served = ServedResource::of_view(info, view.stands_alone());
+        Some(Self { name: subresource.name.clone(), view, served: Arc::new(served) })
+    }
 }

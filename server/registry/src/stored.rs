@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 /// An object at a revision, in its storage version; cheap to clone, and clones share what was decoded.
 #[derive(Clone)]
 pub struct Stored {
-    inner: Arc<Verbs>,
+    inner: Arc<Contents>,
 }
 
-struct Verbs {
+struct Contents {
     record: Arc<Record>,
     object: OnceLock<Object>,
 }
@@ -23,7 +23,7 @@ impl Stored {
     /// A record that nobody has looked into yet.
     #[must_use]
     pub fn new(record: Arc<Record>) -> Self {
-        Self { inner: Arc::new(Verbs { record, object: OnceLock::new() }) }
+        Self { inner: Arc::new(Contents { record, object: OnceLock::new() }) }
     }
 
     /// The record.

@@ -11,10 +11,9 @@ use portico_machinery::{GroupResource, GroupVersionKind, Object, Status, UserInf
 use portico_validation::Errors;
 
 use crate::Result;
-use crate::admission::Write;
-use crate::hooks::{TransactionHooks, WriteGuard};
 use crate::options::DeleteOptions;
-use crate::registry::Part;
+use crate::typed::Part;
+use crate::write::Write;
 
 /// What a write may need to know besides the objects.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +40,6 @@ pub trait Strategy: Send + Sync {
 
     /// What upstream's conversion cannot read in a body of the served version: refused like a value of the wrong type.
     fn unreadable(&self, _object: &Object) -> Option<String> {
-        None
-    }
-
-    /// What asks whether the caller may write such an object, before anything of it is validated.
-    fn write_guard(&self) -> Option<&dyn WriteGuard> {
         None
     }
 
@@ -126,11 +120,6 @@ pub trait Strategy: Send + Sync {
     /// Whether a deletion that finalizers no longer hold may be carried out.
     fn may_be_removed(&self, _object: &Object) -> bool {
         true
-    }
-
-    /// What the kind does with other objects, when its writes involve some.
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        None
     }
 
     /// Seconds that a graceful kind's object is given to end, from what the caller wants.

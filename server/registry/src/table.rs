@@ -1,37 +1,34 @@
 //! The one table of built-in resources: what code adds to the data of each, a row per resource.
 //!
-//! The registry knows no kind: whoever assembles it fills the table.
+//! The registry knows no kind: whoever assembles it fills the table. Each part of a row is held where it is used:
+//! strategies by what is served, hooks by the verbs, handlers by whoever answers calls.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::action::Action;
-use crate::connection::Connection;
-use crate::strategy::{self, Strategy};
-use crate::views::ScaleSelector;
+use portico_kinds::Kinds;
 
-/// What stands behind a subresource, or behind a POST to a collection that keeps nothing.
-#[derive(Clone)]
-pub enum Handler {
-    /// A POST that keeps no object of its own kind.
-    Action(Arc<dyn Action>),
-    /// A connection to what runs elsewhere.
-    Connection(Arc<dyn Connection>),
-    /// A part of the object, shown as a Scale.
-    Scale(ScaleSelector),
-}
+use crate::action::Action;
+use crate::builtin::{KindIndexer, ResourceIndex, Strategies};
+use crate::connection::Connection;
+use crate::handlers::{Handler, HandlerTable};
+use crate::hooks::{HookTable, TransactionHooks, WriteGuard};
+use crate::scale::ScaleSelector;
+use crate::strategy::{self, Strategy};
 
 /// What code adds to a resource's data.
 #[derive(Clone)]
 pub struct Row {
     strategy: &'static dyn Strategy,
+    scale: Option<ScaleSelector>,
+    hooks: Option<&'static dyn TransactionHooks>,
+    guard: Option<&'static dyn WriteGuard>,
     handlers: Vec<(&'static str, Handler)>,
 }
 
 impl Default for Row {
     /// A resource of which data says everything.
     fn default() -> Self {
-        Self { strategy: strategy::plain(), handlers: Vec::new() }
+        Self::new(strategy::plain())
     }
 }
 
@@ -39,80 +36,87 @@ impl Row {
     /// A row with this strategy.
     #[must_use]
     pub fn new(strategy: &'static dyn Strategy) -> Self {
-        Self { strategy, handlers: Vec::new() }
-    }
-
-    /// Puts an action behind a subresource, or behind the collection when the name is empty.
-    #[must_use]
-    pub fn action(self, subresource: &'static str, action: impl Action + 'static) -> Self {
-        self.with(subresource, Handler::Action(Arc::new(action)))
-    }
-
-    /// Puts a connection behind a subresource.
-    #[must_use]
-    pub fn connection(self, subresource: &'static str, connection: impl Connection + 'static) -> Self {
-        self.with(subresource, Handler::Connection(Arc::new(connection)))
+        Self { strategy, scale: None, hooks: None, guard: None, handlers: Vec::new() }
     }
 
     /// Shows the object's numbers of replicas as a Scale, too.
     #[must_use]
     pub fn scale(self, selector: ScaleSelector) -> Self {
-        self.with("scale", Handler::Scale(selector))
+        Self { scale: Some(selector), ..self }
     }
 
-    fn with(mut self, subresource: &'static str, handler: Handler) -> Self {
+    /// Lets writes of the kind involve other objects.
+    #[must_use]
+    pub fn hooks(self, hooks: &'static dyn TransactionHooks) -> Self {
+        Self { hooks: Some(hooks), ..self }
+    }
+
+    /// Checks writers of the kind before anything is validated.
+    #[must_use]
+    pub fn guard(self, guard: &'static dyn WriteGuard) -> Self {
+        Self { guard: Some(guard), ..self }
+    }
+
+    /// Puts an action behind a subresource, or behind the collection when the name is empty.
+    #[must_use]
+    pub fn action(self, subresource: &'static str, action: impl Action + 'static) -> Self {
+        self.handler(subresource, Handler::Action(Arc::new(action)))
+    }
+
+    /// Puts a connection behind a subresource.
+    #[must_use]
+    pub fn connection(self, subresource: &'static str, connection: impl Connection + 'static) -> Self {
+        self.handler(subresource, Handler::Connection(Arc::new(connection)))
+    }
+
+    fn handler(mut self, subresource: &'static str, handler: Handler) -> Self {
         self.handlers.push((subresource, handler));
         self
-    }
-
-    pub(crate) fn strategy(&self) -> &'static dyn Strategy {
-        self.strategy
-    }
-
-    pub(crate) fn handler(&self, subresource: &str) -> Option<&Handler> {
-        self.handlers.iter().find(|(name, _)| *name == subresource).map(|(_, handler)| handler)
-    }
-
-    pub(crate) fn action_of(&self, subresource: &str) -> Option<&Arc<dyn Action>> {
-        match self.handler(subresource) {
-            Some(Handler::Action(action)) => Some(action),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn connection_of(&self, subresource: &str) -> Option<&Arc<dyn Connection>> {
-        match self.handler(subresource) {
-            Some(Handler::Connection(connection)) => Some(connection),
-            _ => None,
-        }
     }
 }
 
 /// A row per resource for which there is code.
 #[derive(Clone, Default)]
 pub struct ResourceTable {
-    rows: HashMap<(&'static str, &'static str), Row>,
+    pub(crate) strategies: Strategies,
+    pub(crate) hooks: HookTable,
+    pub(crate) handlers: HandlerTable,
 }
 
 impl ResourceTable {
     /// Adds the row of a resource.
     pub fn add(&mut self, group: &'static str, resource: &'static str, row: Row) {
-        self.rows.insert((group, resource), row);
+        let Row { strategy, scale, hooks, guard, handlers } = row;
+        self.strategies.add((group, resource), strategy, scale);
+        if let Some(hooks) = hooks {
+            self.hooks.add_transaction((group, resource), hooks);
+        }
+        if let Some(guard) = guard {
+            self.hooks.add_guard((group, resource), guard);
+        }
+        for (subresource, handler) in handlers {
+            self.handlers.add((group, resource, subresource), handler);
+        }
+    }
+
+    /// The indexer that a store of these kinds loads with.
+    #[must_use]
+    pub fn indexer(&self, kinds: &Kinds) -> KindIndexer {
+        KindIndexer::new(kinds, &self.strategies)
+    }
+
+    /// The built-in kinds as they are served, each with its row.
+    #[must_use]
+    pub fn resources(&self, kinds: &Kinds) -> ResourceIndex {
+        ResourceIndex::new(kinds, &self.strategies)
     }
 
     /// Puts an action behind a resource's subresource, or behind its collection when the name is empty.
     pub fn add_action(
         &mut self,
-        (group, resource, subresource): (&'static str, &'static str, &'static str),
+        path: (&'static str, &'static str, &'static str),
         action: impl Action + 'static,
     ) {
-        let row = self.rows.entry((group, resource)).or_default();
-        row.handlers.push((subresource, Handler::Action(Arc::new(action))));
-    }
-
-    /// The row of a resource; nothing when data says everything.
-    pub(crate) fn row<'a>(&'a self, group: &'a str, resource: &'a str) -> Option<&'a Row> {
-        let rows: &HashMap<(&'a str, &'a str), Row> = &self.rows;
-        rows.get(&(group, resource))
+        self.handlers.add(path, Handler::Action(Arc::new(action)));
     }
 }

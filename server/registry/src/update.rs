@@ -16,11 +16,12 @@ use crate::failure::{self, MODIFIED};
 use crate::hooks::{Beginning, lost_another};
 use crate::managed_fields::{self, Tracked, manager_name};
 use crate::options::UpdateOptions;
-use crate::registry::{Context, Part, Place, Verbs, Written};
 use crate::served::ServedResource;
 use crate::stored::Stored;
 use crate::strategy::Moment;
 use crate::system;
+use crate::typed::{Context, Part, Place, Written};
+use crate::verbs::Verbs;
 use portico_validation::{self as validation, MetaRules};
 
 const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
@@ -70,7 +71,7 @@ impl Verbs {
         let manager = manager_name(&options.field_manager, &context.user_agent);
         system::settle_namespace(&mut new, served.info.namespaced, place.namespace)?;
         served.check_readable(&new)?;
-        served.complete(&mut new, self.moment());
+        served.complete(&mut new, self.objects.moment());
         forget_zero_version(&mut new);
         let mut newer = None;
         for _ in 0..MAX_WRITE_ATTEMPTS {
@@ -79,7 +80,7 @@ impl Verbs {
             };
             // Who names a revision gets one attempt; who does not may have to try again with the same object.
             let insists = !new.resource_version().is_empty();
-            let once = insists && served.strategy.transaction_hooks().is_none();
+            let once = insists && self.hooks.transaction(served).is_none();
             let attempt = if once { std::mem::take(&mut new) } else { new.clone() };
             let terms = Terms {
                 attributes: Attributes::new(context, served, place, Options::Update(options)),
@@ -88,7 +89,7 @@ impl Verbs {
                 uid: UidRule::Precondition,
                 tracked: Tracked::By(&manager),
             };
-            let current = self.recent.stored(current);
+            let current = self.objects.recent.stored(current);
             newer = match self.replace(context, served, place, &current, attempt, terms).await? {
                 Attempt::Done(written) => return Ok(*written),
                 Attempt::Again(newer) => newer,
@@ -105,8 +106,8 @@ impl Verbs {
         newer: Newer,
     ) -> Result<Option<Arc<Record>>> {
         match newer {
-            Some(record) => self.incoming(served, record).await.map(Some),
-            None => self.read(served, place.namespace, place.name).await,
+            Some(record) => self.objects.incoming(served, record).await.map(Some),
+            None => self.objects.read(served, place.namespace, place.name).await,
         }
     }
 
@@ -133,7 +134,7 @@ impl Verbs {
             place.namespace,
             place.name,
         );
-        self.authorizer.check(&question)?;
+        self.objects.authorizer.check(&question)?;
         object.remove(&["metadata", "resourceVersion"]);
         // Already defaulted and in the storage version: both are idempotent.
         served.to_version(&mut object);
@@ -151,32 +152,33 @@ impl Verbs {
         terms: Terms<'_>,
     ) -> Result<Attempt> {
         let (old, current) = (before.object(), before.record());
-        self.admit_of_schema(served)?;
+        self.objects.admit_of_schema(served)?;
         if place.part == Part::Main {
-            self.guard_write(context, served, &new, Some(old)).await?;
+            self.hooks.guard(&self.objects, context, served, &new, Some(old)).await?;
         }
         check_version(served, &new, old)?;
         check_uid(served, &new, old, terms.uid)?;
         let duplicate_owners = system::dedup_owners(&mut new, terms.attributes.verb());
-        let moment = self.moment();
+        let moment = self.objects.moment();
         if let Tracked::By(manager) = terms.tracked {
-            self.across_versions(served, place.part, |versions| {
-                managed_fields::track(versions, old, &mut new, manager, moment.now);
-            })
-            .await;
+            self.objects
+                .across_versions(served, place.part, |versions| {
+                    managed_fields::track(versions, old, &mut new, manager, moment.now);
+                })
+                .await;
         }
         if !terms.admitted {
             self.admit_mutate(terms.attributes, Some(&mut new), Some(old)).await?;
         }
         let entries = new.remove(&MANAGED_FIELDS);
         let beginning = Beginning {
-            verbs: self,
+            objects: &self.objects,
             served,
             part: place.part,
             old: Some(old),
             dry_run: terms.attributes.is_dry_run(),
         };
-        let further = served.begin(beginning, &mut new).await?;
+        let further = self.hooks.begin(beginning, &mut new).await?;
         system::prepare_update(&mut new, old);
         prepare(served, place.part, &mut new, old, moment);
         // Whatever was prepared from the old state: who owns what was settled before.
@@ -197,23 +199,24 @@ impl Verbs {
         }
         warnings.extend(served.warnings(place.part, &new, Some(old)));
         let write = self.write(terms.attributes, &new, Some(old));
-        match self.admit(&write, terms.admitted).await {
+        match self.admit(terms.attributes, write, terms.admitted).await {
             Ok(advice) => warnings.extend(advice),
             Err(status) => return Err(status.with_warnings(warnings)),
         }
         finish(served, place.part, &mut new, old);
         let done = |stored| Attempt::Done(Box::new(Written { stored, created: false, warnings }));
-        if same_content(&new, old) && !self.is_stored_otherwise(served, &current.key, &new).await? {
+        if same_content(&new, old) && !self.objects.is_stored_otherwise(served, &current.key, &new).await? {
             return Ok(done(before.clone()));
         }
         let remove = is_finished(served, &new, old);
-        let value = self.outgoing(served, &mut new).await?;
+        let value = self.objects.outgoing(served, &mut new).await?;
         let submitted = |value| {
-            self.submitted(served, Record { key: current.key.clone(), revision: current.revision, value })
+            self.objects
+                .submitted(served, Record { key: current.key.clone(), revision: current.revision, value })
         };
         let write = self.write(terms.attributes, &new, Some(old));
         if terms.attributes.is_dry_run() {
-            self.check_quota(&write).await?;
+            self.check_quota(terms.attributes, write).await?;
             return Ok(done(submitted(value).await?));
         }
         let (committed, removed) = if remove {
@@ -222,12 +225,12 @@ impl Verbs {
         } else {
             let mut txn = Txn::update(current.key.clone(), current.revision, value);
             txn.operations.extend(further);
-            (self.commit_write(&write, txn).await?, None)
+            (self.commit_write(terms.attributes, write, txn).await?, None)
         };
         match committed {
             Ok(record) => Ok(done(match removed {
                 Some(value) => submitted(value).await?,
-                None => self.committed(served, record, new).await?,
+                None => self.objects.committed(served, record, new).await?,
             })),
             Err(error) if lost_another(&error, &current.key) => Ok(Attempt::Again(None)),
             Err(TxnError::Conflict { current, .. }) if !terms.insists => Ok(Attempt::Again(Some(current))),

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, stream};
+use futures::stream;
 use portico_machinery::accept::{Choice, Encoding, Form};
 use portico_machinery::{Object, Status};
 use portico_store::{Event, Record, Scope, Signature, StoreError, Subscription, WatchError};
@@ -13,22 +13,20 @@ use rand::RngExt;
 use tokio::time::{Instant, Sleep};
 
 use crate::Result;
+use crate::answer::WatchStream;
 use crate::forms::{FormKey, Include, Made, Renderer, Shape};
 use crate::frame::{EventType, Frame};
+use crate::objects::Objects;
 use crate::options::ListOptions;
-use crate::registry::Verbs;
 use crate::selection::Selection;
 use crate::served::ServedResource;
-
-/// Frames in order of revision. Ends at the deadline, when the watcher was too slow, or after an `ERROR` frame.
-pub type WatchStream = Pin<Box<dyn Stream<Item = Arc<Frame>> + Send>>;
 
 /// The annotation on the bookmark that closes the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// A running watch.
 struct Watcher {
-    inner: Arc<Verbs>,
+    inner: Arc<Objects>,
     served: Arc<ServedResource>,
     form: Form,
     encoding: Encoding,
@@ -62,7 +60,7 @@ struct Start {
     from: i64,
 }
 
-impl Verbs {
+impl Objects {
     pub(crate) async fn watch(
         self: &Arc<Self>,
         served: &Arc<ServedResource>,

@@ -53,7 +53,7 @@ impl Resolver<'_> {
 
     /// WebSockets begin with a GET, SPDY with a POST: whoever may only `get` must not run commands that way.
     fn check_creation(&self) -> Result<()> {
-        if self.request.call.verb == "create" || !self.request.verbs.settings.connections.check_creation {
+        if self.request.call.verb == "create" || !self.request.objects.settings.connections.check_creation {
             return Ok(());
         }
         let target = &self.request.call.target;
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         };
         let decision = self
             .request
-            .verbs
+            .objects
             .authorizer
             .authorize(&Attributes::new(self.request.call.user.clone(), request));
         if decision.allowed() {
@@ -87,6 +87,8 @@ impl Resolver<'_> {
 
     /// The object whose subresource it is, or 404.
     async fn parent(&self, name: &str) -> Result<Object> {
-        Ok(stored::decode(&*self.request.verbs.get(self.request.served, self.request.namespace, name).await?))
+        Ok(stored::decode(
+            &*self.request.objects.get(self.request.served, self.request.namespace, name).await?,
+        ))
     }
 }

@@ -4,7 +4,7 @@
 use portico_machinery::rbac::{self, RoleRef, Rule};
 use portico_machinery::user::MASTERS;
 use portico_machinery::{Attributes, GroupResource, Object, Status};
-use portico_registry::{Context, Pending, Result, ServedResource, Verbs, WriteGuard};
+use portico_registry::{Context, Objects, Pending, Result, ServedResource, WriteGuard};
 
 /// Fields of metadata whose change grants nothing.
 const GARBAGE_FIELDS: [&str; 3] = ["finalizers", "ownerReferences", "managedFields"];
@@ -17,7 +17,7 @@ pub(crate) struct BindingsGuard;
 
 /// A write that grants something.
 struct Grant<'a> {
-    verbs: &'a Verbs,
+    objects: &'a Objects,
     context: &'a Context,
     served: &'a ServedResource,
     new: &'a Object,
@@ -27,13 +27,13 @@ struct Grant<'a> {
 impl WriteGuard for RolesGuard {
     fn check<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Pending<'a, ()> {
-        let grant = Grant { verbs, context, served, new, old };
+        let grant = Grant { objects, context, served, new, old };
         Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_rules() } })
     }
 }
@@ -41,13 +41,13 @@ impl WriteGuard for RolesGuard {
 impl WriteGuard for BindingsGuard {
     fn check<'a>(
         &'a self,
-        verbs: &'a Verbs,
+        objects: &'a Objects,
         context: &'a Context,
         served: &'a ServedResource,
         new: &'a Object,
         old: Option<&'a Object>,
     ) -> Pending<'a, ()> {
-        let grant = Grant { verbs, context, served, new, old };
+        let grant = Grant { objects, context, served, new, old };
         Box::pin(async move { if grant.is_exempt() { Ok(()) } else { grant.check_role().await } })
     }
 }
@@ -64,14 +64,14 @@ impl Grant<'_> {
     }
 
     fn check_rules(&self) -> Result<()> {
-        let Self { verbs, context, served, new, old } = *self;
+        let Self { objects, context, served, new, old } = *self;
         // The request of a create carries no name.
         let name = old.map(Object::name).unwrap_or_default();
         let escalate = self.may("escalate", &served.resource, new.namespace(), name);
         if escalate {
             return Ok(());
         }
-        let held = verbs.authorizer.rules_for(&context.user, new.namespace());
+        let held = objects.authorizer.rules_for(&context.user, new.namespace());
         let wanted = Rule::read_all(&new.at(&["rules"]));
         if let Some(why) = rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
             return self.forbidden(&why);
@@ -85,7 +85,7 @@ impl Grant<'_> {
     }
 
     async fn check_role(&self) -> Result<()> {
-        let Self { verbs, context, served, new, .. } = *self;
+        let Self { objects, context, served, new, .. } = *self;
         let role = RoleRef {
             cluster: new.at(&["roleRef", "kind"]).str() == "ClusterRole",
             name: new.at(&["roleRef", "name"]).str().to_owned(),
@@ -100,13 +100,13 @@ impl Grant<'_> {
             return Ok(());
         }
         let namespace = if role.cluster { "" } else { new.namespace() };
-        let kind = verbs.served(&resource)?;
-        let Some(record) = verbs.read(&kind, namespace, &role.name).await? else {
+        let kind = objects.served(&resource)?;
+        let Some(record) = objects.read(&kind, namespace, &role.name).await? else {
             return Err(Box::new(Status::not_found(&served.resource, &role.name)));
         };
-        let stored = verbs.recent.stored(record);
+        let stored = objects.recent.stored(record);
         let wanted = Rule::read_all(&stored.object().at(&["rules"]));
-        let held = verbs.authorizer.rules_for(&context.user, new.namespace());
+        let held = objects.authorizer.rules_for(&context.user, new.namespace());
         match rbac::escalation(&context.user, &held.rules, &held.errors, &wanted) {
             Some(why) => self.forbidden(&why),
             None => Ok(()),
@@ -115,7 +115,7 @@ impl Grant<'_> {
 
     fn may(&self, verb: &str, resource: &GroupResource, namespace: &str, name: &str) -> bool {
         let question = Attributes::resource(self.context.user.clone(), verb, resource, namespace, name);
-        self.verbs.authorizer.authorize(&question).allowed()
+        self.objects.authorizer.authorize(&question).allowed()
     }
 }
 

@@ -9,7 +9,7 @@ use portico_kinds::Kinds;
 use portico_machinery::Object;
 use portico_schema::{FieldType, TypeId, Typed};
 
-use portico_registry::{ResourceIndex, ServedResource};
+use portico_registry::ServedResource;
 use portico_validation::{self as validation, MetaRules};
 
 /// How many elements a list has, and how many times as many the longer one.
@@ -164,7 +164,7 @@ fn growth(served: &ServedResource, small: &Object, large: &Object) -> Option<(Du
 #[test]
 fn checking_an_object_grows_with_each_of_its_lists_and_maps() {
     let kinds = Kinds::builtin().unwrap();
-    let catalogue = ResourceIndex::new(&kinds, &crate::table());
+    let catalogue = crate::table().resources(&kinds);
     let (mut count, mut wrong) = (0, Vec::new());
     for info in kinds.iter().filter(|info| info.stored && info.is_storage_version()) {
         let Some(served) = catalogue.by_kind(&info.gvk) else { continue };

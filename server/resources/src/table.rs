@@ -9,6 +9,7 @@ use crate::actions::binding::Binding;
 use crate::actions::eviction::Eviction;
 use crate::actions::rules_review::RulesReview;
 use crate::connections::Kind;
+use crate::escalation::{BindingsGuard, RolesGuard};
 use crate::strategies::{
     admissionregistration, apiextensions, apiserverinternal, apiservice, apps, autoscaling, batch,
     certificates, configmap, core, endpoints, endpointslice, event, flowcontrol, lease, namespace,
@@ -82,7 +83,10 @@ fn core_group(table: &mut ResourceTable) {
     add("resourcequotas", Row::new(&core::resource_quota::ResourceQuota));
     add("secrets", Row::new(&secret::Secret));
     add("serviceaccounts", Row::new(&core::service_account::ServiceAccount));
-    add("services", Row::new(&service::Service).connection("proxy", Kind::Service));
+    add(
+        "services",
+        Row::new(&service::Service).hooks(&service::Allocation).connection("proxy", Kind::Service),
+    );
 }
 
 fn admissionregistration_group(table: &mut ResourceTable) {
@@ -167,7 +171,7 @@ fn internal_group(table: &mut ResourceTable) {
 fn networking_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("networking.k8s.io", resource, row);
     add("ingressclasses", Row::new(&networking::IngressClass));
-    add("ingresses", Row::new(&networking::Ingress));
+    add("ingresses", Row::new(&networking::Ingress).hooks(&networking::Ingress));
     add("ipaddresses", Row::new(&networking::IpAddress));
     add("networkpolicies", Row::new(&networking::NetworkPolicy));
     add("servicecidrs", Row::new(&networking::ServiceCidr));
@@ -185,17 +189,20 @@ fn policy_group(table: &mut ResourceTable) {
 
 fn rbac_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("rbac.authorization.k8s.io", resource, row);
-    add("clusterrolebindings", Row::new(&rbac::Binding { namespaced: false }));
-    add("clusterroles", Row::new(&rbac::Role { namespaced: false }));
-    add("rolebindings", Row::new(&rbac::Binding { namespaced: true }));
-    add("roles", Row::new(&rbac::Role { namespaced: true }));
+    add("clusterrolebindings", Row::new(&rbac::Binding { namespaced: false }).guard(&BindingsGuard));
+    add("clusterroles", Row::new(&rbac::Role { namespaced: false }).guard(&RolesGuard));
+    add("rolebindings", Row::new(&rbac::Binding { namespaced: true }).guard(&BindingsGuard));
+    add("roles", Row::new(&rbac::Role { namespaced: true }).guard(&RolesGuard));
 }
 
 fn resource_group(table: &mut ResourceTable) {
     let mut add = |resource, row| table.add("resource.k8s.io", resource, row);
     add("deviceclasses", Row::new(&resource::DeviceClass));
-    add("resourceclaims", Row::new(&resource::ResourceClaim));
-    add("resourceclaimtemplates", Row::new(&resource::ResourceClaimTemplate));
+    add("resourceclaims", Row::new(&resource::ResourceClaim).hooks(&resource::ResourceClaim));
+    add(
+        "resourceclaimtemplates",
+        Row::new(&resource::ResourceClaimTemplate).hooks(&resource::ResourceClaimTemplate),
+    );
     add("resourceslices", Row::new(&resource::ResourceSlice));
 }
 

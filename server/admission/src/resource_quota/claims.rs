@@ -22,7 +22,7 @@ pub(super) struct Claims;
 
 impl Evaluator for Claims {
     fn handles(&self, write: &Write<'_>) -> bool {
-        match write.part() {
+        match write.part {
             Part::Main => true,
             // Volumes that were allocated larger than wanted are counted as they are.
             Part::Subresource(part) => part == "status",

@@ -23,7 +23,7 @@ pub(super) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> Amounts {
 
 /// Whether a write is of an object itself.
 pub(super) fn is_main(write: &Write<'_>) -> bool {
-    write.part() == Part::Main
+    write.part == Part::Main
 }
 
 /// See the module.

@@ -29,7 +29,7 @@ pub(super) struct Pods;
 
 impl Evaluator for Pods {
     fn handles(&self, write: &Write<'_>) -> bool {
-        match (write.part(), write.old) {
+        match (write.part, write.old) {
             (Part::Main, None) => true,
             // Its scope has changed.
             (Part::Main, Some(old)) => is_terminating(old) != is_terminating(write.new),

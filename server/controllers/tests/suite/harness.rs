@@ -33,7 +33,7 @@ use portico_machinery::gvk::GroupVersionKind;
 use portico_machinery::resolve::Readings;
 use portico_machinery::route::Route;
 use portico_machinery::{GroupResource, GroupVersion, Object};
-use portico_registry::{Context, CreateOptions, DeleteOptions, KindIndexer, ObjectRef, Registry, Settings};
+use portico_registry::{Context, CreateOptions, DeleteOptions, ObjectRef, Registry, Settings};
 use portico_routes::{Installed, Routes};
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
@@ -206,7 +206,7 @@ async fn registry(dir: &TempDir, tasks: &TaskSet, metrics: &portico_kit::metrics
     let kinds = Kinds::all().unwrap();
     let settings = portico_store::Settings::new(dir.path().join("test.db"));
     let table = portico_resources::table();
-    let indexer = Arc::new(KindIndexer::new(&kinds, &table));
+    let indexer = Arc::new(table.indexer(&kinds));
     let store = SqliteStore::open(settings, indexer, Metrics::new(metrics), tasks).await.unwrap();
     let clock = Arc::new(jiff::Timestamp::now);
     Registry::new(

@@ -18,7 +18,7 @@ use super::facts::{Facts, Version, Webhook};
 use super::serving::Shared;
 use crate::Result;
 use crate::draft;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::selection::Selection;
 use crate::served::ServedResource;
 use crate::stored::{self, Stored};
@@ -102,7 +102,7 @@ impl ServedResource {
     }
 }
 
-impl Verbs {
+impl Objects {
     /// A stored object in the version of a request.
     pub(crate) async fn incoming(&self, served: &ServedResource, record: Arc<Record>) -> Result<Arc<Record>> {
         match &served.custom {

@@ -11,8 +11,8 @@ use parking_lot::RwLock;
 use portico_machinery::{GroupKind, GroupResource, GroupVersion};
 use portico_store::{Record, Resource, Store};
 
-use super::Trouble;
 use super::facts::{Facts, Version};
+use super::health::Trouble;
 use super::serving::Serving;
 use super::shapes::Shapes;
 use crate::definition;

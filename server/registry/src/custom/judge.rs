@@ -1,14 +1,12 @@
 //! Judging custom resources along their schema (4.4, steps 10 and 11).
 
-use std::collections::HashSet;
-
 use portico_machinery::{Bounded, Object, field};
 use portico_schema::structural::rules::Judged;
 use portico_schema::structural::{CustomResource, Place as EmbeddedPlace, rules_not_checked};
 
 use super::scale;
-use crate::registry::Part;
 use crate::served::ServedResource;
+use crate::typed::Part;
 use portico_validation::Errors;
 use portico_validation::{self as validation, MetaRules};
 
@@ -124,29 +122,4 @@ pub fn embedded_metadata(place: &EmbeddedPlace<'_>, resource: &Object) -> Errors
         error.path = field::Path::new(format!("{path}.{}", error.path));
     }
     errors
-}
-
-/// Finalizers kept by the server itself.
-const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
-
-/// Warnings about names of new finalizers.
-pub fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
-    let before: HashSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
-    let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
-    added.sort_unstable();
-    added.dedup();
-    added.into_iter().flat_map(about_finalizer).collect()
-}
-
-fn about_finalizer(name: &str) -> Vec<String> {
-    let said = |text: &str| format!("metadata.finalizers: {name:?}: {text}");
-    let mut warnings: Vec<String> =
-        portico_machinery::names::qualified_name(name).iter().map(|text| said(text)).collect();
-    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
-        let with = if name.contains('.') { " including a path (/)" } else { "" };
-        warnings.push(said(&format!(
-            "prefer a domain-qualified finalizer name{with} to avoid accidental conflicts with other finalizer writers"
-        )));
-    }
-    warnings
 }

@@ -25,7 +25,7 @@ impl Registry {
     /// 503 when the store cannot be read.
     pub async fn serve_custom_resources(&self) -> Result<impl Future<Output = ()> + Send + use<>> {
         let resource = definition::resource();
-        let followed = match self.verbs().served(&resource) {
+        let followed = match self.objects().served(&resource) {
             Ok(_) => Some(self.follow(&resource).await?),
             Err(_) => None,
         };

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use portico_kit::lifecycle::Signal;
 use portico_store::Record;
 
+use super::Custom;
 use super::facts::{Facts, Version};
+use super::health::{Health, Trouble};
 use super::kind;
 use super::schemas::Schemas;
 use super::shapes::Shapes;
-use super::webhook::Health;
-use super::{Custom, Trouble};
 use crate::served::ServedResource;
 
 /// All versions of a definition, until its spec or names change.

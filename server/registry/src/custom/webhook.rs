@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use portico_machinery::object::cut;
 use portico_machinery::status::Reason;
 use portico_machinery::{Object, Status};
 
 use super::conversions::Conversions;
+use super::health::Trouble;
 use super::review::{self, Failure, Fault, Review, ReviewVersion};
 use super::{Custom, Webhook};
 use crate::Result;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 
 /// A webhook that takes longer has failed (upstream's).
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -21,37 +21,6 @@ const REVIEW_BYTES: usize = 16 << 20;
 const SLOW: Duration = Duration::from_millis(50);
 /// See [`SLOW`].
 const SLOW_OBJECT: Duration = Duration::from_millis(8);
-
-/// A webhook whose last answer was none, or a wrong one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// The definition.
-    pub definition: String,
-    /// Which group and versions it defines.
-    pub group: String,
-    /// Since when it fails, RFC 3339.
-    pub since: String,
-    /// What requests are told.
-    pub message: String,
-}
-
-/// The state of a definition's webhook, as its last answer told it.
-#[derive(Debug, Default)]
-pub(crate) struct Health(Mutex<Option<Trouble>>);
-
-impl Health {
-    /// What is wrong, if anything is.
-    pub(super) fn trouble(&self) -> Option<Trouble> {
-        self.0.lock().clone()
-    }
-
-    /// Remembers how it went; what fails already is known since its first failure.
-    pub(super) fn note(&self, failed: Option<Trouble>) {
-        let mut held = self.0.lock();
-        let since = held.take().map(|before| before.since);
-        *held = failed.map(|now| Trouble { since: since.unwrap_or(now.since), ..now });
-    }
-}
 
 /// Objects that are asked for together.
 struct Asked<'a> {
@@ -63,7 +32,7 @@ struct Asked<'a> {
     single: bool,
 }
 
-impl Verbs {
+impl Objects {
     /// Asks a webhook for objects in another version; those that have it already are not sent.
     pub(super) async fn ask_to_convert(
         &self,

@@ -11,7 +11,7 @@ use portico_store::Record;
 use super::{Include, Renderer, protobuf};
 use crate::answer::{Body, ListStream};
 use crate::list::Page;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 
 /// About how many bytes one piece has.
@@ -44,9 +44,36 @@ pub(super) fn head(kind: &str, api_version: &str, page: &Page, bare: bool) -> Ve
     out
 }
 
+impl Renderer<'_> {
+    /// What comes before the first element of a list.
+    fn list_head(&self, page: &Page) -> Vec<u8> {
+        match self.form {
+            Form::Table(_) => self.table_head(&metadata(page, false), true),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                head("PartialObjectMetadataList", version.api_version(), page, false)
+            }
+            Form::Object => {
+                let bare = self.served.custom.is_some();
+                head(&self.served.info.list_kind, &self.served.api_version, page, bare)
+            }
+        }
+    }
+
+    /// One element of a list.
+    fn item(&self, record: &Record, out: &mut Vec<u8>) {
+        match self.form {
+            Form::Table(_) => self.write_row(record, out),
+            Form::Metadata(version) | Form::MetadataList(version) => {
+                out.extend_from_slice(&self.metadata(record, version));
+            }
+            Form::Object => self.write_item(record, out),
+        }
+    }
+}
+
 /// A list being written.
 struct Writer {
-    inner: Arc<Verbs>,
+    inner: Arc<Objects>,
     served: Arc<ServedResource>,
     form: Form,
     include: Include,
@@ -88,7 +115,7 @@ impl Writer {
 
 /// The list as a body: whole when it is short, else in pieces.
 pub(crate) fn stream(
-    inner: &Arc<Verbs>,
+    inner: &Arc<Objects>,
     served: &Arc<ServedResource>,
     wanted: Choice,
     include: Include,
@@ -100,7 +127,13 @@ pub(crate) fn stream(
     json(inner, served, wanted.form, include, page)
 }
 
-fn json(inner: &Arc<Verbs>, served: &Arc<ServedResource>, form: Form, include: Include, page: Page) -> Body {
+fn json(
+    inner: &Arc<Objects>,
+    served: &Arc<ServedResource>,
+    form: Form,
+    include: Include,
+    page: Page,
+) -> Body {
     let now = inner.moment().now;
     let renderer = Renderer { cache: None, served, form, encoding: Encoding::Json, include, now };
     let mut writer = Writer {

@@ -13,7 +13,7 @@ use portico_store::Record;
 use super::{FormKey, Include, Made, Renderer, Shape};
 use crate::answer::Body;
 use crate::list::Page;
-use crate::registry::Verbs;
+use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
 
@@ -73,7 +73,7 @@ impl Renderer<'_> {
 
 /// A list being written.
 struct Messages {
-    inner: Arc<Verbs>,
+    inner: Arc<Objects>,
     served: Arc<ServedResource>,
     form: Form,
     now: Timestamp,
@@ -172,7 +172,7 @@ fn list_metadata(page: &Page) -> Vec<u8> {
 }
 
 /// The list as a body: whole when it is short, else in pieces.
-pub(super) fn stream(inner: &Arc<Verbs>, served: &Arc<ServedResource>, form: Form, page: Page) -> Body {
+pub(super) fn stream(inner: &Arc<Objects>, served: &Arc<ServedResource>, form: Form, page: Page) -> Body {
     let short = page.records.len() <= WHOLE;
     let messages = Messages {
         inner: inner.clone(),

@@ -3,40 +3,12 @@
 use std::sync::Arc;
 
 use portico_kinds::CellRule;
-use portico_machinery::Status;
 use portico_machinery::accept::{Form, MetaVersion};
 use portico_machinery::table::{Cell, Column};
 use portico_store::Record;
 
-use super::{FormKey, Made, Renderer, Shape};
-use crate::Result;
+use super::{FormKey, Include, Made, Renderer, Shape};
 use crate::stored;
-
-/// What rows carry besides their cells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Include {
-    /// Nothing.
-    None,
-    /// The metadata.
-    #[default]
-    Metadata,
-    /// The whole object.
-    Object,
-}
-
-impl Include {
-    /// Reads `includeObject`; 400 for another word.
-    pub(crate) fn parse(text: Option<&str>) -> Result<Self> {
-        match text {
-            None | Some("" | "Metadata") => Ok(Self::Metadata),
-            Some("None") => Ok(Self::None),
-            Some("Object") => Ok(Self::Object),
-            Some(other) => Err(Box::new(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {other:?}: must be 'Metadata', 'Object', 'None', or empty"
-            )))),
-        }
-    }
-}
 
 impl Renderer<'_> {
     fn table_version(&self) -> MetaVersion {

@@ -7,15 +7,17 @@ use portico_machinery::{GroupVersion, Object};
 use portico_schema::Schema;
 use portico_schema::apply::{Filter, Unconverted, Versions};
 
+use crate::builtin::ResourceIndex;
 use crate::custom::{Custom, Serving};
-use crate::registry::{Part, Verbs};
-use crate::served::{ResourceIndex, ServedResource};
+use crate::objects::Objects;
+use crate::served::ServedResource;
+use crate::typed::Part;
 
 /// A kind in the version of a request, and the others that share its storage.
 pub struct KindVersions<'a> {
     served: &'a ServedResource,
     subresource: &'a str,
-    catalogue: &'a ResourceIndex,
+    builtin: &'a ResourceIndex,
     /// The other versions of a custom resource.
     serving: Option<Arc<Serving>>,
     asked: Mutex<Vec<Asked>>,
@@ -29,7 +31,7 @@ struct Asked {
     answer: Option<Result<Object, String>>,
 }
 
-impl Verbs {
+impl Objects {
     /// A kind in all its versions, none of which a webhook has to make.
     pub fn versions<'a>(&'a self, served: &'a ServedResource, part: Part<'a>) -> KindVersions<'a> {
         let subresource = match part {
@@ -40,7 +42,7 @@ impl Verbs {
         KindVersions {
             served,
             subresource,
-            catalogue: &self.catalogue,
+            builtin: &self.builtin,
             serving: definition.map(|definition| definition.serving),
             asked: Mutex::default(),
         }
@@ -65,12 +67,8 @@ impl Verbs {
 
 impl<'a> KindVersions<'a> {
     /// A built-in kind in all its versions.
-    pub fn of_builtin(
-        served: &'a ServedResource,
-        subresource: &'a str,
-        catalogue: &'a ResourceIndex,
-    ) -> Self {
-        Self { served, subresource, catalogue, serving: None, asked: Mutex::default() }
+    pub fn of_builtin(served: &'a ServedResource, subresource: &'a str, builtin: &'a ResourceIndex) -> Self {
+        Self { served, subresource, builtin, serving: None, asked: Mutex::default() }
     }
 
     /// The kind in the version of the request.
@@ -90,7 +88,7 @@ impl<'a> KindVersions<'a> {
         let version: GroupVersion = version.parse().ok()?;
         let other = match &self.serving {
             Some(serving) => serving.any_version(&version.version)?,
-            None => self.catalogue.by_resource(&version.resource(&self.served.info.resource))?,
+            None => self.builtin.by_resource(&version.resource(&self.served.info.resource))?,
         };
         (other.storage == self.served.storage).then_some(other)
     }
@@ -132,7 +130,7 @@ impl<'a> KindVersions<'a> {
     }
 
     /// Has the webhook answer what was asked.
-    async fn answer(&self, inner: &Verbs, custom: &Custom) {
+    async fn answer(&self, inner: &Objects, custom: &Custom) {
         let mut asked = std::mem::take(&mut *self.asked.lock());
         for open in asked.iter_mut().filter(|asked| asked.answer.is_none()) {
             let converted = inner.convert_one(custom, &open.to, open.object.clone()).await;

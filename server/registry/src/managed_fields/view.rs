@@ -5,7 +5,7 @@ use portico_schema::apply::Owned;
 use portico_schema::fields::Set;
 use portico_schema::managed::{Managed, Manager, Operation};
 
-use crate::views::Of;
+use crate::views::ViewTarget;
 
 /// One field under several names: where each version of the parent has it, and where the view.
 pub(crate) struct Shared<'a> {
@@ -18,13 +18,13 @@ pub(crate) struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     /// The field that a view shares with its parent.
-    pub(crate) fn of(of: Of<'a>) -> Self {
-        let (in_parent, in_view) = of.viewed.field();
-        let others = of.parent.custom.iter().flat_map(|custom| custom.scales());
+    pub(crate) fn of(target: ViewTarget<'a>) -> Self {
+        let (in_parent, in_view) = target.viewed.field();
+        let others = target.parent.custom.iter().flat_map(|custom| custom.scales());
         Self {
-            parent: (&of.parent.api_version, set(in_parent)),
+            parent: (&target.parent.api_version, set(in_parent)),
             others: others.map(|(version, path)| (version, path.map(set))).collect(),
-            view: (&of.viewed.served.api_version, set(in_view)),
+            view: (&target.viewed.served.api_version, set(in_view)),
         }
     }
 

@@ -8,8 +8,9 @@ use portico_schema::{Decoded, Format, Schema};
 use crate::Result;
 use crate::call::Call;
 use crate::options::{DeleteOptions, FieldValidation, Query};
-use crate::registry::{Patch, Verbs};
+use crate::scheme::Scheme;
 use crate::served::ServedResource;
+use crate::typed::Patch;
 
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
@@ -33,7 +34,7 @@ pub(super) fn format(served: &ServedResource, call: &Call) -> Result<Format> {
 
 /// Decodes an object of the kind; strict complaints refuse, warn or vanish.
 pub(super) fn decode(
-    inner: &Verbs,
+    scheme: &Scheme,
     call: &Call,
     format: Format,
     schema: &Schema,
@@ -41,7 +42,7 @@ pub(super) fn decode(
     validation: FieldValidation,
 ) -> Result<Decoded> {
     let decoded = schema.decode(&call.body, format, gvk);
-    let mut decoded = decoded.map_err(|error| inner.scheme.refusal(error, gvk).status())?;
+    let mut decoded = decoded.map_err(|error| scheme.refusal(error, gvk).status())?;
     match validation {
         FieldValidation::Ignore => decoded.strict.clear(),
         FieldValidation::Warn => decoded.strict = warnings(decoded.strict),
@@ -95,9 +96,9 @@ pub(super) fn patch(call: &Call) -> Result<Patch> {
     Ok(read(call.body.clone()))
 }
 
-/// Options of a delete: the body's when there is one, else the query's.
+/// Options of a delete: the body's when there is one, else the query's. The schema is that of delete options.
 pub(super) fn delete_options(
-    inner: &Verbs,
+    schema: Option<&Schema>,
     call: &Call,
     query: &Query<'_>,
     served: &ServedResource,
@@ -105,7 +106,7 @@ pub(super) fn delete_options(
     if call.body.is_empty() {
         return query.delete_options();
     }
-    match (format(served, call)?, &inner.delete_options) {
+    match (format(served, call)?, schema) {
         (format @ (Format::Yaml | Format::Protobuf), Some(schema)) => {
             let decoded = schema.decode_untagged(&call.body, format).map_err(|e| e.status())?;
             DeleteOptions::from_body(&decoded.object.to_json())

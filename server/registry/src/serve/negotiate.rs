@@ -6,7 +6,7 @@ use portico_machinery::selector::FieldSelector;
 use portico_machinery::status::{Details, Reason};
 
 use super::body;
-use super::route::Verb;
+use super::verb::Verb;
 use crate::Result;
 use crate::answer::Answer;
 use crate::call::Call;

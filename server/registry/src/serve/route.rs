@@ -5,48 +5,34 @@ use std::sync::Arc;
 use portico_kinds::Subresource;
 use portico_machinery::{GroupVersionResource, Status};
 
+use super::custom_route;
+use super::verb::{Route, Verb};
 use crate::Result;
 use crate::call::{Call, Target};
 use crate::connection;
-use crate::custom;
-use crate::registry::{Part, Verbs};
+use crate::handlers::HandlerTable;
+use crate::objects::Objects;
 use crate::served::ServedResource;
-
-/// What a call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Patch,
-    Delete,
-    DeleteCollection,
-}
-
-/// A call's way.
-pub(crate) struct Route<'a> {
-    pub(crate) served: Arc<ServedResource>,
-    pub(crate) action: Verb,
-    pub(crate) part: Part<'a>,
-    pub(crate) namespace: &'a str,
-}
+use crate::typed::Part;
 
 /// The kind that a target names, whatever else is wrong with it.
-pub(super) fn served(inner: &Verbs, target: &Target) -> Option<Arc<ServedResource>> {
+pub(super) fn served(objects: &Objects, target: &Target) -> Option<Arc<ServedResource>> {
     let resource = GroupVersionResource::new(&target.group, &target.version, &target.resource);
-    inner.by_resource(&resource)
+    objects.by_resource(&resource)
 }
 
-/// The way of a call to the kind that its target names.
-pub(super) fn find(served: Arc<ServedResource>, call: &Call) -> Result<Route<'_>> {
+/// The route of a call to the kind that its target names.
+pub(super) fn find<'a>(
+    handlers: &HandlerTable,
+    served: Arc<ServedResource>,
+    call: &'a Call,
+) -> Result<Route<'a>> {
     let target = &call.target;
     if served.custom.is_some() {
-        return custom::find(&served, call);
+        return custom_route::find(&served, call);
     }
     let namespace = namespace_of(&served, target)?;
-    let (part, verbs) = part_of(&served, target)?;
+    let (part, verbs) = part_of(handlers, &served, target)?;
     match action_on(call, verbs, served.info.namespaced && namespace.is_empty()) {
         Some(action) => Ok(Route { served, action, part, namespace }),
         // A prefix of the path that once was, as authorization still reads it.
@@ -55,16 +41,15 @@ pub(super) fn find(served: Arc<ServedResource>, call: &Call) -> Result<Route<'_>
     }
 }
 
-/// The kind and the namespace of a connection, by whatever method it may be asked for.
-pub(super) fn connection<'a>(inner: &Verbs, call: &'a Call) -> Result<(Arc<ServedResource>, &'a str)> {
+/// The namespace of a connection, by whatever method it may be asked for.
+pub(super) fn connection<'a>(served: &ServedResource, call: &'a Call) -> Result<&'a str> {
     let target = &call.target;
-    let served = served(inner, target).ok_or_else(|| Box::new(Status::no_route()))?;
-    let namespace = namespace_of(&served, target)?;
-    let found = subresource(&served, target)?;
+    let namespace = namespace_of(served, target)?;
+    let found = subresource(served, target)?;
     if target.name.is_empty() || !connection::has_verb(found.below, &found.verbs, &call.verb) {
         return Err(Box::new(Status::no_method()));
     }
-    Ok((served, namespace))
+    Ok(namespace)
 }
 
 /// The namespace of the path; 404 when the kind lives elsewhere.
@@ -81,19 +66,23 @@ fn namespace_of<'a>(served: &ServedResource, target: &'a Target) -> Result<&'a s
 }
 
 /// The part of the object and the verbs that it has.
-fn part_of<'a, 's>(served: &'s ServedResource, target: &'a Target) -> Result<(Part<'a>, &'s [String])> {
+fn part_of<'a, 's>(
+    handlers: &HandlerTable,
+    served: &'s ServedResource,
+    target: &'a Target,
+) -> Result<(Part<'a>, &'s [String])> {
     if target.subresource.is_empty() {
         return Ok((Part::Main, &served.info.verbs));
     }
     let subresource = subresource(served, target)?;
-    if subresource.connect || served.row.connection_of(&target.subresource).is_some() {
+    if subresource.connect || handlers.connection(served, &target.subresource).is_some() {
         let message =
             format!("{}/{} connects: it is asked for by Connect", target.resource, target.subresource);
         return Err(Box::new(Status::bad_request(message)));
     }
     // A subresource of another kind is an action or a view, or it is not there yet.
     let built = subresource.kind == served.info.gvk
-        || served.row.action_of(&target.subresource).is_some()
+        || handlers.action(served, &target.subresource).is_some()
         || served.view(Part::Subresource(&target.subresource)).is_some();
     let verbs: &[String] = if built { &subresource.verbs } else { &[] };
     Ok((Part::Subresource(&target.subresource), verbs))

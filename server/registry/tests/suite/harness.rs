@@ -13,8 +13,7 @@ use portico_kinds::Kinds;
 use portico_kit::tasks::TaskSet;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
 use portico_registry::{
-    Admission, Answer, Body, Call, Context, CreateOptions, Frame, KindIndexer, Registry, Settings, Target,
-    WatchStream,
+    Admission, Answer, Body, Call, Context, CreateOptions, Frame, Registry, Settings, Target, WatchStream,
 };
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
@@ -86,7 +85,7 @@ impl Door {
         let metrics = Metrics::new(&portico_kit::metrics::Registry::default());
         let mut table = portico_resources::table();
         portico_identity::add_actions(&mut table, &Arc::new(identity()));
-        let indexer = Arc::new(KindIndexer::new(&kinds, &table));
+        let indexer = Arc::new(table.indexer(&kinds));
         let store = SqliteStore::open(settings, indexer, metrics, &tasks).await.unwrap();
         let settings =
             Settings { future_revision_wait: std::time::Duration::from_millis(50), ..Settings::default() };

@@ -9,8 +9,8 @@ use portico_machinery::connect::Security;
 use portico_machinery::route::Target as RouteTarget;
 use portico_machinery::{GroupResource, Object, RequestInfo, UserInfo};
 use portico_registry::{
-    Admission, Attributes, Call, Charged, Context, CreateOptions, DeleteOptions, ListOptions, Part, Patch,
-    PatchOptions, Pending, Place, Registered, Target, UpdateOptions, Verbs, Write,
+    Admission, Attributes, Call, Charged, Context, CreateOptions, DeleteOptions, ListOptions, Objects, Part,
+    Patch, PatchOptions, Pending, Place, Registered, Target, UpdateOptions, Write,
 };
 use portico_store::{Operation, Txn};
 
@@ -51,7 +51,7 @@ impl Recorder {
 impl Admission for Recorder {
     fn mutate<'a>(
         &'a self,
-        _verbs: &'a Verbs,
+        _objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a mut Object>,
         old: Option<&'a Object>,
@@ -62,7 +62,7 @@ impl Admission for Recorder {
 
     fn validate<'a>(
         &'a self,
-        _verbs: &'a Verbs,
+        _objects: &'a Objects,
         attributes: Attributes<'a>,
         new: Option<&'a Object>,
         old: Option<&'a Object>,
@@ -71,19 +71,25 @@ impl Admission for Recorder {
         None
     }
 
-    fn check_quota<'a>(&'a self, _verbs: &'a Verbs, write: &'a Write<'a>) -> Option<Pending<'a, ()>> {
-        self.note("quota", &write.attributes, [true, write.old.is_some()]);
+    fn check_quota<'a>(
+        &'a self,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
+    ) -> Option<Pending<'a, ()>> {
+        self.note("quota", &attributes, [true, write.old.is_some()]);
         None
     }
 
     fn commit<'a>(
         &'a self,
-        _verbs: &'a Verbs,
-        write: &'a Write<'a>,
+        _objects: &'a Objects,
+        attributes: Attributes<'a>,
+        write: Write<'a>,
         _txn: &'a Txn,
         _checks: &'a [Operation],
     ) -> Option<Pending<'a, Charged>> {
-        self.note("commit", &write.attributes, [true, write.old.is_some()]);
+        self.note("commit", &attributes, [true, write.old.is_some()]);
         None
     }
 }

@@ -43,8 +43,8 @@ impl Action for AccessReview {
             }
             let (served, options) = (request.served, request.options);
             let manager = manager_name(&options.field_manager, &request.context.user_agent);
-            let versions = request.verbs.versions(served, Part::Main);
-            let now = request.verbs.moment().now;
+            let versions = request.verbs.objects.versions(served, Part::Main);
+            let now = request.verbs.objects.moment().now;
             managed_fields::track(&versions, &Object::default(), &mut review, &manager, now);
             let spec = review.at(&["spec"]);
             let user = match self {
@@ -54,7 +54,7 @@ impl Action for AccessReview {
             let question = Attributes::new(user, attributes::request(&spec));
             let error = attributes::selector_errors(&spec.field("resourceAttributes")).join("; ");
             drop(spec);
-            let decision = request.verbs.authorizer.authorize(&question);
+            let decision = request.verbs.objects.authorizer.authorize(&question);
             answer(&mut review, &decision, &error);
             Ok(Outcome::Created(review))
         })

@@ -30,8 +30,8 @@ async fn bind(request: ActionRequest<'_>) -> Result<Outcome> {
         )));
     }
     check_target(binding)?;
-    let pods = request.verbs.served(&GroupResource::new("", "pods"))?;
-    let now = time::rfc3339(request.verbs.moment().now);
+    let pods = request.verbs.objects.served(&GroupResource::new("", "pods"))?;
+    let now = time::rfc3339(request.verbs.objects.moment().now);
     request
         .verbs
         .modify(&pods, place.namespace, binding.name(), request.options.dry_run, |pod| {

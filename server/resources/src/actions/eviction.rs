@@ -36,7 +36,7 @@ async fn evict(request: ActionRequest<'_>) -> Result<Outcome> {
     let mut tries = 1;
     let pod = loop {
         let pod = stored::decode(
-            &*request.verbs.get(request.served, request.place.namespace, request.place.name).await?,
+            &*request.verbs.objects.get(request.served, request.place.namespace, request.place.name).await?,
         );
         if !ignores_budgets(&pod) {
             break pod;
@@ -73,7 +73,7 @@ fn overtaken(status: &Status, options: &DeleteOptions) -> bool {
 async fn remove(request: &ActionRequest<'_>, mut options: DeleteOptions) -> Result<()> {
     let ActionRequest { verbs, served, place, .. } = request;
     if !options.dry_run {
-        let now = time::rfc3339(verbs.moment().now);
+        let now = time::rfc3339(verbs.objects.moment().now);
         let why = ("EvictionByEvictionAPI", "Eviction API: evicting");
         let marked = verbs
             .modify(served, place.namespace, place.name, false, |pod| {
@@ -111,7 +111,7 @@ fn ignores_budgets(pod: &Object) -> bool {
 /// pod is not ready.
 async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Result<Option<String>> {
     let ActionRequest { verbs, place, .. } = request;
-    let budgets = verbs.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
+    let budgets = verbs.objects.served(&GroupResource::new("policy", "poddisruptionbudgets"))?;
     let covering = covering(request, &budgets, pod).await?;
     let budget = match covering.as_slice() {
         [] => return Ok(None),
@@ -128,7 +128,7 @@ async fn spare(request: &ActionRequest<'_>, pod: &Object, dry_run: bool) -> Resu
     if !is_ready(pod) && budget::spares_unready(budget) {
         return Ok(Some(budget.name().to_owned()));
     }
-    let now = time::rfc3339(verbs.moment().now);
+    let now = time::rfc3339(verbs.objects.moment().now);
     verbs
         .modify(&budgets, place.namespace, budget.name(), dry_run, |budget| {
             budget::charge(budget, place.name, &now)
@@ -144,7 +144,7 @@ async fn covering(
     pod: &Object,
 ) -> Result<Vec<Object>> {
     let options = portico_registry::options::ListOptions::default();
-    let page = request.verbs.list(budgets, request.place.namespace, &options).await?;
+    let page = request.verbs.objects.list(budgets, request.place.namespace, &options).await?;
     let takes = |budget: &Object| {
         let selector = LabelSelector::of_object(&budget.at(&["spec", "selector"])).ok().flatten();
         selector.is_some_and(|selector| selector.matches(|key| pod.label(key)))

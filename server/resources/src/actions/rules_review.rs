@@ -26,7 +26,7 @@ impl Action for RulesReview {
             if namespace.is_empty() {
                 return Err(Box::new(Status::bad_request("no namespace on request")));
             }
-            let known = request.verbs.authorizer.rules_for(&request.context.user, namespace);
+            let known = request.verbs.objects.authorizer.rules_for(&request.context.user, namespace);
             let on_resources = known.rules.iter().filter(|rule| !rule.resources.is_empty());
             let on_paths = known.rules.iter().filter(|rule| !rule.non_resource_urls.is_empty());
             let status = Answered {

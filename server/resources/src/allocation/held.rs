@@ -40,7 +40,7 @@ impl NodePorts {
     /// # Errors
     /// 503 when the store cannot be read.
     pub async fn all(&self) -> Result<Vec<HeldPort>> {
-        Ok(records::ports(self.registry.verbs()).await?.iter().filter_map(held).collect())
+        Ok(records::ports(self.registry.objects()).await?.iter().filter_map(held).collect())
     }
 
     /// Puts a port down as this Service's, unless somebody has it or the Service has changed; whether it did.

@@ -7,8 +7,8 @@ use portico_machinery::{GroupResource, Object, Status};
 use portico_store::{Change, Expect, Indexer, Key, MetadataIndexer, Operation, Resource, Snapshot, Value};
 
 use super::addresses::Family;
+use portico_registry::Objects;
 use portico_registry::Result;
-use portico_registry::Verbs;
 use portico_registry::{draft, failure, stored, system};
 
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
@@ -30,37 +30,37 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// The operations that belong into the transaction of this Service's write.
-    pub(crate) async fn operations(self, verbs: &Verbs, service: &Object) -> Result<Vec<Operation>> {
+    pub(crate) async fn operations(self, objects: &Objects, service: &Object) -> Result<Vec<Operation>> {
         let mut operations = Vec::new();
         for address in &self.addresses {
-            operations.push(take_address(verbs, *address, service)?);
+            operations.push(take_address(objects, *address, service)?);
         }
         for port in &self.ports {
             operations.push(take_port(*port, service)?);
         }
         if !self.freed_addresses.is_empty() {
-            let (snapshot, reference) = (addresses(verbs).await?, ["spec", "parentRef"]);
+            let (snapshot, reference) = (addresses(objects).await?, ["spec", "parentRef"]);
             operations.extend(free(&snapshot, &self.freed_addresses, service, &reference));
         }
         if !self.freed_ports.is_empty() {
             let names: Vec<String> = self.freed_ports.iter().map(i64::to_string).collect();
-            operations.extend(free(&ports(verbs).await?, &names, service, &["service"]));
+            operations.extend(free(&ports(objects).await?, &names, service, &["service"]));
         }
         Ok(operations)
     }
 }
 
 /// The addresses in use.
-pub(crate) async fn addresses(verbs: &Verbs) -> Result<Snapshot> {
-    verbs.snapshot(&*verbs.served(&address_resource())?).await
+pub(crate) async fn addresses(objects: &Objects) -> Result<Snapshot> {
+    objects.snapshot(&*objects.served(&address_resource())?).await
 }
 
 /// The ports in use.
-pub(crate) async fn ports(verbs: &Verbs) -> Result<Snapshot> {
+pub(crate) async fn ports(objects: &Objects) -> Result<Snapshot> {
     let resource = port_resource();
-    match verbs.store.cached(&resource) {
+    match objects.store.cached(&resource) {
         Some(snapshot) => Ok(snapshot),
-        None => verbs.store.snapshot(&resource).await.map_err(|e| failure::of_read(e, 0)),
+        None => objects.store.snapshot(&resource).await.map_err(|e| failure::of_read(e, 0)),
     }
 }
 
@@ -77,11 +77,11 @@ fn owner(service: &Object) -> [(&'static str, &str); 2] {
     [("namespace", service.namespace()), ("name", service.name())]
 }
 
-fn take_address(verbs: &Verbs, address: IpAddr, service: &Object) -> Result<Operation> {
-    let served = verbs.served(&address_resource())?;
+fn take_address(objects: &Objects, address: IpAddr, service: &Object) -> Result<Operation> {
+    let served = objects.served(&address_resource())?;
     let mut object = Object::new(&served.info.gvk);
     object.set(&["metadata", "name"], address.to_string());
-    system::prepare_create(&mut object, verbs.moment().now);
+    system::prepare_create(&mut object, objects.moment().now);
     object.set(&["metadata", "labels", FAMILY_LABEL], Family::of(address).name());
     object.set(&["metadata", "labels", MANAGER_LABEL], MANAGER);
     object.set(&["spec", "parentRef", "resource"], "services");

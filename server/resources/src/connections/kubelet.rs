@@ -43,10 +43,10 @@ impl Resolver<'_> {
 
     /// The kubelet of this node. Upstream calls a node that is missing whatever was asked for: `missing`.
     pub(super) async fn kubelet_of(&self, node: &str, missing: &GroupResource) -> Result<Target> {
-        let Some(found) = self.request.verbs.object_of("", "nodes", "", node).await? else {
+        let Some(found) = self.request.objects.object_of("", "nodes", "", node).await? else {
             return Err(Box::new(Status::not_found(missing, node)));
         };
-        let types = &self.request.verbs.settings.connections.preferred_address_types;
+        let types = &self.request.objects.settings.connections.preferred_address_types;
         let host = preferred_address(&found, types)
             .map_err(|message| Box::new(Status::failure(Reason::Unknown, message)))?;
         Ok(Target { host, port: kubelet_port(&found) })

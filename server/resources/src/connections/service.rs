@@ -63,7 +63,7 @@ impl Resolver<'_> {
     /// The addresses of the port: of the Endpoints or, where nobody keeps any, of the slices.
     async fn candidates(&self, name: &ProxyName<'_>, port: &str) -> Result<Vec<Candidate>> {
         let found =
-            match self.request.verbs.object_of("", "endpoints", self.request.namespace, name.name).await? {
+            match self.request.objects.object_of("", "endpoints", self.request.namespace, name.name).await? {
                 Some(endpoints) => {
                     let subsets = endpoints.at(&["subsets"]);
                     (!subsets.is_empty()).then(|| of_subsets(&subsets, port))
@@ -80,12 +80,13 @@ impl Resolver<'_> {
     }
 
     async fn slices(&self, service: &str) -> Result<Vec<Object>> {
-        let served = self.request.verbs.served(&GroupResource::new("discovery.k8s.io", "endpointslices"))?;
+        let served =
+            self.request.objects.served(&GroupResource::new("discovery.k8s.io", "endpointslices"))?;
         let Ok(labels) = LabelSelector::parse(&format!("{SERVICE_NAME_LABEL}={service}")) else {
             return Ok(Vec::new());
         };
         let options = ListOptions { labels, ..ListOptions::default() };
-        let page = self.request.verbs.list(&served, self.request.namespace, &options).await?;
+        let page = self.request.objects.list(&served, self.request.namespace, &options).await?;
         Ok(page.records.iter().map(|record| stored::decode(record)).collect())
     }
 
@@ -94,7 +95,7 @@ impl Resolver<'_> {
         let Some((_, name)) = pod.filter(|(namespace, _)| namespace == self.request.namespace) else {
             return Ok(false);
         };
-        let pod = self.request.verbs.object_of("", "pods", self.request.namespace, &name).await?;
+        let pod = self.request.objects.object_of("", "pods", self.request.namespace, &name).await?;
         Ok(pod.is_some_and(|pod| {
             pod.at(&["status", "podIPs"]).items().any(|ip| ip.field("ip").str() == address)
         }))

@@ -1,12 +1,12 @@
 //! Service: addresses and node ports out of bounded pools, families, and rules about their changes.
 
 mod addresses;
+mod allocation;
 mod carry;
 mod cells;
 mod defaults;
 mod families;
 mod fault;
-mod involved;
 mod node_ports;
 mod transitions;
 mod validate;
@@ -16,7 +16,7 @@ mod warnings;
 use portico_machinery::Object;
 use portico_machinery::table::Cell;
 
-use portico_registry::TransactionHooks;
+pub(crate) use allocation::Allocation;
 use portico_registry::{Moment, Strategy};
 use portico_validation::Errors;
 
@@ -25,10 +25,6 @@ pub(crate) struct Service;
 impl Strategy for Service {
     fn default(&self, object: &mut Object, _moment: Moment) {
         defaults::set(object);
-    }
-
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        Some(&involved::Allocation)
     }
 
     fn validate(&self, new: &Object, errors: &mut Errors) {

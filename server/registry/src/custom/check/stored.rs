@@ -5,21 +5,23 @@ use std::sync::Arc;
 use portico_machinery::Object;
 use portico_store::{Record, Resource};
 
-use super::{Checked, Finding, FindingKind, MAX_OBJECTS, Rehearsed};
+use super::finding::{Checked, Finding, FindingKind, MAX_OBJECTS};
+use super::rehearsed::Rehearsed;
 use crate::Result;
 use crate::custom::facts::Facts;
 use crate::custom::judge::Judging;
 use crate::failure;
-use crate::registry::{Part, Verbs};
+use crate::objects::Objects;
 use crate::served::ServedResource;
 use crate::stored;
+use crate::typed::Part;
 
 /// The most that is told of one object.
 const MAX_FINDINGS: usize = 10;
 /// After so many objects others get their turn.
 const TURN: usize = 64;
 
-impl Verbs {
+impl Objects {
     /// Judges all objects of the installed definition in the version that the new one would store.
     pub(super) async fn check_stored(
         &self,

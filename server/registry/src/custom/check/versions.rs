@@ -2,7 +2,8 @@
 
 use portico_schema::structural::Structural;
 
-use super::{Finding, FindingKind, Rehearsed};
+use super::finding::{Finding, FindingKind};
+use super::rehearsed::Rehearsed;
 use crate::custom::facts::{Facts, Version};
 use crate::served::ServedResource;
 

@@ -12,7 +12,7 @@ use portico_validation::checks;
 pub(super) fn param_kind(write: &Write<'_>) -> Errors {
     let path = ["spec", "paramKind"];
     let kind = write.new.at(&path);
-    if !kind.is_present() || !changes(write, &[&path]) || is_master(write.user()) {
+    if !kind.is_present() || !changes(write, &[&path]) || is_master(write.user) {
         return Vec::new();
     }
     let (version, name) = (kind.field("apiVersion").str(), kind.field("kind").str());
@@ -22,7 +22,7 @@ pub(super) fn param_kind(write: &Write<'_>) -> Errors {
     }
     let text = format!(
         "user {} must have \"get\" permission on all objects of the referenced paramKind (kind={name}, apiVersion={version})",
-        printed(write.user())
+        printed(write.user)
     );
     vec![kind.forbidden(&text)]
 }
@@ -31,7 +31,7 @@ pub(super) fn param_kind(write: &Write<'_>) -> Errors {
 pub(super) fn param_ref(write: &Write<'_>) -> Errors {
     let (reference, policy) = (["spec", "paramRef"], ["spec", "policyName"]);
     let at = write.new.at(&reference);
-    if !at.is_present() || !changes(write, &[&reference, &policy]) || is_master(write.user()) {
+    if !at.is_present() || !changes(write, &[&reference, &policy]) || is_master(write.user) {
         return Vec::new();
     }
     if may_get(write, &GroupResource::new("*", "*")) {
@@ -40,7 +40,7 @@ pub(super) fn param_ref(write: &Write<'_>) -> Errors {
     let text = format!(
         "unable to get policy {} to determine minimum required permissions and user {} does not have \"get\" permission for all groups, versions and resources",
         write.new.at(&policy).str(),
-        printed(write.user())
+        printed(write.user)
     );
     vec![at.forbidden(&text)]
 }
@@ -55,7 +55,7 @@ fn is_master(user: &UserInfo) -> bool {
 }
 
 fn may_get(write: &Write<'_>, resource: &GroupResource) -> bool {
-    let question = Attributes::resource(write.user().clone(), "get", resource, "*", "*");
+    let question = Attributes::resource(write.user.clone(), "get", resource, "*", "*");
     write.authorizer.check(&question).is_ok()
 }
 

@@ -21,7 +21,7 @@ const NAME_MAX: usize = 571;
 
 /// What the plugins say of a valid write.
 pub(super) fn admit(write: &Write<'_>) -> Result<(), String> {
-    match (write.part(), write.old) {
+    match (write.part, write.old) {
         (Part::Subresource("approval"), _) => permitted(write, "approve", write.new),
         (Part::Subresource("status"), Some(old)) if signs(write.new, old) => permitted(write, "sign", old),
         (Part::Main, None) if claims_masters(write.new) => {
@@ -45,7 +45,7 @@ fn claims_masters(request: &Object) -> bool {
 fn permitted(write: &Write<'_>, verb: &str, request: &Object) -> Result<(), String> {
     let signer = request.str_at("spec.signerName");
     let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    if [signer, &domain].iter().any(|name| may(write.authorizer, write.user(), verb, name)) {
+    if [signer, &domain].iter().any(|name| may(write.authorizer, write.user, verb, name)) {
         return Ok(());
     }
     Err(format!("user not permitted to {verb} requests with signerName \"{signer}\""))

@@ -26,10 +26,6 @@ const HOSTS_SHOWN: usize = 3;
 pub(crate) struct Ingress;
 
 impl Strategy for Ingress {
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        Some(self)
-    }
-
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let class = new.at(&["spec", "ingressClassName"]);
         let annotated = new.annotation(CLASS_ANNOTATION);
@@ -102,8 +98,8 @@ async fn default_class(write: Beginning<'_>, new: &mut Object) -> Result<Vec<Ope
     if write.old.is_some() || named {
         return Ok(Vec::new());
     }
-    let classes = write.verbs.served(&GroupResource::new("networking.k8s.io", "ingressclasses"))?;
-    let snapshot = write.verbs.snapshot(&classes).await?;
+    let classes = write.objects.served(&GroupResource::new("networking.k8s.io", "ingressclasses"))?;
+    let snapshot = write.objects.snapshot(&classes).await?;
     let marked = snapshot.iter().map(|record| stored::decode(record)).filter(is_default);
     let newest = marked.min_by_key(|class| {
         let created = class.str_at("metadata.creationTimestamp").to_owned();

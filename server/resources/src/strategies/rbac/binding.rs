@@ -4,8 +4,6 @@ use portico_machinery::rbac::GROUP;
 use portico_machinery::table::Cell;
 use portico_machinery::{Cursor, Object, names};
 
-use crate::escalation::BindingsGuard;
-use portico_registry::WriteGuard;
 use portico_registry::{Moment, Strategy};
 use portico_validation::Errors;
 use portico_validation::checks;
@@ -78,10 +76,6 @@ impl Strategy for Binding {
             );
             errors.push(role.invalid_as(&printed, "cannot change roleRef"));
         }
-    }
-
-    fn write_guard(&self) -> Option<&dyn WriteGuard> {
-        Some(&BindingsGuard)
     }
 
     fn cell(&self, function: &str, object: &Object) -> Cell {

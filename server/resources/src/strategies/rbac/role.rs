@@ -3,9 +3,7 @@
 use portico_machinery::selector::LabelSelector;
 use portico_machinery::{Cursor, Object};
 
-use crate::escalation::RolesGuard;
 use portico_registry::Strategy;
-use portico_registry::WriteGuard;
 use portico_validation::Errors;
 use portico_validation::label_selector;
 
@@ -26,10 +24,6 @@ impl Strategy for Role {
         if aggregation.is_present() {
             validate_selectors(&aggregation.field("clusterRoleSelectors"), errors);
         }
-    }
-
-    fn write_guard(&self) -> Option<&dyn WriteGuard> {
-        Some(&RolesGuard)
     }
 }
 

@@ -168,13 +168,12 @@ pub(super) fn permit(write: &Write<'_>) -> Errors {
     let changed = |path: &[&str]| !checks::same(&new.at(path), &old.at(path));
     if changed(&ALLOCATION) || changed(&RESERVED) {
         let binding = GroupResource::new("resource.k8s.io", "resourceclaims");
-        let question = Attributes::resource(write.user().clone(), write.verb(), &binding, "", "")
+        let question = Attributes::resource(write.user.clone(), write.verb, &binding, "", "")
             .with_subresource("binding");
         if let Err(status) = write.authorizer.check(&question) {
             let text = format!(
                 "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{}\" permission: {}",
-                write.verb(),
-                status.message
+                write.verb, status.message
             );
             errors.push(new.at(&ALLOCATION).forbidden(&text));
         }
@@ -195,9 +194,9 @@ fn drivers(write: &Write<'_>, old: &Object) -> Option<Error> {
     drivers.sort_unstable();
     drivers.dedup();
     let resource = GroupResource::new("resource.k8s.io", "resourceclaims");
-    let verb = format!("arbitrary-node:{}", write.verb());
+    let verb = format!("arbitrary-node:{}", write.verb);
     drivers.into_iter().find_map(|driver| {
-        let user = write.user().clone();
+        let user = write.user.clone();
         let question = Attributes::resource(user, &verb, &resource, write.new.namespace(), driver)
             .with_subresource("driver");
         let status = write.authorizer.check(&question).err()?;

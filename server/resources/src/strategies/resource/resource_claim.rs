@@ -22,10 +22,6 @@ impl Strategy for ResourceClaim {
         claim::default(object, &DEVICES);
     }
 
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        Some(self)
-    }
-
     fn validate(&self, new: &Object, errors: &mut Errors) {
         claim::validate(&new.at(&DEVICES), errors);
     }
@@ -82,8 +78,8 @@ pub(super) async fn check_admin_access(
     if write.old.is_some() || errors.is_empty() {
         return Ok(Vec::new());
     }
-    let namespaces = write.verbs.served(&GroupResource::new("", "namespaces"))?;
-    let namespace = write.verbs.read(&namespaces, "", new.namespace()).await?;
+    let namespaces = write.objects.served(&GroupResource::new("", "namespaces"))?;
+    let namespace = write.objects.read(&namespaces, "", new.namespace()).await?;
     if namespace.is_some_and(|record| record.value.label(ADMIN_LABEL) == Some("true")) {
         return Ok(Vec::new());
     }

@@ -35,10 +35,6 @@ impl Strategy for ResourceClaimTemplate {
         claim::default(object, &DEVICES);
     }
 
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        Some(self)
-    }
-
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let metadata = new.at(&["spec", "metadata"]);
         for (field, told) in NOT_GIVEN {

@@ -21,10 +21,6 @@ const SYSTEM: [(&str, i64); 2] =
 pub(crate) struct PriorityClass;
 
 impl Strategy for PriorityClass {
-    fn transaction_hooks(&self) -> Option<&dyn TransactionHooks> {
-        Some(self)
-    }
-
     fn validate(&self, new: &Object, errors: &mut Errors) {
         let value = new.at(&["value"]);
         if new.name().starts_with(SYSTEM_PREFIX) {
@@ -71,7 +67,7 @@ async fn only_default(write: Beginning<'_>, new: &Object) -> Result<Vec<Operatio
     if !new.at(&["globalDefault"]).bool() {
         return Ok(Vec::new());
     }
-    let snapshot = write.verbs.snapshot(write.served).await?;
+    let snapshot = write.objects.snapshot(write.served).await?;
     let mut others = snapshot.iter().filter(|record| record.key.name() != new.name());
     let Some(other) = others.find(|record| stored::decode(record).at(&["globalDefault"]).bool()) else {
         return Ok(Vec::new());

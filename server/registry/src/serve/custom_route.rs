@@ -1,21 +1,21 @@
-//! Routes of custom resources, which differ from those of built-in kinds (4.1, observed): no path table stands before
+//! Routes of custom resources, which differ from those of built-in kinds: no path table stands before
 //! them, so that what is wrong is said by the resource itself.
 
 use std::sync::Arc;
 
 use portico_machinery::Status;
 
+use super::verb::{Route, Verb};
 use crate::Result;
 use crate::call::{Call, Target};
-use crate::registry::Part;
-use crate::serve::{Route, Verb};
 use crate::served::ServedResource;
+use crate::typed::Part;
 
 /// A method without a verb of its own that reads all the same: upstream's handlers look at what request info makes of it.
 const HEAD: &str = "HEAD";
 
 /// The way of a call whose path leads to a custom resource.
-pub(crate) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<Route<'a>> {
+pub(super) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<Route<'a>> {
     let target = &call.target;
     let part = part(served, target)?;
     let action = verb_of(call, part)
@@ -29,7 +29,7 @@ pub(crate) fn find<'a>(served: &Arc<ServedResource>, call: &'a Call) -> Result<R
 
 /// Whether the path is one of the resource: one that names a namespace where there are none, or none where there should
 /// be one, leads nowhere.
-pub(crate) fn leads(served: &ServedResource, call: &Call) -> bool {
+pub(super) fn leads(served: &ServedResource, call: &Call) -> bool {
     match (served.info.namespaced, call.target.namespace.is_empty()) {
         (true, true) => matches!(call.verb.as_str(), "list" | "watch") && call.target.name.is_empty(),
         (false, false) => false,

@@ -11,7 +11,7 @@ use crate::allocation::{AddressPool, Claims, Family, PortPool, Range, addresses_
 use portico_registry::Result;
 use portico_registry::stored;
 use portico_registry::{Beginning, Pending, TransactionHooks};
-use portico_registry::{Part, Verbs};
+use portico_registry::{Objects, Part};
 
 /// See the module.
 pub(crate) struct Allocation;
@@ -21,8 +21,8 @@ impl TransactionHooks for Allocation {
         Box::pin(begin(write, new))
     }
 
-    fn end<'a>(&'a self, verbs: &'a Verbs, last: &'a Object) -> Pending<'a, Vec<Operation>> {
-        Box::pin(end(verbs, last))
+    fn end<'a>(&'a self, objects: &'a Objects, last: &'a Object) -> Pending<'a, Vec<Operation>> {
+        Box::pin(end(objects, last))
     }
 }
 
@@ -30,24 +30,24 @@ async fn begin(write: Beginning<'_>, new: &mut Object) -> Result<Vec<Operation>>
     if write.part != Part::Main {
         return Ok(Vec::new());
     }
-    let (in_use, ports) = (addresses_in_use(write.verbs).await?, ports_in_use(write.verbs).await?);
-    let ranges = ranges(write.verbs).await?;
+    let (in_use, ports) = (addresses_in_use(write.objects).await?, ports_in_use(write.objects).await?);
+    let ranges = ranges(write.objects).await?;
     let claims = {
         let mut pools = pools(&write, ranges, &in_use, &ports);
         settle(write.old, new, &mut pools).map_err(|fault| refused(&write, new, fault))?
     };
-    if write.dry_run { Ok(Vec::new()) } else { claims.operations(write.verbs, new).await }
+    if write.dry_run { Ok(Vec::new()) } else { claims.operations(write.objects, new).await }
 }
 
 /// Everything that the Service had, and the Endpoints of its name.
-async fn end(verbs: &Verbs, last: &Object) -> Result<Vec<Operation>> {
+async fn end(objects: &Objects, last: &Object) -> Result<Vec<Operation>> {
     let spec = super::view::View::of(last);
     let mut claims = Claims { freed_ports: spec.node_ports(), ..Claims::default() };
     claims.freed_ports.extend(Some(spec.health_port()).filter(|port| *port != 0));
     claims.freed_addresses = spec.addresses().into_iter().map(str::to_owned).collect();
-    let mut operations = claims.operations(verbs, last).await?;
-    if let Ok(endpoints) = verbs.served(&GroupResource::new("", "endpoints"))
-        && let Some(record) = verbs.read(&endpoints, last.namespace(), last.name()).await?
+    let mut operations = claims.operations(objects, last).await?;
+    if let Ok(endpoints) = objects.served(&GroupResource::new("", "endpoints"))
+        && let Some(record) = objects.read(&endpoints, last.namespace(), last.name()).await?
     {
         let change = Change::Delete(record.value.clone());
         operations.push(Operation {
@@ -88,7 +88,7 @@ fn pools<'a>(
     addresses: &'a Snapshot,
     ports: &'a Snapshot,
 ) -> (AddressPool<'a>, PortPool<'a>) {
-    let (settings, dry_run) = (&write.verbs.settings, write.dry_run);
+    let (settings, dry_run) = (&write.objects.settings, write.dry_run);
     let families = settings.service_ranges.iter().map(|range| Family::of(range.addr())).collect();
     let taken = Box::new(|name: &str| addresses.get_path(name).is_some());
     let addresses = AddressPool { ranges, families, taken, dry_run, claimed: Vec::new() };
@@ -98,10 +98,10 @@ fn pools<'a>(
 }
 
 /// The configured ranges, and those that ServiceCIDRs add: unless they are on their way out or not ready.
-async fn ranges(verbs: &Verbs) -> Result<Vec<Range>> {
-    let mut networks = verbs.settings.service_ranges.clone();
-    let served = verbs.served(&GroupResource::new("networking.k8s.io", "servicecidrs"))?;
-    for record in verbs.snapshot(&served).await?.iter() {
+async fn ranges(objects: &Objects) -> Result<Vec<Range>> {
+    let mut networks = objects.settings.service_ranges.clone();
+    let served = objects.served(&GroupResource::new("networking.k8s.io", "servicecidrs"))?;
+    for record in objects.snapshot(&served).await?.iter() {
         let object = stored::decode(record);
         let ready = object.at(&["status", "conditions"]).items().find(|c| c.field("type").str() == "Ready");
         let unready = ready.is_some_and(|condition| condition.field("status").str() != "True");

@@ -7,8 +7,8 @@ use portico_machinery::selector::LabelSelector;
 use portico_machinery::table::Column;
 use portico_machinery::{Cursor, Object};
 
-use super::{Gap, View};
 use crate::custom::{ScalePaths, Scaled};
+use crate::view::{Gap, View};
 use portico_validation::Errors;
 use portico_validation::checks::not_negative;
 
@@ -41,7 +41,7 @@ fn fields(path: &str) -> Vec<&str> {
 
 impl Scale {
     /// Of kinds that make pods from a template.
-    pub(super) const fn of_pods(selector: ScaleSelector) -> Self {
+    pub(crate) const fn of_pods(selector: ScaleSelector) -> Self {
         Self {
             wanted: Cow::Borrowed(".spec.replicas"),
             there: Cow::Borrowed(".status.replicas"),
@@ -51,7 +51,7 @@ impl Scale {
     }
 
     /// As a definition tells.
-    pub(super) fn of_paths(paths: &ScalePaths) -> Self {
+    pub(crate) fn of_paths(paths: &ScalePaths) -> Self {
         Self {
             wanted: paths.spec_replicas_path.clone().into(),
             there: paths.status_replicas_path.clone().into(),

@@ -1,0 +1,85 @@
+//! Asking about a write, in upstream's order: admission mutates; once the write is valid its kind decides, then admission
+//! validates; quotas count what is left.
+
+use portico_machinery::{Object, Status};
+
+use crate::Result;
+use crate::admission::Attributes;
+use crate::verbs::Verbs;
+use crate::write::Write;
+
+impl Verbs {
+    /// A valid write, for whoever is asked about it.
+    pub(crate) fn write<'a>(
+        &'a self,
+        attributes: Attributes<'a>,
+        new: &'a Object,
+        old: Option<&'a Object>,
+    ) -> Write<'a> {
+        Write {
+            user: &attributes.context.user,
+            verb: attributes.verb(),
+            part: attributes.part,
+            authorizer: &*self.objects.authorizer,
+            new,
+            old,
+        }
+    }
+
+    /// The first half of admission: before a write is prepared and validated.
+    pub(crate) async fn admit_mutate(
+        &self,
+        attributes: Attributes<'_>,
+        new: Option<&mut Object>,
+        old: Option<&Object>,
+    ) -> Result<()> {
+        match self.admission.mutate(&self.objects, attributes, new, old) {
+            Some(mutating) => mutating.await,
+            None => Ok(()),
+        }
+    }
+
+    /// The second half: once a write is valid. Gives warnings for the caller.
+    pub(crate) async fn admit_validate(
+        &self,
+        attributes: Attributes<'_>,
+        new: Option<&Object>,
+        old: Option<&Object>,
+    ) -> Result<Vec<String>> {
+        match self.admission.validate(&self.objects, attributes, new, old) {
+            Some(validating) => validating.await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Asks about a valid write: the kind itself, then, unless that was done already, admission, whose warnings come back.
+    pub(crate) async fn admit(
+        &self,
+        attributes: Attributes<'_>,
+        write: Write<'_>,
+        admitted: bool,
+    ) -> Result<Vec<String>> {
+        let served = attributes.served;
+        let errors = served.strategy.permit(&write);
+        if !errors.is_empty() {
+            let kind = served.stored_info().group_kind();
+            return Err(Box::new(Status::invalid(&kind, write.new.name(), &errors)));
+        }
+        served
+            .strategy
+            .admit(&write)
+            .map_err(|why| Box::new(Status::forbidden(&served.resource, write.new.name(), &why)))?;
+        if admitted {
+            return Ok(Vec::new());
+        }
+        self.admit_validate(attributes, Some(write.new), write.old).await
+    }
+
+    /// Refuses a write that does not fit into the quotas, for a dry run.
+    pub(crate) async fn check_quota(&self, attributes: Attributes<'_>, write: Write<'_>) -> Result<()> {
+        match self.admission.check_quota(&self.objects, attributes, write) {
+            Some(counting) => counting.await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The built-in resources: each kind with its strategy, found by what requests name, and indexed by the store.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use portico_kinds::Kinds;
+use portico_machinery::{GroupResource, GroupVersionKind, GroupVersionResource, Object};
+use portico_store::{IndexError, Indexed, Indexer, MetadataIndexer, Resource};
+
+use crate::by_resource::ByResource;
+use crate::scale::ScaleSelector;
+use crate::served::{ServedResource, field_values, indexed_fields};
+use crate::strategy::{self, Strategy};
+
+/// What one resource has besides its data.
+#[derive(Clone, Copy, Default)]
+struct Described {
+    strategy: Option<&'static dyn Strategy>,
+    scale: Option<ScaleSelector>,
+}
+
+/// The strategies of those kinds that have one, and how their numbers of replicas are shown.
+#[derive(Clone, Default)]
+pub(crate) struct Strategies {
+    described: ByResource<Described>,
+}
+
+impl Strategies {
+    pub(crate) fn add(
+        &mut self,
+        (group, resource): (&'static str, &'static str),
+        strategy: &'static dyn Strategy,
+        scale: Option<ScaleSelector>,
+    ) {
+        *self.described.entry(group, resource) = Described { strategy: Some(strategy), scale };
+    }
+
+    /// What a kind has; one that is not here has nothing of its own.
+    fn of(&self, resource: &GroupResource) -> (&'static dyn Strategy, Option<ScaleSelector>) {
+        let described = self.described.get(resource).copied().unwrap_or_default();
+        (described.strategy.unwrap_or_else(strategy::plain), described.scale)
+    }
+}
+
+/// Everything that is served, found by what requests name.
+#[derive(Default)]
+pub struct ResourceIndex {
+    by_resource: HashMap<GroupVersionResource, Arc<ServedResource>>,
+    by_kind: HashMap<GroupVersionKind, Arc<ServedResource>>,
+    preferred: HashMap<GroupResource, Arc<ServedResource>>,
+}
+
+impl ResourceIndex {
+    /// The built-in kinds, each with its strategy.
+    pub(crate) fn new(kinds: &Kinds, strategies: &Strategies) -> Self {
+        let mut index = Self::default();
+        for info in kinds.iter() {
+            let (strategy, scale) = strategies.of(&info.group_resource());
+            let served = Arc::new(ServedResource::of_builtin(info.clone(), kinds, strategy, scale));
+            let slot = index.preferred.entry(served.resource.clone());
+            slot.or_insert_with(|| served.clone());
+            index.by_kind.insert(info.gvk.clone(), served.clone());
+            index.by_resource.insert(info.gvr(), served);
+        }
+        index
+    }
+
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<&Arc<ServedResource>> {
+        self.by_resource.get(resource)
+    }
+
+    /// A kind in one version.
+    #[must_use]
+    pub fn by_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<ServedResource>> {
+        self.by_kind.get(kind)
+    }
+
+    /// Storage resources of kinds whose objects expire, each once.
+    pub(crate) fn expiring(&self) -> Vec<Resource> {
+        let expire = self.by_resource.values().filter(|s| s.info.expires && s.info.is_storage_version());
+        expire.map(|served| served.storage.clone()).collect()
+    }
+
+    /// The resource in the version that our own code speaks: the first that is served.
+    pub(crate) fn preferred(&self, resource: &GroupResource) -> Option<&Arc<ServedResource>> {
+        self.preferred.get(resource)
+    }
+
+    /// Whether kinds of this group are built in.
+    pub(crate) fn has_group(&self, group: &str) -> bool {
+        self.by_kind.keys().any(|kind| kind.group == group)
+    }
+}
+
+/// The indexer that a store of these kinds loads with.
+pub struct KindIndexer {
+    fields: HashMap<GroupResource, (&'static dyn Strategy, Vec<Arc<str>>)>,
+}
+
+impl KindIndexer {
+    /// An indexer for these kinds, whose strategies know their selectable fields.
+    pub(crate) fn new(kinds: &Kinds, strategies: &Strategies) -> Self {
+        let fields = kinds
+            .stored()
+            .map(|info| (info, indexed_fields(info)))
+            .filter(|(_, fields)| !fields.is_empty())
+            .map(|(info, fields)| {
+                let (strategy, _) = strategies.of(&info.group_resource());
+                (info.storage.clone(), (strategy, fields))
+            })
+            .collect();
+        Self { fields }
+    }
+}
+
+impl Indexer for KindIndexer {
+    fn index(&self, resource: &GroupResource, json: &[u8]) -> std::result::Result<Indexed, IndexError> {
+        let mut indexed = MetadataIndexer.index(resource, json)?;
+        if let Some((strategy, fields)) = self.fields.get(resource) {
+            let object = Object::from_json(json).map_err(|e| IndexError(e.to_string()))?;
+            indexed.fields = field_values(*strategy, fields, &object);
+        }
+        Ok(indexed)
+    }
+}

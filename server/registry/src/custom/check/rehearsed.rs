@@ -1,0 +1,35 @@
+//! A definition that is not installed, and what it would serve.
+
+use std::sync::Arc;
+
+use portico_machinery::{Object, Status};
+use portico_store::{Key, Record, Resource, Value};
+
+use crate::Result;
+use crate::custom::facts::Facts;
+use crate::custom::serving::Serving;
+use crate::definition;
+use crate::registry::Registry;
+
+/// A definition and what it would serve.
+pub(super) struct Rehearsed {
+    pub(super) facts: Arc<Facts>,
+    pub(super) serving: Serving,
+}
+
+impl Rehearsed {
+    /// Of a body, under the names that it asks for; nothing when it cannot be read as a definition.
+    pub(super) fn of(registry: &Registry, mut object: Object) -> Option<Self> {
+        let names = object.get(&["spec", "names"])?;
+        object.put(&["status", "acceptedNames"], names);
+        let key = Key::new(&Resource::from(definition::resource()), "", object.name());
+        let value = Value::new(object.to_json().as_slice(), portico_store::Indexed::default());
+        Self::of_record(registry, Arc::new(Record { key, revision: 0, value })).ok()
+    }
+
+    pub(super) fn of_record(registry: &Registry, record: Arc<Record>) -> Result<Self> {
+        let facts = Arc::new(Facts::read(record.value.json()).map_err(Status::internal)?);
+        let serving = registry.definitions().rehearse(&facts, &record);
+        Ok(Self { facts, serving })
+    }
+}

@@ -1,0 +1,30 @@
+//! Warnings about the names of finalizers (upstream's `rest.validateFinalizerName` and the warnings of its strategies).
+
+use std::collections::HashSet;
+
+use portico_machinery::Object;
+
+/// Finalizers kept by the server itself.
+const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+
+/// Warnings about names of new finalizers.
+pub fn warnings(new: &Object, old: Option<&Object>) -> Vec<String> {
+    let before: HashSet<&str> = old.map(Object::finalizers).unwrap_or_default().into_iter().collect();
+    let mut added: Vec<&str> = new.finalizers().into_iter().filter(|name| !before.contains(name)).collect();
+    added.sort_unstable();
+    added.dedup();
+    added.into_iter().flat_map(about_finalizer).collect()
+}
+
+fn about_finalizer(name: &str) -> Vec<String> {
+    let said = |text: &str| format!("metadata.finalizers: {name:?}: {text}");
+    let mut warnings: Vec<String> =
+        portico_machinery::names::qualified_name(name).iter().map(|text| said(text)).collect();
+    if !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        let with = if name.contains('.') { " including a path (/)" } else { "" };
+        warnings.push(said(&format!(
+            "prefer a domain-qualified finalizer name{with} to avoid accidental conflicts with other finalizer writers"
+        )));
+    }
+    warnings
+}

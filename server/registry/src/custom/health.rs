@@ -1,0 +1,34 @@
+//! How conversion webhooks fare, as their last answers showed.
+
+use parking_lot::Mutex;
+
+/// A webhook whose last answer was none, or a wrong one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The definition.
+    pub definition: String,
+    /// Which group and versions it defines.
+    pub group: String,
+    /// Since when it fails, RFC 3339.
+    pub since: String,
+    /// What requests are told.
+    pub message: String,
+}
+
+/// The state of a definition's webhook, as its last answer told it.
+#[derive(Debug, Default)]
+pub(crate) struct Health(Mutex<Option<Trouble>>);
+
+impl Health {
+    /// What is wrong, if anything is.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        self.0.lock().clone()
+    }
+
+    /// Remembers how it went; what fails already is known since its first failure.
+    pub(super) fn note(&self, failed: Option<Trouble>) {
+        let mut held = self.0.lock();
+        let since = held.take().map(|before| before.since);
+        *held = failed.map(|now| Trouble { since: since.unwrap_or(now.since), ..now });
+    }
+}

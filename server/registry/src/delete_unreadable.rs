@@ -1,0 +1,105 @@
+//! Deleting objects that cannot be read, which only those may who are allowed to lose them (docs/adr/0011).
+
+use portico_machinery::{Attributes, Object, RequestInfo, Status, field};
+use portico_store::Txn;
+
+use crate::Result;
+use crate::draft;
+use crate::failure;
+use crate::objects::Objects;
+use crate::options::{DeleteOptions, IGNORE_READ_ERROR};
+use crate::served::ServedResource;
+use crate::stored::Stored;
+use crate::typed::{Context, Deleted};
+use crate::verbs::Verbs;
+
+/// The verb that deleting what cannot be read needs besides `delete`.
+const VERB: &str = "unsafe-delete-ignore-read-errors";
+
+impl Objects {
+    /// Options as they count here: unless the gate is on nobody may ask for what cannot be read to be deleted, and the wish
+    /// is dropped, as upstream drops it.
+    pub(crate) fn checked_delete(
+        &self,
+        mut options: DeleteOptions,
+        collection: bool,
+    ) -> Result<DeleteOptions> {
+        options.ignore_read_error &= self.settings.unsafe_deletion;
+        if !options.ignore_read_error {
+            return Ok(options);
+        }
+        options.check_unsafe(collection)?;
+        Ok(options)
+    }
+}
+
+impl Verbs {
+    /// Deletes an object that cannot be read: without preconditions, finalizers and admission, for nobody knows what they
+    /// are. Watchers see a last state that has its name and uid alone.
+    ///
+    /// # Errors
+    /// 403; 422 when the object can be read, or is not there.
+    pub(crate) async fn delete_unreadable(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Deleted> {
+        served.require("delete")?;
+        self.authorize_unsafe(context, served, namespace, name)?;
+        let snapshot = self.objects.snapshot(served).await?;
+        let namespace = if served.info.namespaced { namespace } else { "" };
+        let key = portico_store::Key::new(&served.storage, namespace, name);
+        let Some(unreadable) = snapshot.unreadable(key.path()) else {
+            let why = "is exclusively used to delete corrupt object(s), try again by removing this option";
+            let error = field::Error::invalid(&field::Path::from(IGNORE_READ_ERROR), true, why);
+            let kind = portico_machinery::gvk::GroupKind {
+                group: served.resource.group.clone(),
+                kind: served.resource.resource.clone(),
+            };
+            return Err(Box::new(Status::invalid(&kind, name, &[error])));
+        };
+        let mut last = Object::new(&served.stored_info().gvk);
+        if let Some(custom) = &served.custom {
+            last.set(&["apiVersion"], &custom.stored_as);
+        }
+        last.set(&["metadata", "name"], name);
+        if !namespace.is_empty() {
+            last.set(&["metadata", "namespace"], namespace);
+        }
+        last.set(&["metadata", "uid"], unreadable.uid());
+        served.stored_info().schema.normalise(&mut last);
+        let last = draft::encode(served, &mut last)?;
+        tracing::warn!(object = %key, user = context.user.name, "an object that cannot be read is deleted");
+        match self.commit(Txn::delete(key, unreadable.revision(), last)).await {
+            Ok(record) => Ok(Deleted::new(Stored::new(record), true)),
+            Err(error) => Err(failure::of_txn(error, &served.resource, name)),
+        }
+    }
+
+    fn authorize_unsafe(
+        &self,
+        context: &Context,
+        served: &ServedResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<()> {
+        let request = RequestInfo {
+            is_resource_request: true,
+            verb: VERB.to_owned(),
+            api_group: served.resource.group.clone(),
+            api_version: served.info.gvk.version.clone(),
+            namespace: namespace.to_owned(),
+            resource: served.resource.resource.clone(),
+            name: name.to_owned(),
+            ..RequestInfo::default()
+        };
+        let decision = self.objects.authorizer.authorize(&Attributes::new(context.user.clone(), request));
+        if decision.allowed() {
+            return Ok(());
+        }
+        let why = format!("not permitted to do {VERB:?}, reason: {}", decision.reason);
+        Err(Box::new(Status::forbidden(&served.resource, name, &why)))
+    }
+}

@@ -1,0 +1,109 @@
+//! What is stored, as requests see it: which resources there are, their objects, each in the version of the request.
+//!
+//! Everything here reads. Whoever is asked about a write (admission, guards, hooks, connections) is given this and nothing
+//! that writes.
+
+use std::sync::{Arc, OnceLock};
+
+use portico_auth::Authorizer;
+use portico_kinds::Kinds;
+use portico_machinery::{GroupKind, GroupResource, GroupVersionKind, GroupVersionResource, Status};
+use portico_store::Store;
+
+use crate::Result;
+use crate::builtin::{ResourceIndex, Strategies};
+use crate::custom::{Conversions, Converted, Definition, Definitions, Shapes};
+use crate::forms::FormCache;
+use crate::recent::Recent;
+use crate::served::ServedResource;
+use crate::settings::{Clock, Settings};
+use crate::strategy::Moment;
+
+/// What all reads share.
+pub struct Objects {
+    /// Where objects are.
+    pub store: Arc<dyn Store>,
+    /// The built-in resources.
+    pub builtin: Arc<ResourceIndex>,
+    pub(crate) definitions: Definitions,
+    /// Answers what only the registry can ask.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Sizes, times and switches.
+    pub settings: Settings,
+    /// Where the time comes from.
+    pub clock: Clock,
+    pub(crate) forms: FormCache,
+    /// Objects that were decoded a moment ago.
+    pub recent: Recent,
+    pub(crate) converted: Converted,
+    /// Given once there is a way to webhooks.
+    pub(crate) conversions: OnceLock<Conversions>,
+}
+
+impl Objects {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        kinds: &Kinds,
+        strategies: &Strategies,
+        authorizer: Arc<dyn Authorizer>,
+        settings: Settings,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            store,
+            builtin: Arc::new(ResourceIndex::new(kinds, strategies)),
+            definitions: Definitions::new(Shapes::of(kinds)),
+            authorizer,
+            forms: FormCache::new(settings.form_cache_bytes),
+            recent: Recent::new(),
+            converted: Converted::new(),
+            conversions: OnceLock::new(),
+            settings,
+            clock,
+        }
+    }
+
+    /// The time of a request.
+    pub fn moment(&self) -> Moment {
+        Moment { now: (self.clock)() }
+    }
+
+    /// The resource in the version that our own code speaks.
+    ///
+    /// # Errors
+    /// 404 when no such resource is served.
+    pub fn served(&self, resource: &GroupResource) -> Result<Arc<ServedResource>> {
+        if let Some(served) = self.builtin.preferred(resource) {
+            return Ok(Arc::clone(served));
+        }
+        let definition = self.definition(resource).filter(|definition| definition.facts.is_reachable());
+        let served = definition.and_then(|definition| definition.serving.storage().cloned());
+        served.ok_or_else(|| Box::new(Status::no_route()))
+    }
+
+    /// The resource in a version that requests may use.
+    pub(crate) fn by_resource(&self, resource: &GroupVersionResource) -> Option<Arc<ServedResource>> {
+        if let Some(served) = self.builtin.by_resource(resource) {
+            return Some(Arc::clone(served));
+        }
+        let definition = self.definition(&resource.group_resource())?;
+        let reachable =
+            definition.facts.is_reachable() && definition.facts.names().plural == resource.resource;
+        definition.serving.version(&resource.version).filter(|_| reachable).cloned()
+    }
+
+    /// The kind as it is served.
+    pub(crate) fn by_kind(&self, kind: &GroupVersionKind) -> Option<Arc<ServedResource>> {
+        if let Some(served) = self.builtin.by_kind(kind) {
+            return Some(Arc::clone(served));
+        }
+        let of_kind: GroupKind = kind.group_kind();
+        let definition = self.definitions.of_kind(&*self.store, &of_kind)?;
+        definition.serving.version(&kind.version).filter(|_| definition.facts.is_reachable()).cloned()
+    }
+
+    /// The definition of a resource, reachable or not.
+    pub(crate) fn definition(&self, resource: &GroupResource) -> Option<Definition> {
+        self.definitions.of_resource(&*self.store, resource)
+    }
+}

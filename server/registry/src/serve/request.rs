@@ -1,0 +1,371 @@
+//! One call whose route is known: from its bytes to the verb, and from what the verb gives to the answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use portico_machinery::accept::{Encoding, Form};
+use portico_machinery::status::Details;
+use portico_machinery::{Object, Status};
+use portico_schema::{Format, Schema};
+
+use super::body;
+use super::negotiate::{self, Wanted};
+use super::verb::Verb;
+use crate::Result;
+use crate::action::{Action, ActionRequest, Outcome};
+use crate::admission::{Attributes, Options};
+use crate::answer::{Answer, Body};
+use crate::call::{BODY_LIMIT, Call};
+use crate::forms::{self, Include, Renderer};
+use crate::handlers::HandlerTable;
+use crate::objects::Objects;
+use crate::options::{CreateOptions, DeleteOptions, Query};
+use crate::scheme::Scheme;
+use crate::served::ServedResource;
+use crate::stored::Stored;
+use crate::typed::{Context, Deleted, Place, Written};
+use crate::unreadable;
+use crate::verbs::Verbs;
+use crate::views::ViewTarget;
+
+/// What calls are answered with.
+pub(super) struct Handling {
+    pub(super) verbs: Arc<Verbs>,
+    /// What stands behind subresources.
+    pub(super) handlers: HandlerTable,
+    /// Kinds that a body may be of by mistake.
+    pub(super) scheme: Scheme,
+    /// The types of delete options, for bodies in YAML.
+    pub(super) delete_options: Option<Schema>,
+}
+
+/// A call whose route is known.
+pub(super) struct Request<'a> {
+    pub(super) handler: &'a Handling,
+    pub(super) call: &'a Call,
+    pub(super) served: Arc<ServedResource>,
+    pub(super) query: Query<'a>,
+    pub(super) namespace: &'a str,
+    pub(super) place: Place<'a>,
+}
+
+impl Request<'_> {
+    /// Carries out what the call does.
+    pub(super) async fn answer(&self, action: Verb) -> Result<Answer> {
+        match action {
+            Verb::Get => self.get().await,
+            Verb::List => self.list().await,
+            Verb::Watch => self.watch().await,
+            Verb::Create => self.create().await,
+            Verb::Update => self.update().await,
+            Verb::Patch => self.patch().await,
+            Verb::Delete => self.delete().await,
+            Verb::DeleteCollection => self.delete_collection().await,
+        }
+    }
+
+    fn verbs(&self) -> &Arc<Verbs> {
+        &self.handler.verbs
+    }
+
+    fn objects(&self) -> &Arc<Objects> {
+        &self.handler.verbs.objects
+    }
+
+    fn context(&self) -> Context {
+        Context { user: self.call.user.clone(), user_agent: self.call.user_agent.clone() }
+    }
+
+    /// The view that the path names, if it is one.
+    fn view(&self) -> Option<ViewTarget<'_>> {
+        let viewed = self.served.view(self.place.part)?;
+        Some(ViewTarget { parent: &self.served, viewed, place: self.place })
+    }
+
+    /// The kind that the path's answers are of.
+    fn answered(&self) -> &ServedResource {
+        self.served.view(self.place.part).map_or(&self.served, |viewed| &viewed.served)
+    }
+
+    fn check_size(&self) -> Result<()> {
+        if self.call.body.len() > BODY_LIMIT {
+            return Err(Box::new(Status::too_large(BODY_LIMIT)));
+        }
+        Ok(())
+    }
+
+    fn include(&self, form: Form) -> Result<Include> {
+        match form {
+            Form::Table(_) => Include::parse(self.query.first("includeObject")),
+            _ => Ok(Include::default()),
+        }
+    }
+
+    /// An object as an answer. States of a write may not be those of the revision they carry: they are not cached.
+    fn object(&self, code: u16, stored: &Stored, wanted: Wanted, cached: bool) -> Result<Answer> {
+        let renderer = Renderer {
+            cache: cached.then_some(&self.objects().forms),
+            served: self.answered(),
+            form: wanted.form,
+            encoding: wanted.encoding,
+            include: self.include(wanted.form)?,
+            now: self.objects().moment().now,
+        };
+        let body = renderer.document(stored.record()).into();
+        Ok(Answer::json(code, body, stored.revision()).dressed(wanted))
+    }
+
+    /// Warns of what was wrong with the body also when the write was refused.
+    fn written(&self, written: Result<Written>, wanted: Wanted, mut warnings: Vec<String>) -> Result<Answer> {
+        let written = match written {
+            Ok(written) => written,
+            Err(status) => return Err(status.with_warnings(warnings)),
+        };
+        let code = if written.created { 201 } else { 200 };
+        let mut answer = self.object(code, &written.stored, wanted, false)?;
+        warnings.extend(written.warnings);
+        answer.warnings = warnings;
+        Ok(answer)
+    }
+
+    async fn get(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.answered(), self.call)?;
+        if self.query.flag("export") == Some(true) {
+            return Err(Box::new(Status::bad_request(
+                "the export parameter, deprecated since v1.14, is no longer supported",
+            )));
+        }
+        let options = self.query.version_options()?;
+        self.objects().reach(options.unwrap_or(0)).await?;
+        if let Some(view) = self.view() {
+            return self.object(200, &self.objects().get_view(view).await?, wanted, true);
+        }
+        let record = self.objects().get(&self.served, self.namespace, self.place.name).await?;
+        self.object(200, &Stored::new(record), wanted, true)
+    }
+
+    async fn list(&self) -> Result<Answer> {
+        let wanted = negotiate::list(&self.served, self.call)?;
+        let options = self.query.list_options(false)?;
+        let include = self.include(wanted.form)?;
+        let page = self.objects().list(&self.served, self.namespace, &options).await?;
+        let revision = page.revision;
+        let warnings = unreadable::warning(&self.served.resource, &page.unreadable).into_iter().collect();
+        let body = forms::stream(self.objects(), &self.served, wanted, include, page);
+        Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+
+    async fn watch(&self) -> Result<Answer> {
+        let wanted = negotiate::watch(&self.served, self.call)?;
+        let mut options = self.query.list_options(true)?;
+        if !self.place.name.is_empty() {
+            options.fields = negotiate::only_name(self.place.name, options.fields)?;
+        }
+        let include = self.include(wanted.form)?;
+        let stream = self.objects().watch(&self.served, self.namespace, &options, wanted, include).await?;
+        Ok(Answer { body: Body::Watch(stream), ..Answer::json(200, Bytes::new(), 0) }.dressed(wanted))
+    }
+
+    async fn create(&self) -> Result<Answer> {
+        let target = &self.call.target;
+        let action = self.handler.handlers.action(&self.served, &target.subresource);
+        let wanted = if action.is_some() {
+            negotiate::made(&self.served, self.call)
+        } else {
+            negotiate::object(&self.served, self.call)
+        }?;
+        let format = body::format(&self.served, self.call)?;
+        self.check_size()?;
+        let options = self.query.create_options()?;
+        if let Some(action) = action {
+            return self.act(action, wanted, format, &options).await;
+        }
+        if !self.served.info.stored {
+            return Err(Box::new(Status::no_method()));
+        }
+        let info = &self.served.info;
+        let decoded = body::decode(
+            &self.handler.scheme,
+            self.call,
+            format,
+            &info.schema,
+            &info.gvk,
+            options.field_validation,
+        )?;
+        let written = self
+            .verbs()
+            .create(&self.context(), &self.served, self.namespace, decoded.object, &options)
+            .await;
+        self.written(written, wanted, decoded.strict)
+    }
+
+    /// A POST that keeps no object: its body is of the action's kind, and so is the answer.
+    async fn act(
+        &self,
+        action: &Arc<dyn Action>,
+        wanted: Wanted,
+        format: Format,
+        options: &CreateOptions,
+    ) -> Result<Answer> {
+        let (gvk, schema) = self.served.kind_of(self.place.part)?;
+        let decoded =
+            body::decode(&self.handler.scheme, self.call, format, schema, gvk, options.field_validation)?;
+        if self.served.info.namespaced && self.served.info.stored {
+            self.objects().require_namespace(self.namespace).await?;
+        }
+        let context = self.context();
+        let mut body = decoded.object;
+        let attributes = Attributes::new(&context, &self.served, self.place, Options::Create(options));
+        self.verbs().admit_mutate(attributes, Some(&mut body), None).await?;
+        let advice = self.verbs().admit_validate(attributes, Some(&body), None).await?;
+        let request = ActionRequest {
+            verbs: self.verbs(),
+            context: &context,
+            served: &self.served,
+            place: self.place,
+            options,
+            body,
+        };
+        let (mut object, warnings, audit) = match action.create(request).await? {
+            Outcome::Status(status) => {
+                let warnings = decoded.strict.into_iter().chain(advice).collect();
+                let answer = Answer { warnings, ..Answer::status(status) };
+                return Ok(answer.dressed(wanted));
+            }
+            Outcome::Created(object) => (object, Vec::new(), Vec::new()),
+            Outcome::Annotated { object, warnings, audit } => (object, warnings, audit),
+        };
+        schema.normalise(&mut object);
+        let document = document(schema, &object, wanted.encoding);
+        let warnings = decoded.strict.into_iter().chain(advice).chain(warnings).collect();
+        Ok(Answer { warnings, audit, ..Answer::json(201, document.into(), 0) }.dressed(wanted))
+    }
+
+    async fn update(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.answered(), self.call)?;
+        let format = body::format(self.answered(), self.call)?;
+        self.check_size()?;
+        let options = self.query.update_options()?;
+        let view = self.view();
+        let info = view.map_or(&self.served.info, |view| &view.viewed.served.info);
+        let decoded = body::decode(
+            &self.handler.scheme,
+            self.call,
+            format,
+            &info.schema,
+            &info.gvk,
+            options.field_validation,
+        )?;
+        let context = self.context();
+        let written = match (crate::patch::check_name(&decoded.object, self.place.name), view) {
+            (Err(status), _) => Err(status),
+            (Ok(()), Some(view)) => self.verbs().update_view(&context, view, decoded.object, &options).await,
+            (Ok(()), None) => {
+                self.verbs().update(&context, &self.served, self.place, decoded.object, &options).await
+            }
+        };
+        self.written(written, wanted, decoded.strict)
+    }
+
+    async fn patch(&self) -> Result<Answer> {
+        let wanted = negotiate::object(self.answered(), self.call)?;
+        self.check_size()?;
+        if body::is_apply(&self.call.content_type) {
+            return self.apply(wanted).await;
+        }
+        let options = self.query.patch_options()?;
+        let patch = body::patch(self.call)?;
+        let written = match self.view() {
+            Some(view) => self.verbs().patch_view(&self.context(), view, &patch, &options).await,
+            None => self.verbs().patch(&self.context(), &self.served, self.place, &patch, &options).await,
+        };
+        self.written(written, wanted, Vec::new())
+    }
+
+    async fn apply(&self, wanted: Wanted) -> Result<Answer> {
+        let options = self.query.apply_options()?;
+        let config = &self.call.body;
+        let written = match self.view() {
+            Some(view) => self.verbs().apply_view(&self.context(), view, config, &options).await,
+            None => self.verbs().apply(&self.context(), &self.served, self.place, config, &options).await,
+        };
+        self.written(written, wanted, Vec::new())
+    }
+
+    async fn delete(&self) -> Result<Answer> {
+        let wanted = negotiate::object(&self.served, self.call)?;
+        self.check_size()?;
+        let options =
+            body::delete_options(self.handler.delete_options.as_ref(), self.call, &self.query, &self.served)?;
+        let options = self.objects().checked_delete(options, false)?;
+        let (namespace, name, options) = (self.namespace, self.place.name, &options);
+        let deleted = if options.ignore_read_error {
+            self.verbs().delete_unreadable(&self.context(), &self.served, namespace, name).await?
+        } else {
+            self.verbs().delete(&self.context(), &self.served, namespace, name, options).await?
+        };
+        let mut answer = self.deleted(wanted, options, &deleted)?;
+        answer.warnings.extend(deleted.warnings);
+        answer.warnings.extend(self.served.strategy.delete_warnings(options));
+        Ok(answer)
+    }
+
+    /// What is answered to a delete.
+    fn deleted(&self, wanted: Wanted, options: &DeleteOptions, deleted: &Deleted) -> Result<Answer> {
+        let Deleted { stored, removed, .. } = deleted;
+        if !removed {
+            let accepted = options.orphan_dependents == Some(false);
+            return self.object(if accepted { 202 } else { 200 }, stored, wanted, false);
+        }
+        if self.served.info.deletion.answers_object && !options.ignore_read_error {
+            return self.object(200, stored, wanted, false);
+        }
+        let status = Status::success(Some(Details {
+            name: self.place.name.to_owned(),
+            group: self.served.resource.group.clone(),
+            kind: self.served.resource.resource.clone(),
+            uid: stored.uid().to_owned(),
+            ..Details::default()
+        }));
+        Ok(Answer { revision: stored.revision(), ..Answer::status(status) }.dressed(wanted))
+    }
+
+    async fn delete_collection(&self) -> Result<Answer> {
+        let wanted = negotiate::list(&self.served, self.call)?;
+        self.check_size()?;
+        let select = self.query.list_options(false)?;
+        let options =
+            body::delete_options(self.handler.delete_options.as_ref(), self.call, &self.query, &self.served)?;
+        let options = self.objects().checked_delete(options, true)?;
+        let include = self.include(wanted.form)?;
+        let (page, last) = self
+            .verbs()
+            .delete_collection(&self.context(), &self.served, self.namespace, &select, &options)
+            .await?;
+        let revision = page.revision.max(last);
+        let left_out = unreadable::warning(&self.served.resource, &page.unreadable);
+        let body = forms::stream(self.objects(), &self.served, wanted, include, page);
+        let warnings = left_out.into_iter().chain(self.served.strategy.delete_warnings(&options)).collect();
+        Ok(Answer { body, warnings, ..Answer::json(200, Bytes::new(), revision) }.dressed(wanted))
+    }
+}
+
+impl Answer {
+    /// Tells the door how the caller wants this answer encoded.
+    fn dressed(self, wanted: Wanted) -> Self {
+        let pretty = wanted.pretty && wanted.encoding == Encoding::Json;
+        Self { pretty, ..self.encoded(wanted.encoding) }
+    }
+}
+
+/// An object that is no stored one, as an answer.
+fn document(schema: &Schema, object: &Object, encoding: Encoding) -> Vec<u8> {
+    match encoding {
+        Encoding::Protobuf => schema.to_sealed_protobuf(object),
+        Encoding::Json | Encoding::Yaml => {
+            let mut json = object.to_json();
+            json.push(b'\n');
+            json
+        }
+    }
+}

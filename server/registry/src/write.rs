@@ -1,0 +1,23 @@
+//! A valid write, as it is shown to those who are asked about it last: the kind itself, quotas.
+
+use portico_auth::Authorizer;
+use portico_machinery::{Object, UserInfo};
+
+use crate::typed::Part;
+
+/// A valid write of an object.
+#[derive(Clone, Copy)]
+pub struct Write<'a> {
+    /// Who writes.
+    pub user: &'a UserInfo,
+    /// The verb that authorizers know: `create`, `update`, `patch`, `delete` or `connect`.
+    pub verb: &'static str,
+    /// The object or a subresource.
+    pub part: Part<'a>,
+    /// Who knows what its writer may do.
+    pub authorizer: &'a dyn Authorizer,
+    /// What is written.
+    pub new: &'a Object,
+    /// What was there; nothing for a create.
+    pub old: Option<&'a Object>,
+}
