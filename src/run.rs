@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
+use portico_kit::offload::Offload;
 use portico_kit::tasks::{TaskFailure, TaskSet};
 use portico_kit::telemetry::{LogFormat, Telemetry};
 
@@ -54,9 +55,10 @@ pub(crate) fn run(role: Role, settings: Settings, started: Instant) -> Result<()
     let process = Process {
         registry: Registry::with_process_metrics(),
         telemetry: telemetry.clone(),
-        lanes: Arc::new(
+        runtimes: Arc::new(
             ConnectionRuntimes::start("serving", serving_threads(&settings)).map_err(Failure::Runtime)?,
         ),
+        offload: Arc::new(Offload::start("long-work", &TaskSet::new()).map_err(Failure::Runtime)?),
         started,
     };
     let outcome = runtime.block_on(async {

@@ -15,12 +15,14 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::validate_request::ValidateRequestHeaderLayer as Validate;
 
 use crate::handler::Handler;
+use crate::in_force::Current;
 use crate::layers::audit_init::audit_init;
 use crate::layers::authentication::{Authentication, Authenticator};
 use crate::layers::authorization::{Authorization, Permissions};
 use crate::layers::cors::{AllowedOrigins, Cors};
 use crate::layers::goaway::goaway;
 use crate::layers::impersonation::Impersonation;
+use crate::layers::in_force::in_force;
 use crate::layers::lifecycle::lifecycle;
 use crate::layers::max_in_flight::MaxInFlight;
 use crate::layers::mux_complete::mux_complete;
@@ -39,6 +41,8 @@ use crate::metrics::RequestMetrics;
 pub struct Layers {
     /// All paths are known.
     pub mux_complete: Signal,
+    /// What requests go by.
+    pub in_force: Current,
     /// Log and metrics.
     pub metrics: Arc<RequestMetrics>,
     /// `--shutdown-send-retry-after`
@@ -74,6 +78,7 @@ pub fn app<H: Handler>(layers: Layers, director: H) -> impl Handler {
         .layer(layer_fn(PanicRecovery::new))
         .map_request(mux_complete(layers.mux_complete))
         .map_request(received_timestamp)
+        .map_request(in_force(layers.in_force))
         .layer(Validate::custom(ReadRequestInfo))
         .layer(AroundLayer::new(lifecycle(layers.metrics)))
         .option_layer(layers.retry_after.map(Validate::custom))

@@ -15,8 +15,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use portico_auth::authz::{Relations, of_modes};
 use portico_facade_catalog::{Catalog, Settings as CatalogSettings};
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::drain;
@@ -69,7 +67,9 @@ pub struct Process {
     /// The log, when its level may be changed over `/debug/flags/v`.
     pub telemetry: Option<Telemetry>,
     /// Threads that serve connections; without, they are served where the facade was started.
-    pub lanes: Option<Arc<ConnectionRuntimes>>,
+    pub runtimes: Option<Arc<ConnectionRuntimes>>,
+    /// Threads for work that takes long; without, the facade starts its own.
+    pub offload: Option<Arc<Offload>>,
 }
 
 /// The facade.
@@ -89,6 +89,7 @@ struct Parts {
     in_flight: InFlight,
     freshness: Arc<Freshness>,
     documents: Arc<Documents>,
+    catalog: Arc<Catalog>,
     renderer: Renderer,
     configuration: Arc<Configuration>,
 }
@@ -105,26 +106,26 @@ impl Facade {
     ) -> Result<RunningFacade, StartError> {
         let parts = Parts::new(&settings, &process)?;
         let serving = serving::Serving::load(&settings)?;
-        let auth = AuthFiles::load(&settings, parts.configuration.issuer.reviews())?;
+        let auth = AuthFiles::load(&settings)?;
         let proxying = proxying::Proxying::load(&settings, &process.registry, &parts.tasks)?;
 
         let mut options = ListenerOptions::new("https");
         options.handshake_timeout = settings.tls_handshake_timeout;
         options.max_connections = settings.max_connections;
-        options.lanes.clone_from(&process.lanes);
+        options.runtimes.clone_from(&process.runtimes);
         let metrics = ListenerMetrics::new(&process.registry, "https");
         let listener = TlsListener::bind(settings.address, serving.tls.clone(), options, metrics);
         let listener = listener.map_err(|source| StartError::Bind { address: settings.address, source })?;
         let addr =
             listener.local_addr().map_err(|source| StartError::Bind { address: settings.address, source })?;
         proxying.policy.add_own_listener(addr);
-        parts.configuration.catalog.set_server_address(server_address(&settings, addr));
-        parts.configuration.issuer.set_server_address(server_address(&settings, addr));
+        let server_address = server_address(&settings, addr);
+        parts.catalog.set_server_address(&*server_address);
 
         parts.load_state(&settings);
-        let union = Arc::new(ArcSwap::from_pointee(auth.union()));
-        let director = parts.director(&settings, &process, &control, proxying.proxy.clone());
-        let handler = app(parts.layers(&settings, union.clone(), &control)?, director);
+        parts.configuration.set_authenticators(auth.authenticators());
+        let director = parts.director(&settings, &process, &control, proxying.proxy.clone(), server_address);
+        let handler = app(parts.layers(&settings, &control)?, director);
         parts.health.install();
 
         let (drain, watch) = drain::channel();
@@ -140,7 +141,7 @@ impl Facade {
         parts.hooks.run_post_start(&parts.tasks);
         parts.background(&settings, control);
         serving.follow(&parts.tasks);
-        auth.follow(&parts.tasks, &union);
+        auth.follow(&parts.tasks, &parts.configuration);
         proxying.follow(&parts.tasks);
         tracing::info!(%addr, "serving HTTPS");
         Ok(RunningFacade::new(addr, settings, parts, drain, connections, (serving, auth, proxying)))
@@ -181,10 +182,14 @@ impl Parts {
         let catalog = Arc::new(Catalog::new(catalog_settings(settings), documents.clone()));
         let table = RouteTable::new(&endpoints::paths(settings.profiling))?;
         let synced = lifecycle.register_completion("ConfigurationInForce");
-        let configuration = Arc::new(Configuration::new(table, catalog, health.clone(), synced));
+        let modes = settings.authorization.clone();
+        let configuration = Arc::new(Configuration::new(table, modes, health.clone(), synced));
         let tasks = TaskSet::new();
-        let offload = Offload::start("render", &tasks).map_err(StartError::Threads)?;
-        let renderer = Renderer::new(Arc::new(offload));
+        let offload = match &process.offload {
+            Some(offload) => Arc::clone(offload),
+            None => Arc::new(Offload::start("long-work", &tasks).map_err(StartError::Threads)?),
+        };
+        let renderer = Renderer::new(offload);
         let parts = Self {
             tasks,
             watches: TaskSet::new(),
@@ -198,6 +203,7 @@ impl Parts {
             in_flight,
             freshness,
             documents,
+            catalog,
             renderer,
             configuration,
         };
@@ -253,6 +259,7 @@ impl Parts {
         process: &Process,
         control: &ControlTransport,
         proxy: portico_proxy::Proxy,
+        server_address: String,
     ) -> Director {
         let slis = Registry::new();
         self.health.expose(&slis);
@@ -270,9 +277,9 @@ impl Parts {
             telemetry: process.telemetry.clone(),
             version: settings.version.clone(),
             profiling: settings.profiling,
-            catalog: configuration.catalog.clone(),
+            catalog: self.catalog.clone(),
             renderer: self.renderer.clone(),
-            issuer: configuration.issuer.clone(),
+            server_address,
         };
         let local = Local::new(
             control.clone(),
@@ -284,30 +291,23 @@ impl Parts {
             self.renderer.clone(),
         );
         Director::new(Delegates {
-            table: configuration.table.clone(),
             freshness: self.freshness.clone(),
             endpoints: endpoints::router(endpoints),
-            catalog: configuration.catalog.clone(),
+            catalog: self.catalog.clone(),
             renderer: self.renderer.clone(),
             proxy,
             local,
         })
     }
 
-    fn layers(
-        &self,
-        settings: &FacadeSettings,
-        union: Arc<ArcSwap<portico_auth::AuthenticatorChain>>,
-        control: &ControlTransport,
-    ) -> Result<Layers, StartError> {
-        let rbac = &self.configuration.rbac;
-        let authorizer = of_modes(&settings.authorization, rbac, &Relations::Elsewhere);
+    fn layers(&self, settings: &FacadeSettings, control: &ControlTransport) -> Result<Layers, StartError> {
         let asker = Asker::new(control.clone(), settings.control_request_timeout);
         let life = &self.lifecycle;
         let timed = |name| self.metrics.filter(name);
         let watches = !settings.shutdown_watch_termination_grace_period.is_zero();
         Ok(Layers {
             mux_complete: life.mux_and_discovery_complete.clone(),
+            in_force: self.configuration.current.clone(),
             metrics: self.metrics.clone(),
             retry_after: settings
                 .shutdown_send_retry_after
@@ -325,14 +325,12 @@ impl Parts {
             },
             cors: AllowedOrigins::new(&settings.cors_allowed_origins)?,
             authentication: Authenticator {
-                union,
                 reviewer: Arc::new(TokenAsker(asker.clone())),
                 metrics: AuthenticationMetrics::new(&self.registry, timed("authentication")),
             },
-            impersonation: Impersonation { authorizer: authorizer.clone(), duration: timed("impersonation") },
+            impersonation: Impersonation { duration: timed("impersonation") },
             max_in_flight: MaxInFlight { in_flight: self.in_flight.clone() },
             authorization: Permissions {
-                authorizer,
                 decider: Arc::new(AccessAsker(asker)),
                 metrics: AuthorizationMetrics::new(&self.registry, timed("authorization")),
             },

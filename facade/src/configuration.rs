@@ -1,7 +1,6 @@
-//! What the control service has said, in force: entries applied to the route table, the catalogue, the checks and the
-//! policy.
+//! From entries of the control service to what is in force: routes, served APIs, policy, the issuer; and the checks.
 //!
-//! One writer at a time; readers see a table before or after a change, never within. It must not know how entries
+//! One writer at a time; readers see what is in force before or after a change, never within. It must not know how entries
 //! arrive (the stream, or the disk).
 
 use std::collections::BTreeMap;
@@ -10,16 +9,18 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use portico_auth::authz::Rbac;
-use portico_facade_catalog::{Catalog, Change};
+use portico_auth::AuthenticatorChain;
+use portico_auth::authz::Mode;
+use portico_facade_catalog::Change;
 use portico_kit::health::{Endpoint, Health, RemoteCheck};
 use portico_kit::lifecycle::Signal;
 use portico_machinery::pool::Pool;
-use portico_machinery::rbac::{self, Fact};
+use portico_machinery::rbac::{self, Fact, Policy};
 use portico_machinery::route::Backend;
 use portico_proto::convert::{Check, Entry, Payload, PayloadKind, Version, setting};
 use tokio::sync::watch;
 
+use crate::in_force::{Current, InForce};
 use crate::issuer::{self, Issuer};
 use crate::mux::MuxError;
 use crate::route_table::RouteTable;
@@ -35,19 +36,15 @@ pub struct Refusal {
 
 /// See the module.
 pub struct Configuration {
-    /// What requests are routed by.
-    pub table: Arc<ArcSwap<RouteTable>>,
-    /// Discovery and OpenAPI.
-    pub catalog: Arc<Catalog>,
+    /// What requests are answered by.
+    pub current: Current,
     /// Where the control service's checks appear.
     pub health: Health,
-    /// What roles and bindings say.
-    pub rbac: Arc<Rbac>,
     /// Given when the first configuration is in force.
     pub synced: Signal,
-    /// Whose tokens are believed.
-    pub issuer: Arc<Issuer>,
     base: RouteTable,
+    /// `--authorization-mode`
+    modes: Vec<Mode>,
     held: Mutex<Held>,
     changed: watch::Sender<u64>,
     /// The revision up to which roles and bindings are in force.
@@ -67,22 +64,34 @@ struct Held {
 }
 
 impl Configuration {
-    /// Nothing but the built-in endpoints of `base`.
+    /// Nothing but the built-in endpoints of `base`, and callers whom nobody knows.
     #[must_use]
-    pub fn new(base: RouteTable, catalog: Arc<Catalog>, health: Health, synced: Signal) -> Self {
-        let table = Arc::new(ArcSwap::from_pointee(base.clone()));
+    pub fn new(base: RouteTable, modes: Vec<Mode>, health: Health, synced: Signal) -> Self {
+        let mut first = InForce { routes: Arc::new(base.clone()), ..InForce::default() };
+        first.set_policy(Policy::default(), &modes);
         Self {
-            table,
-            catalog,
+            current: Arc::new(ArcSwap::from_pointee(first)),
             health,
-            rbac: Arc::default(),
             synced,
-            issuer: Arc::default(),
             base,
+            modes,
             held: Mutex::default(),
             changed: watch::channel(0).0,
             policy: watch::channel(0).0,
         }
+    }
+
+    /// Knows callers by these from now on, besides by the issuer's keys.
+    pub fn set_authenticators(&self, authenticators: AuthenticatorChain) {
+        let _held = self.held.lock();
+        let mut next = self.next();
+        next.set_authenticators(authenticators);
+        self.current.store(Arc::new(next));
+    }
+
+    /// A copy of what is in force, to be changed by whoever holds the lock.
+    fn next(&self) -> InForce {
+        InForce::clone(&self.current.load())
     }
 
     /// The version in force.
@@ -113,7 +122,7 @@ impl Configuration {
     /// CA bundles that routes name and that are not here.
     #[must_use]
     pub fn missing_bundles(&self) -> Vec<String> {
-        self.table.load().missing_bundles()
+        self.current.load().routes.missing_bundles()
     }
 
     /// Puts a whole configuration in force, in the place of what was.
@@ -144,36 +153,36 @@ impl Configuration {
             held.entries.insert((entry.kind, entry.key.clone()), Arc::new(entry));
         }
         // Its own revision, which may be older than what was known of another epoch.
-        let policy = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
-        self.rbac.replace(facts.into_iter().filter_map(|f| Some((f.key, f.fact?))));
-        self.policy.send_replace(policy);
-        self.table.store(Arc::new(table));
-        self.catalog.reset(changes);
+        let policy_revision = facts.iter().map(|f| f.revision).max().unwrap_or(version.revision);
+        let mut next = self.next();
+        next.set_policy(changed_policy(Policy::default(), facts), &self.modes);
+        next.routes = Arc::new(table);
+        next.apis = next.apis.replaced_by(changes);
+        follow_settings(&mut next, &held);
+        self.current.store(Arc::new(next));
+        self.policy.send_replace(policy_revision);
         self.health.replace_remote(checks);
-        self.follow_settings(&held);
         held.version = Some(version);
         drop(held);
-        self.in_force();
+        self.announce();
         refused
     }
 
     /// Puts changes in force. An entry that cannot be used leaves the one under its key as it is.
     pub fn change(&self, version: Version, entries: Vec<Entry>) -> Vec<Refusal> {
         let mut held = self.held.lock();
-        // Copied when an entry concerns it.
-        let mut table = None;
+        let mut next = self.next();
         let mut refused = Vec::new();
         let mut changes = Vec::new();
         let mut facts = Vec::new();
         let of_the_issuer = entries.iter().any(issuer::concerns);
         for mut entry in in_order(entries) {
             share(&mut entry, &mut held.backends);
-            if in_table(entry.kind) {
-                let table = table.get_or_insert_with(|| RouteTable::clone(&self.table.load()));
-                if let Err(error) = apply(table, &entry) {
-                    refused.push(refusal(&entry, &error));
-                    continue;
-                }
+            if in_table(entry.kind)
+                && let Err(error) = apply(Arc::make_mut(&mut next.routes), &entry)
+            {
+                refused.push(refusal(&entry, &error));
+                continue;
             }
             match check_of(&entry) {
                 Some(check) => self.health.set_remote(check),
@@ -189,37 +198,35 @@ impl Configuration {
                 held.entries.remove(&key);
             }
         }
-        if let Some(table) = table {
-            self.table.store(Arc::new(table));
-        }
         if !changes.is_empty() {
-            self.catalog.update(changes);
+            next.apis = next.apis.after(changes);
         }
-        if let Some(newest) = facts.iter().map(|f| f.revision).max() {
-            self.rbac.update(facts.into_iter().map(|f| (f.key, f.fact)));
-            self.policy.send_if_modified(|known| {
-                let later = newest > *known;
-                *known = newest.max(*known);
-                later
-            });
+        let policy_revision = facts.iter().map(|f| f.revision).max();
+        if policy_revision.is_some() {
+            next.set_policy(changed_policy(Policy::clone(&next.policy), facts), &self.modes);
         }
         if of_the_issuer {
-            self.follow_settings(&held);
+            follow_settings(&mut next, &held);
         }
+        self.current.store(Arc::new(next));
+        self.policy.send_if_modified(|known| {
+            let newest = policy_revision.unwrap_or(*known).max(*known);
+            std::mem::replace(known, newest) < newest
+        });
         held.version = Some(version);
         drop(held);
-        self.in_force();
+        self.announce();
         refused
     }
 
     /// A CA bundle that came later than the routes that name it.
     pub fn bundle_came(&self, hash: &str, pem: Bytes) {
         let _held = self.held.lock();
-        let mut table = RouteTable::clone(&self.table.load());
-        if let Err(error) = table.set_bundle(hash, pem) {
+        let mut next = self.next();
+        if let Err(error) = Arc::make_mut(&mut next.routes).set_bundle(hash, pem) {
             tracing::warn!(hash, %error, "a CA bundle is not used");
         }
-        self.table.store(Arc::new(table));
+        self.current.store(Arc::new(next));
     }
 
     /// Documents that entries name have come: what is on disk is out of date.
@@ -253,21 +260,26 @@ impl Configuration {
         }
     }
 
-    /// What all facades share besides routes: the issuer's keys, and where clients inside reach the API.
-    fn follow_settings(&self, held: &Held) {
-        self.issuer.follow(held.entries.values());
-        let key = (PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned());
-        let rule = held.entries.get(&key).and_then(|entry| match &entry.payload {
-            Some(Payload::Setting(text)) => text.parse().ok(),
-            _ => None,
-        });
-        self.catalog.set_address_rule(rule);
-    }
-
-    fn in_force(&self) {
+    fn announce(&self) {
         self.changed.send_modify(|n| *n += 1);
         self.synced.signal();
     }
+}
+
+/// What all facades share besides routes: the issuer's keys, and where clients inside reach the API.
+fn follow_settings(next: &mut InForce, held: &Held) {
+    next.set_issuer(Issuer::of(held.entries.values()));
+    let key = (PayloadKind::Setting, setting::SERVICE_ADDRESS.to_owned());
+    let rule = held.entries.get(&key).and_then(|entry| match &entry.payload {
+        Some(Payload::Setting(text)) => text.parse().ok(),
+        _ => None,
+    });
+    next.apis = next.apis.with_address_rule(rule);
+}
+
+fn changed_policy(mut policy: Policy, facts: Vec<Statement>) -> Policy {
+    facts.into_iter().for_each(|statement| policy.set(statement.key, statement.fact));
+    policy
 }
 
 /// CA bundles first, so that routes find theirs; otherwise as they came.
@@ -305,13 +317,13 @@ fn in_table(kind: PayloadKind) -> bool {
 }
 
 /// What a role or binding says, and since when.
-struct Said {
+struct Statement {
     key: rbac::Key,
     revision: i64,
     fact: Option<Fact>,
 }
 
-fn fact_of(entry: &Entry) -> Option<Said> {
+fn fact_of(entry: &Entry) -> Option<Statement> {
     if entry.kind != PayloadKind::Rbac {
         return None;
     }
@@ -320,7 +332,7 @@ fn fact_of(entry: &Entry) -> Option<Said> {
         _ => None,
     };
     // Keys have been checked where entries are decoded.
-    Some(Said { key: entry.key.parse().ok()?, revision: entry.revision, fact })
+    Some(Statement { key: entry.key.parse().ok()?, revision: entry.revision, fact })
 }
 
 fn change_of(entry: &Entry) -> Option<Change> {
@@ -347,3 +359,6 @@ fn check_of(entry: &Entry) -> Option<RemoteCheck> {
 fn refusal(entry: &Entry, error: &MuxError) -> Refusal {
     Refusal { key: format!("{:?}/{}", entry.kind, entry.key), reason: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

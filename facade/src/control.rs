@@ -226,8 +226,8 @@ impl Control {
     }
 
     fn observe(&self, session: &mut Session) {
-        let table = self.configuration.table.load();
-        let seen = session.observer.changes(&table);
+        let in_force = self.configuration.current.load();
+        let seen = session.observer.changes(&in_force.routes);
         if seen.is_empty() {
             return;
         }

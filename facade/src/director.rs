@@ -8,7 +8,6 @@ use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arc_swap::{ArcSwap, Guard};
 use axum::Router;
 use futures::future::BoxFuture;
 use http::Uri;
@@ -16,6 +15,7 @@ use http::request::Parts;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use portico_facade_catalog::Catalog;
 use portico_machinery::Status;
+use portico_machinery::api_path::ApiPath;
 use portico_machinery::discovery::Source;
 use portico_machinery::status::{Cause, Reason};
 use portico_proxy::{Proxy, ProxyContext, Upstream};
@@ -33,8 +33,6 @@ use crate::route_table::{RouteTable, Target};
 
 /// Who may answer.
 pub struct Delegates {
-    /// What leads where.
-    pub table: Arc<ArcSwap<RouteTable>>,
     /// Whether the table may still be used.
     pub freshness: Arc<Freshness>,
     /// What the facade answers itself.
@@ -88,9 +86,7 @@ impl Service<Request> for Director {
     /// A proxied request, of which there may be very many, keeps no room for what other answers need.
     fn call(&mut self, request: Request) -> Self::Future {
         let this = self.delegates.clone();
-        // One table for the whole request, whatever comes into force meanwhile.
-        let table = this.table.load();
-        let found = table.find(&request.info().path).cloned();
+        let found = request.in_force().routes.find(&request.info().path).cloned();
         if this.freshness.expired() && !matches!(found, Some(Target::Builtin { when_stale: true })) {
             return Box::pin(ready(Ok(respond::status(&request, &too_old()))));
         }
@@ -98,10 +94,7 @@ impl Service<Request> for Director {
             Some(Target::Route(upstream)) if !upstream.route().is_local() => {
                 Box::pin(async move { Ok(this.proxied(&upstream, request).await) })
             }
-            found => {
-                let table = Guard::into_inner(table);
-                Box::pin(async move { Ok(this.answered(found, table, request).await) })
-            }
+            found => Box::pin(async move { Ok(this.answered(found, request).await) }),
         }
     }
 }
@@ -128,16 +121,15 @@ impl Delegates {
         response.map(Body::from)
     }
 
-    async fn answered(&self, found: Option<Target>, table: Arc<RouteTable>, request: Request) -> Response {
+    async fn answered(&self, found: Option<Target>, request: Request) -> Response {
         match found {
-            Some(Target::Builtin { .. }) => self.builtin(table, request).await,
-            Some(Target::Group) => self.group(&table, request).await,
-            Some(Target::Route(_)) | None => self.delegated(&table, request).await,
+            Some(Target::Builtin { .. }) => self.builtin(request).await,
+            Some(Target::Group) => self.group(request).await,
+            Some(Target::Route(_)) | None => self.delegated(request).await,
         }
     }
 
-    async fn builtin(&self, table: Arc<RouteTable>, mut request: Request) -> Response {
-        request.extensions_mut().insert(table);
+    async fn builtin(&self, mut request: Request) -> Response {
         // The router takes the path as it was sent, the mux as it is read.
         if request.uri().path().contains('%') {
             *request.uri_mut() = with_path(request.uri(), &request.info().path);
@@ -145,17 +137,17 @@ impl Delegates {
         from_axum(self.endpoints.clone().oneshot(request).await)
     }
 
-    async fn group(&self, table: &RouteTable, request: Request) -> Response {
+    async fn group(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         match discovery(&self.catalog, &self.renderer, &parts).await {
             Some(response) => response,
-            None => self.delegated(table, Request::from_parts(parts, body)).await,
+            None => self.delegated(Request::from_parts(parts, body)).await,
         }
     }
 
-    async fn delegated(&self, table: &RouteTable, request: Request) -> Response {
+    async fn delegated(&self, request: Request) -> Response {
         let info = request.info();
-        let delegate = delegate(table, &info.path, info.is_resource_request);
+        let delegate = delegate(&request.in_force().routes, info.api_path(), info.is_resource_request);
         let early = request.found::<BeforeMuxComplete>().is_some();
         match delegate {
             Delegate::Discovery => self.discovery(&request.into_parts().0).await,
@@ -180,31 +172,21 @@ impl Delegates {
 }
 
 /// Upstream's web-service roots of the core server, then what CRDs serve.
-fn delegate(table: &RouteTable, path: &str, resource: bool) -> Delegate {
-    let trimmed = path.strip_suffix('/').unwrap_or(path);
-    if trimmed == "/api" {
-        return if table.is_builtin_group("") { Delegate::Discovery } else { Delegate::NotFound };
-    }
-    let (group, rest) = match (path.strip_prefix("/api/"), path.strip_prefix("/apis/")) {
-        (Some(rest), _) => ("", rest),
-        (None, Some(rest)) => match rest.split_once('/') {
-            Some((group, rest)) => (group, rest),
-            None => (rest, ""),
-        },
-        (None, None) => return Delegate::NotFound,
+fn delegate(routes: &RouteTable, path: ApiPath<'_>, is_resource: bool) -> Delegate {
+    let (group, version, is_resource) = match path {
+        ApiPath::Core if routes.is_builtin_group("") => return Delegate::Discovery,
+        ApiPath::Group(group) if routes.is_builtin_group(group) => return Delegate::Discovery,
+        ApiPath::Version { group, version } if routes.local(group, version).is_some() => {
+            return Delegate::Discovery;
+        }
+        ApiPath::Version { group, version } => (group, version, false),
+        ApiPath::Below { group, version } => (group, version, is_resource && !version.is_empty()),
+        _ => return Delegate::NotFound,
     };
-    // The core group has no name below /apis.
-    if group.is_empty() && path.starts_with("/apis/") {
-        return Delegate::NotFound;
-    }
-    let (version, below) = rest.split_once('/').unwrap_or((rest, ""));
-    let builtin = table.is_builtin_group(group);
-    match (table.local(group, version), version.is_empty(), below.is_empty()) {
-        (_, true, _) if builtin && !group.is_empty() => Delegate::Discovery,
-        (Some(_), false, true) => Delegate::Discovery,
-        (Some(Source::Builtin), false, false) if resource => Delegate::Objects,
-        _ if builtin => Delegate::NoRoute,
-        (_, false, false) if resource => Delegate::Custom,
+    match routes.local(group, version) {
+        Some(Source::Builtin) if is_resource => Delegate::Objects,
+        _ if routes.is_builtin_group(group) => Delegate::NoRoute,
+        _ if is_resource => Delegate::Custom,
         _ => Delegate::NotFound,
     }
 }
@@ -279,7 +261,7 @@ mod tests {
             ("/other", Delegate::NotFound),
         ] {
             let resource = path.matches('/').count() > 2;
-            let got = delegate(&table, path, resource);
+            let got = delegate(&table, ApiPath::parse(path), resource);
             assert_eq!(got, want, "{path}");
         }
     }

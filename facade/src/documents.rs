@@ -122,9 +122,10 @@ pub async fn follow(configuration: Arc<Configuration>, documents: Arc<Documents>
         let mut complete = bundles(&configuration, &documents).await;
         // A change from here on begins another round.
         tokio::time::sleep(PAUSE).await;
-        let wanted = configuration.catalog.documents();
+        let apis = Arc::clone(&configuration.current.load().apis);
+        let wanted = apis.documents();
         documents.retain(&wanted);
-        let first = if documents.keep_all { wanted } else { configuration.catalog.discovery_documents() };
+        let first = if documents.keep_all { wanted } else { apis.discovery_documents() };
         complete &= fetch_missing(&first, &configuration, &documents).await;
         if !complete {
             changed.mark_changed();

@@ -5,23 +5,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use portico_auth::authn::{Reviews, TokenKeys};
+use portico_auth::authn::{TokenKeys, TokenTrust};
 use portico_auth::jwt::{PublicKey, key_set};
 use portico_proto::convert::{Entry, Payload, PayloadKind, setting};
 use serde::Serialize;
 
-/// See the module.
+/// See the module. Immutable: other entries make another one.
 #[derive(Default)]
 pub struct Issuer {
-    reviews: Arc<Reviews>,
-    published: ArcSwap<Published>,
-    server_address: ArcSwap<String>,
-}
-
-#[derive(Default)]
-struct Published {
-    keys: TokenKeys,
+    trust: Arc<TokenTrust>,
     jwks_uri: String,
 }
 
@@ -41,19 +33,8 @@ pub fn concerns(entry: &Entry) -> bool {
 }
 
 impl Issuer {
-    /// Tokens that are checked with what is followed here.
-    #[must_use]
-    pub fn reviews(&self) -> Arc<Reviews> {
-        Arc::clone(&self.reviews)
-    }
-
-    /// `host:port` of this facade, where keys are published unless somebody else does.
-    pub fn set_server_address(&self, address: String) {
-        self.server_address.store(Arc::new(address));
-    }
-
-    /// Takes over what all entries together say.
-    pub fn follow<'a>(&self, entries: impl Iterator<Item = &'a Arc<Entry>>) {
+    /// What all entries together say.
+    pub fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>) -> Self {
         let (mut keys, mut jwks_uri, mut bootstrap) = (TokenKeys::default(), String::new(), false);
         let lines = |text: &str| text.lines().map(str::to_owned).collect();
         for entry in entries {
@@ -72,24 +53,30 @@ impl Issuer {
                 _ => {}
             }
         }
-        self.reviews.trust(keys.clone(), bootstrap);
-        self.published.store(Arc::new(Published { keys, jwks_uri }));
+        Self { trust: Arc::new(TokenTrust::new(keys, bootstrap)), jwks_uri }
     }
 
-    /// The metadata of the issuer that signs; nothing when it has no address at which relying parties could ask.
+    /// Whose tokens are reviewed.
     #[must_use]
-    pub fn configuration(&self) -> Option<Vec<u8>> {
-        let published = self.published.load();
-        let issuer = published.issuer()?;
-        let own = format!("https://{}/openid/v1/jwks", self.server_address.load());
-        let jwks_uri = if published.jwks_uri.is_empty() { &own } else { &published.jwks_uri };
+    pub fn trust(&self) -> &Arc<TokenTrust> {
+        &self.trust
+    }
+
+    /// The metadata of the issuer that signs; nothing when it has no address at which relying parties could ask. Its keys
+    /// are at this facade (`host:port`) unless somebody else publishes them.
+    #[must_use]
+    pub fn configuration(&self, server_address: &str) -> Option<Vec<u8>> {
+        let issuer = self.issuer()?;
+        let own = format!("https://{server_address}/openid/v1/jwks");
+        let jwks_uri = if self.jwks_uri.is_empty() { &own } else { &self.jwks_uri };
         let metadata = Metadata {
             issuer,
             jwks_uri,
             response_types_supported: ["id_token"],
             subject_types_supported: ["public"],
-            id_token_signing_alg_values_supported: published
-                .keys
+            id_token_signing_alg_values_supported: self
+                .trust
+                .keys()
                 .keys
                 .iter()
                 .map(|key| key.algorithm().name())
@@ -101,14 +88,12 @@ impl Issuer {
     /// The key set; nothing when there is no configuration either.
     #[must_use]
     pub fn key_set(&self) -> Option<Vec<u8>> {
-        let published = self.published.load();
-        published.issuer().map(|_| key_set(&published.keys.keys))
+        self.issuer().map(|_| key_set(&self.trust.keys().keys))
     }
-}
 
-impl Published {
     fn issuer(&self) -> Option<&str> {
-        self.keys.issuers.first().map(String::as_str).filter(|issuer| issuer.starts_with("https://"))
+        let first = self.trust.keys().issuers.first();
+        first.map(String::as_str).filter(|issuer| issuer.starts_with("https://"))
     }
 }
 
@@ -133,17 +118,15 @@ mod tests {
             revision: 1,
             payload: Some(Payload::TokenKey(der)),
         };
-        let issuer = Issuer::default();
-        issuer.set_server_address("h:1".to_owned());
-        assert_eq!(issuer.configuration(), None);
+        assert_eq!(Issuer::default().configuration("h:1"), None);
         let entries = [Arc::new(key), setting(super::setting::ISSUERS, "https://i\nhttps://j")];
-        issuer.follow(entries.iter());
-        let said = String::from_utf8(issuer.configuration().unwrap()).unwrap();
+        let issuer = Issuer::of(entries.iter());
+        let said = String::from_utf8(issuer.configuration("h:1").unwrap()).unwrap();
         assert_eq!(
             said,
             r#"{"issuer":"https://i","jwks_uri":"https://h:1/openid/v1/jwks","response_types_supported":["id_token"],"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}"#
         );
-        issuer.follow([setting(super::setting::ISSUERS, "me")].iter());
-        assert_eq!((issuer.configuration(), issuer.key_set()), (None, None));
+        let unpublished = Issuer::of([setting(super::setting::ISSUERS, "me")].iter());
+        assert_eq!((unpublished.configuration("h:1"), unpublished.key_set()), (None, None));
     }
 }

@@ -11,6 +11,7 @@ pub mod goaway;
 pub mod header_values;
 pub mod hsts;
 pub mod impersonation;
+pub mod in_force;
 pub mod lifecycle;
 pub mod max_in_flight;
 pub mod mux_complete;

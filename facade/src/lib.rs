@@ -18,6 +18,7 @@ mod fail_static;
 mod freshness;
 mod handler;
 mod in_flight;
+mod in_force;
 mod issuer;
 mod layers;
 mod local;

@@ -13,6 +13,7 @@ use portico_machinery::{RequestInfo, UserInfo};
 
 use crate::body::Body;
 use crate::connection::Connection;
+use crate::in_force::InForce;
 use crate::record::RequestRecord;
 
 /// A request on its way through the layers.
@@ -49,6 +50,7 @@ pub struct WatchShutdown(pub Signal);
 #[derive(Clone, Debug)]
 pub struct Caller(pub Arc<UserInfo>);
 
+static NOTHING_IN_FORCE: LazyLock<Arc<InForce>> = LazyLock::new(Arc::default);
 static NO_TARGET: LazyLock<Target> = LazyLock::new(Target::default);
 static NO_CONNECTION: LazyLock<Arc<Connection>> =
     LazyLock::new(|| Arc::new(Connection::plain(([0, 0, 0, 0], 0).into())));
@@ -82,6 +84,11 @@ pub trait RequestView {
     /// The connection that it came over.
     fn connection(&self) -> &Arc<Connection> {
         self.found().unwrap_or(&NO_CONNECTION)
+    }
+
+    /// What it goes by.
+    fn in_force(&self) -> &Arc<InForce> {
+        self.found().unwrap_or(&NOTHING_IN_FORCE)
     }
 
     /// What it asks for, and whether that may take long.

@@ -1,7 +1,7 @@
 //! How the control service is reached: in this process, or over TLS with a facade's certificate.
 //!
 //! The configuration, calls and watches have connections of their own, so that they do not fill each other's streams;
-//! calls and watches one of each lane, so that no request waits for another thread. It must not know which services
+//! calls and watches one of each runtime, so that no request waits for another thread. It must not know which services
 //! are called.
 
 use std::sync::{Arc, OnceLock};
@@ -42,40 +42,40 @@ pub struct ControlTransport {
 
 struct Channels {
     config: Channel,
-    calls: LaneChannels,
-    streams: LaneChannels,
+    calls: RuntimeChannels,
+    streams: RuntimeChannels,
 }
 
 impl Channels {
-    fn new(connection: &Connection, lanes: usize) -> Result<Self, ConnectError> {
+    fn new(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
         let endpoint = connection.endpoint()?;
         Ok(Self {
             config: endpoint.connect_lazy(),
-            calls: LaneChannels::new(&endpoint, lanes),
-            streams: LaneChannels::new(&endpoint, lanes),
+            calls: RuntimeChannels::new(&endpoint, runtimes),
+            streams: RuntimeChannels::new(&endpoint, runtimes),
         })
     }
 }
 
-/// A channel of each lane, and one of all other threads.
-struct LaneChannels {
+/// A channel of each runtime, and one of all other threads.
+struct RuntimeChannels {
     endpoint: Endpoint,
-    lanes: Box<[OnceLock<Channel>]>,
+    runtimes: Box<[OnceLock<Channel>]>,
     others: Channel,
 }
 
-impl LaneChannels {
-    fn new(endpoint: &Endpoint, lanes: usize) -> Self {
+impl RuntimeChannels {
+    fn new(endpoint: &Endpoint, runtimes: usize) -> Self {
         Self {
             endpoint: endpoint.clone(),
-            lanes: (0..lanes).map(|_| OnceLock::new()).collect(),
+            runtimes: (0..runtimes).map(|_| OnceLock::new()).collect(),
             others: endpoint.connect_lazy(),
         }
     }
 
-    /// Made at a lane's first call and by itself: what drives a channel lives where it was made.
+    /// Made at a runtime's first call and by itself: what drives a channel lives where it was made.
     fn here(&self) -> &Channel {
-        let mine = connection_runtimes::current().and_then(|lane| self.lanes.get(lane));
+        let mine = connection_runtimes::current().and_then(|runtime| self.runtimes.get(runtime));
         mine.map_or(&self.others, |channel| channel.get_or_init(|| self.endpoint.connect_lazy()))
     }
 }
@@ -120,12 +120,12 @@ impl ControlTransport {
         Self { config, calls, streams, trust: Some(trust), local: true, channels: None }
     }
 
-    /// A control service elsewhere, called from so many lanes. Nothing is dialled before the first call.
+    /// A control service elsewhere, called from so many runtimes. Nothing is dialled before the first call.
     ///
     /// # Errors
     /// [`ConnectError`] when address or certificates cannot be used.
-    pub fn remote(connection: &Connection, lanes: usize) -> Result<Self, ConnectError> {
-        let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, lanes)?));
+    pub fn remote(connection: &Connection, runtimes: usize) -> Result<Self, ConnectError> {
+        let channels = Arc::new(ArcSwap::from_pointee(Channels::new(connection, runtimes)?));
         let through = |of| BoxCloneSyncService::new(Current { channels: Arc::clone(&channels), of });
         Ok(Self {
             config: through(|channels| &channels.config),
@@ -143,8 +143,8 @@ impl ControlTransport {
     /// [`ConnectError`]; everything stays as it was then.
     pub fn reconnect(&self, connection: &Connection) -> Result<(), ConnectError> {
         if let Some(current) = &self.channels {
-            let lanes = current.load().calls.lanes.len();
-            current.store(Arc::new(Channels::new(connection, lanes)?));
+            let runtimes = current.load().calls.runtimes.len();
+            current.store(Arc::new(Channels::new(connection, runtimes)?));
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use portico_gostd::url::Query;
 
+use crate::api_path::ApiPath;
 use crate::selector::{FieldSelector, LabelSelector};
 
 /// A request as authorization, flow control, audit and metrics see it.
@@ -107,6 +108,12 @@ impl RequestInfo {
             self.verb = if watch { "watch" } else { "list" }.to_owned();
             self.name = name_from_list_options(&query).unwrap_or_default();
         }
+    }
+
+    /// Where the path leads among API groups.
+    #[must_use]
+    pub fn api_path(&self) -> ApiPath<'_> {
+        ApiPath::parse(&self.path)
     }
 
     /// Whether the request changes something: decides the in-flight class and the store path.

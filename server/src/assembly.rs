@@ -37,7 +37,6 @@ use portico_kit::health::Health;
 use portico_kit::hooks::Hooks;
 use portico_kit::lifecycle::Signal;
 use portico_kit::listener::{ListenerMetrics, ListenerOptions, TlsListener};
-use portico_kit::offload::Offload;
 use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{CertPair, ServerTls, ServerTlsOptions};
 use portico_proto::convert::{Payload, PayloadKind, setting};
@@ -111,7 +110,7 @@ impl Server {
         believed
             .review_with(&identity, Arc::new(TokenReviewer::new(registry.clone(), Arc::clone(&identity))));
         let tasks = TaskSet::new();
-        registry.offload_to(Offload::start("long-work", &tasks).map_err(StartError::Threads)?);
+        registry.offload_to(Arc::clone(&process.offload));
         let definitions =
             registry.serve_custom_resources().await.map_err(|e| StartError::Definitions(e.to_string()))?;
         tasks.spawn_until_cancelled("definitions", definitions);
@@ -295,7 +294,7 @@ fn bind(settings: &ServerSettings, pki: &Pki, process: &Process) -> Result<TlsLi
     )?;
     let options = ListenerOptions {
         max_connections: settings.max_connections,
-        lanes: Some(Arc::clone(&process.lanes)),
+        runtimes: Some(Arc::clone(&process.runtimes)),
         ..ListenerOptions::new("control")
     };
     let metrics = ListenerMetrics::new(&process.metrics, "control");

@@ -42,7 +42,7 @@ pub(super) async fn alone(
         SettingError::new("--control-kubeconfig", format!("{}: {e}", file.display()))
     };
     let connection = Connection::from_kubeconfig(&file, None).map_err(|e| wrong(&e))?;
-    let control = ControlTransport::remote(&connection, process.lanes.count()).map_err(|e| wrong(&e))?;
+    let control = ControlTransport::remote(&connection, process.runtimes.count()).map_err(|e| wrong(&e))?;
     portico_kit::atomic_file::private_dir(&settings.process.data_dir).map_err(|e| {
         SettingError::new(
             "--data-dir",
@@ -90,7 +90,8 @@ fn lent(process: &Process) -> portico_facade::Process {
     portico_facade::Process {
         registry: process.registry.clone(),
         telemetry: Some(process.telemetry.clone()),
-        lanes: Some(Arc::clone(&process.lanes)),
+        runtimes: Some(Arc::clone(&process.runtimes)),
+        offload: Some(Arc::clone(&process.offload)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics::Registry;
+use portico_kit::offload::Offload;
 use portico_kit::telemetry::Telemetry;
 
 /// What every role has.
@@ -12,6 +13,8 @@ pub(super) struct Process {
     pub(super) registry: Registry,
     pub(super) telemetry: Telemetry,
     /// The threads that serve connections, of whichever listener.
-    pub(super) lanes: Arc<ConnectionRuntimes>,
+    pub(super) runtimes: Arc<ConnectionRuntimes>,
+    /// The threads for work that takes long, of whichever role.
+    pub(super) offload: Arc<Offload>,
     pub(super) started: Instant,
 }

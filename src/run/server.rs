@@ -25,7 +25,8 @@ pub(super) async fn start(settings: &Settings, process: &Process) -> Result<Serv
     let process = portico_server::Process {
         metrics: process.registry.clone(),
         telemetry: process.telemetry.clone(),
-        lanes: Arc::clone(&process.lanes),
+        runtimes: Arc::clone(&process.runtimes),
+        offload: Arc::clone(&process.offload),
     };
     for plugin in settings.admission.absent() {
         tracing::warn!(plugin, "this server does not have the admission plugin that is turned on");

@@ -18,6 +18,7 @@ use portico_machinery::{GroupVersion, Status};
 
 use crate::document::load_one;
 use crate::request::{Document, Reply, Request, value};
+use crate::served_apis::ServedApis;
 use crate::shared::Shared;
 use crate::snapshot::Snapshot;
 pub use addresses::AddressRule;
@@ -28,18 +29,18 @@ const OFFER: Offer<'_> = Offer { encodings: &Encoding::ALL, forms: &[], sealed: 
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// `/api` and `/api/`: aggregated or `APIVersions`.
-pub(crate) async fn core(shared: &Shared, snapshot: &Snapshot, request: &Request<'_>) -> Reply {
+pub(crate) async fn core(shared: &Shared, apis: &ServedApis, request: &Request<'_>) -> Reply {
     if let Some(refusal) = other_method(request) {
         return refusal;
     }
     if let Some(wanted) = aggregated::wanted(&request.accept()) {
-        let document = aggregated::core(shared, snapshot).await;
+        let document = aggregated::core(shared, apis.snapshot()).await;
         return aggregated_reply(&document, wanted, request);
     }
     strict(request, || {
         let client = addresses::client_ip(request.headers, request.client);
-        let rule = shared.address_rule();
-        let rule = rule.as_deref().filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
+        let rule = apis.address_rule();
+        let rule = rule.filter(|rule| client.is_some_and(|ip| rule.clients.contains(&ip)));
         legacy::versions(&shared.server_address(), rule)
     })
 }

@@ -1,8 +1,8 @@
 //! Merges and serves discovery and OpenAPI: what the control service says is served, as clients ask for it.
 //!
-//! The facade feeds [`Catalog`] from the stream and mounts [`Catalog::respond`]; everything is computed at first ask
-//! and kept until something that shows changes. It must not know how requests arrive, where documents come from
-//! (a [`DocumentSource`]), nor any kind.
+//! The facade makes [`ServedApis`] of what the stream says and mounts [`Catalog::respond`]; everything is computed for the
+//! first request and kept until something that shows changes. It must not know how requests arrive, where documents come
+//! from (a [`DocumentSource`]), nor any kind.
 
 mod catalog;
 mod compressed;
@@ -11,6 +11,7 @@ mod document;
 mod etag;
 mod openapi;
 mod request;
+mod served_apis;
 mod shared;
 mod snapshot;
 mod state;
@@ -19,6 +20,7 @@ pub use catalog::Catalog;
 pub use discovery::AddressRule;
 pub use document::{DocumentError, DocumentFuture, DocumentSource};
 pub use request::{Document, Reply, Request};
+pub use served_apis::ServedApis;
 pub use shared::Settings;
 pub use state::Change;
 

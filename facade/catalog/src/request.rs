@@ -8,14 +8,15 @@ use http::{HeaderMap, HeaderValue, Method, Response, header};
 use portico_gostd::url::first_value;
 use portico_machinery::Status;
 use portico_machinery::accept::Encoding;
+use portico_machinery::api_path::ApiPath;
 
 /// One request for a path below `/api`, `/apis` or `/openapi`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The method.
     pub method: &'a Method,
-    /// The path, percent-decoded.
-    pub path: &'a str,
+    /// Where its path leads.
+    pub path: ApiPath<'a>,
     /// The raw query.
     pub query: &'a str,
     /// All headers; `Accept`, `Accept-Encoding`, `If-None-Match` and what proxies say of the client are looked at.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 
 use crate::compressed::Compressed;
-use crate::discovery::AddressRule;
 use crate::document::DocumentSource;
 
 /// What the facade knows of itself and of the control service.
@@ -23,22 +22,16 @@ pub(crate) struct Shared {
     pub documents: Arc<dyn DocumentSource>,
     pub compressed: Compressed,
     pub server_address: ArcSwap<String>,
-    pub address_rule: ArcSwapOption<AddressRule>,
 }
 
 impl Shared {
     pub fn new(settings: Settings, documents: Arc<dyn DocumentSource>) -> Self {
         Self {
             server_address: ArcSwap::from_pointee(settings.server_address.clone()),
-            address_rule: ArcSwapOption::empty(),
             settings,
             documents,
             compressed: Compressed::default(),
         }
-    }
-
-    pub fn address_rule(&self) -> Option<Arc<AddressRule>> {
-        self.address_rule.load_full()
     }
 
     pub fn server_address(&self) -> Arc<String> {

@@ -1,11 +1,11 @@
 //! What the stream has said, reduced to what discovery and OpenAPI show.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portico_machinery::GroupVersion;
 use portico_machinery::discovery::Served;
 use portico_machinery::route::Route;
+use rpds::RedBlackTreeMapSync;
 
 /// One entry of the stream: new, changed or (nothing) gone.
 #[derive(Clone, Debug)]
@@ -54,12 +54,14 @@ impl Registered {
     }
 }
 
-/// Everything, by key.
-#[derive(Debug, Default)]
+/// Everything, by key. Persistent: a clone shares all of it and does not see later changes.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct State {
-    pub routes: BTreeMap<String, Arc<Registered>>,
-    pub served: BTreeMap<String, Arc<Served>>,
+    pub routes: ByKey<Registered>,
+    pub served: ByKey<Served>,
 }
+
+type ByKey<T> = RedBlackTreeMapSync<String, Arc<T>>;
 
 impl State {
     /// Applies one change to a state that takes the place of an older one, which knows how group versions first came.
@@ -89,12 +91,12 @@ impl State {
     }
 }
 
-fn set<T: PartialEq>(map: &mut BTreeMap<String, Arc<T>>, key: String, value: Option<Arc<T>>) -> bool {
+fn set<T: PartialEq>(map: &mut ByKey<T>, key: String, value: Option<Arc<T>>) -> bool {
     match value {
-        None => map.remove(&key).is_some(),
+        None => map.remove_mut(&key),
         Some(value) if map.get(&key).is_some_and(|old| **old == *value) => false,
         Some(value) => {
-            map.insert(key, value);
+            map.insert_mut(key, value);
             true
         }
     }

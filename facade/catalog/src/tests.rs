@@ -10,11 +10,14 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use portico_machinery::GroupVersion;
 use portico_machinery::accept::Encoding;
+use portico_machinery::api_path::ApiPath;
 use portico_machinery::digest::sha256_hex;
 use portico_machinery::discovery::{Served, Source};
 use portico_machinery::route::Route;
 
-use crate::{Catalog, Change, DocumentError, DocumentFuture, DocumentSource, Reply, Request, Settings};
+use crate::{
+    Catalog, Change, DocumentError, DocumentFuture, DocumentSource, Reply, Request, ServedApis, Settings,
+};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const BETA: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -44,13 +47,14 @@ impl DocumentSource for Shelf {
 
 struct World {
     catalog: Catalog,
+    apis: Mutex<Arc<ServedApis>>,
     shelf: Arc<Shelf>,
 }
 
 fn world() -> World {
     let shelf = Arc::new(Shelf::default());
     let settings = Settings { server_address: "10.0.0.1:6443".into(), version: "1.36".into() };
-    World { catalog: Catalog::new(settings, shelf.clone()), shelf }
+    World { catalog: Catalog::new(settings, shelf.clone()), apis: Mutex::default(), shelf }
 }
 
 fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
@@ -68,6 +72,20 @@ fn route(gv: &str, priorities: (i32, i32), remote: bool) -> Change {
 }
 
 impl World {
+    fn apis(&self) -> Arc<ServedApis> {
+        self.apis.lock().clone()
+    }
+
+    fn update(&self, changes: impl IntoIterator<Item = Change>) {
+        let after = self.apis().after(changes);
+        *self.apis.lock() = after;
+    }
+
+    fn reset(&self, entries: impl IntoIterator<Item = Change>) {
+        let after = self.apis().replaced_by(entries);
+        *self.apis.lock() = after;
+    }
+
     fn serve(&self, gv: &str, source: Source, stale: bool) {
         let gv: GroupVersion = gv.parse().unwrap();
         let (group, version) = (gv.group.as_str(), gv.version.as_str());
@@ -92,7 +110,7 @@ impl World {
             openapi_v2: self.shelf.put(&v2),
             ..Served::default()
         };
-        self.catalog.update([Change::Served { key: served.key(), served: Some(Arc::new(served)) }]);
+        self.update([Change::Served { key: served.key(), served: Some(Arc::new(served)) }]);
     }
 
     async fn ask(&self, method: Method, url: &str, headers: &[(header::HeaderName, &str)]) -> Option<Reply> {
@@ -101,7 +119,11 @@ impl World {
             map.insert(name, HeaderValue::from_str(value).unwrap());
         }
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
-        self.catalog.respond(&Request { method: &method, path, query, headers: &map, client: None }).await
+        let apis = self.apis();
+        let path = ApiPath::parse(path);
+        self.catalog
+            .respond(&apis, &Request { method: &method, path, query, headers: &map, client: None })
+            .await
     }
 
     async fn get(&self, url: &str, accept: &str) -> Option<Reply> {
@@ -152,7 +174,7 @@ async fn an_empty_server_knows_its_own_group_only() {
 #[tokio::test]
 async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
     let w = world();
-    w.catalog.update([
+    w.update([
         route("apiregistration.k8s.io/v1", (18000, 1), false),
         route("v1", (18000, 1), false),
         route("apps/v1", (17800, 15), false),
@@ -173,14 +195,14 @@ async fn groups_rank_by_their_highest_priority_and_the_own_group_above_all() {
     assert_eq!(w.json("/apis/foo/", "application/*").await, foo);
     assert!(w.json("/apis/bar", "").await.contains(r#""preferredVersion":{"groupVersion":"bar/v2""#));
     // A removed version gives its priority back.
-    w.catalog.update([Change::Route { key: "v1.foo".into(), route: None }]);
+    w.update([Change::Route { key: "v1.foo".into(), route: None }]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io high apps bar foo");
 }
 
 #[tokio::test]
 async fn tied_groups_order_by_service_name_in_one_document_and_by_group_in_the_other() {
     let w = world();
-    w.catalog.update([route("zzz/v1", (10, 10), true), route("aaa/v1beta1", (10, 10), true)]);
+    w.update([route("zzz/v1", (10, 10), true), route("aaa/v1beta1", (10, 10), true)]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io zzz aaa");
     assert_eq!(w.order(AGGREGATED).await, "aaa zzz");
 }
@@ -191,15 +213,15 @@ async fn the_aggregated_document_keeps_the_priority_that_a_version_came_with() {
     let versions = |json: String| {
         json.split(r#"{"version":""#).skip(1).map(|t| t[..2].to_owned()).collect::<Vec<_>>().join(" ")
     };
-    w.catalog.update([route("back/v1", (10, 10), true), route("back/v2", (10, 10), true)]);
-    w.catalog.update([route("back/v1", (10, 50), true)]);
+    w.update([route("back/v1", (10, 10), true), route("back/v2", (10, 10), true)]);
+    w.update([route("back/v1", (10, 50), true)]);
     assert!(w.json("/apis/back", "").await.contains(r#""versions":[{"groupVersion":"back/v1""#));
     assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
     // A new snapshot of the stream is no new beginning; a version that was gone is.
-    w.catalog.reset([route("back/v1", (10, 50), true), route("back/v2", (10, 10), true)]);
+    w.reset([route("back/v1", (10, 50), true), route("back/v2", (10, 10), true)]);
     assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v2 v1");
-    w.catalog.update([Change::Route { key: "v1.back".into(), route: None }]);
-    w.catalog.update([route("back/v1", (10, 50), true)]);
+    w.update([Change::Route { key: "v1.back".into(), route: None }]);
+    w.update([route("back/v1", (10, 50), true)]);
     assert_eq!(versions(w.json("/apis", AGGREGATED).await), "v1 v2");
 }
 
@@ -213,7 +235,9 @@ async fn the_address_can_be_told_once_it_is_bound() {
 #[tokio::test]
 async fn clients_in_the_range_of_services_hear_of_the_service_besides() {
     let w = world();
-    w.catalog.set_address_rule("10.0.0.0/16 10.0.0.1:443".parse().ok());
+    let rule = "10.0.0.0/16 10.0.0.1:443".parse().ok();
+    let ruled = w.apis().with_address_rule(rule);
+    *w.apis.lock() = ruled;
     let inside = header::HeaderName::from_static("x-forwarded-for");
     let rule = r#"{"clientCIDR":"10.0.0.0/16","serverAddress":"10.0.0.1:443"}"#;
     for (client, told) in [("10.0.3.4", true), ("192.168.0.1", false)] {
@@ -226,7 +250,7 @@ async fn clients_in_the_range_of_services_hear_of_the_service_besides() {
 #[tokio::test]
 async fn the_form_follows_the_accept_header() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let both = format!("{AGGREGATED},{BETA},application/json");
     let beta = format!("{BETA},application/json");
@@ -281,7 +305,7 @@ async fn the_form_follows_the_accept_header() {
 #[tokio::test]
 async fn methods_count_where_upstream_routes_them() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     for (path, refused) in [("/api", true), ("/apis/apps/v1", true), ("/apis", false), ("/apis/apps", false)]
     {
@@ -293,7 +317,7 @@ async fn methods_count_where_upstream_routes_them() {
 #[tokio::test]
 async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let Some(Reply::Document(first)) = w.get("/apis", AGGREGATED).await else { panic!() };
     let tag = first.headers[header::ETAG].to_str().unwrap().to_owned();
@@ -313,8 +337,7 @@ async fn an_aggregated_document_has_a_tag_and_only_that_very_tag_is_304() {
     }
     // The same again, and what does not show, changes nothing and costs nothing.
     let asked = w.shelf.asked.load(Ordering::SeqCst);
-    w.catalog
-        .update([route("apps/v1", (1, 1), false), Change::Served { key: "unknown".into(), served: None }]);
+    w.update([route("apps/v1", (1, 1), false), Change::Served { key: "unknown".into(), served: None }]);
     w.serve("apps/v1", Source::Builtin, false);
     w.json("/apis", AGGREGATED).await;
     assert_eq!(w.shelf.asked.load(Ordering::SeqCst), asked);
@@ -326,7 +349,7 @@ async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
     w.serve("back/v1", Source::Aggregator, false);
     w.serve("back/v2", Source::Aggregator, true);
     assert_eq!(w.order(AGGREGATED).await, "", "nothing leads there yet");
-    w.catalog.update([
+    w.update([
         route("back/v1", (1, 30), true),
         route("back/v2", (1, 20), true),
         route("back/v3", (1, 10), true),
@@ -344,20 +367,20 @@ async fn backends_show_when_they_are_routed_fresh_stale_or_not_yet_answered() {
     assert!(w.get("/apis/back/v1", "").await.is_none(), "the backend itself answers");
     // Over a built-in version a routed backend wins, and gives it back when it goes.
     w.serve("apps/v1", Source::Builtin, false);
-    w.catalog.update([route("apps/v1", (1, 1), true)]);
+    w.update([route("apps/v1", (1, 1), true)]);
     assert!(
         w.json("/apis", AGGREGATED)
             .await
             .contains(r#""name":"apps"},"versions":[{"version":"v1","freshness":"Stale""#)
     );
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     assert!(w.get("/apis/apps/v1", "").await.is_some());
 }
 
 #[tokio::test]
 async fn a_document_that_is_missing_is_asked_for_again() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let kept = std::mem::take(&mut *w.shelf.documents.lock());
     assert!(w.json("/apis", AGGREGATED).await.contains(r#""freshness":"Stale""#));
@@ -368,7 +391,7 @@ async fn a_document_that_is_missing_is_asked_for_again() {
 #[tokio::test(start_paused = true)]
 async fn a_merged_document_with_a_part_missing_is_made_once_for_a_while_and_then_looked_for_again() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false)]);
+    w.update([route("apps/v1", (1, 1), false)]);
     w.serve("apps/v1", Source::Builtin, false);
     let kept = std::mem::take(&mut *w.shelf.documents.lock());
     let (first, second) = tokio::join!(w.get("/openapi/v2", ""), w.get("/openapi/v2", ""));
@@ -386,7 +409,7 @@ async fn a_merged_document_with_a_part_missing_is_made_once_for_a_while_and_then
 #[tokio::test]
 async fn v3_documents_have_an_address_that_may_be_cached_for_ever() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false), route("back/v1", (1, 1), true)]);
+    w.update([route("apps/v1", (1, 1), false), route("back/v1", (1, 1), true)]);
     w.serve("apps/v1", Source::Builtin, false);
     w.serve("back/v1", Source::Aggregator, false);
     w.serve("v1", Source::Builtin, false);
@@ -451,7 +474,7 @@ async fn documents_are_compressed_for_those_who_ask() {
 #[tokio::test]
 async fn the_v2_document_is_one_of_all() {
     let w = world();
-    w.catalog.update([route("apps/v1", (1, 1), false), route("back/v1", (5, 1), true)]);
+    w.update([route("apps/v1", (1, 1), false), route("back/v1", (5, 1), true)]);
     w.serve("apps/v1", Source::Builtin, false);
     w.serve("back/v1", Source::Aggregator, false);
     let response = ready(w.get("/openapi/v2", "application/*").await);
@@ -517,9 +540,9 @@ async fn the_v2_document_is_protobuf_for_those_who_want_that() {
 #[tokio::test]
 async fn a_new_snapshot_of_the_stream_replaces_everything() {
     let w = world();
-    w.catalog.update([route("old/v1", (1, 1), true)]);
+    w.update([route("old/v1", (1, 1), true)]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io old");
-    w.catalog.reset([route("new/v1", (1, 1), true)]);
+    w.reset([route("new/v1", (1, 1), true)]);
     assert_eq!(w.order("").await, "apiregistration.k8s.io new");
-    assert!(w.catalog.documents().is_empty());
+    assert!(w.apis().documents().is_empty());
 }

@@ -10,11 +10,11 @@ use http::header::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Reviewer, Reviewing, TokenFile};
-use portico_auth::authz::{Decider, Deciding, Mode, Rbac, Relations, of_modes};
+use portico_auth::authz::{Decider, Deciding, Mode};
 use portico_kit::lifecycle::Signal;
 use portico_kit::metrics::{Format, Registry};
 use portico_machinery::Attributes;
-use portico_machinery::rbac::{Binding, Fact, RoleRef, Rule, Subject};
+use portico_machinery::rbac::{Binding, Fact, Policy, RoleRef, Rule, Subject};
 
 use tower::Service;
 
@@ -22,6 +22,7 @@ use super::*;
 use crate::body::Body;
 use crate::connection::Connection;
 use crate::in_flight::InFlight;
+use crate::in_force::InForce;
 use crate::layers::hsts::hsts;
 use crate::metrics::access::{AuthenticationMetrics, AuthorizationMetrics};
 use crate::request::{Request, RequestView, Response};
@@ -112,12 +113,13 @@ impl Rig {
         let tokens =
             "good,alice,1\nmaster,root,2,\"system:masters\"\nnode,system:node:n,3,\"system:nodes\"\n";
         let tokens = Arc::new(TokenFile::parse(tokens).unwrap());
-        let union = AuthenticatorChain::default().with_tokens(tokens).with_anonymous(true);
-        let union = Arc::new(ArcSwap::from_pointee(union));
-        let authorizer =
-            of_modes(&[Mode::Node, Mode::Rbac], &everybody_may_see_the_version(), &Relations::Elsewhere);
+        let mut in_force = InForce::default();
+        let chain = AuthenticatorChain::default().with_tokens(tokens).with_anonymous(true);
+        in_force.set_authenticators(chain);
+        in_force.set_policy(everybody_may_see_the_version(), &[Mode::Node, Mode::Rbac]);
         let layers = Layers {
             mux_complete: self.complete.clone(),
+            in_force: Arc::new(ArcSwap::from_pointee(in_force)),
             metrics: metrics.clone(),
             retry_after: self.retry_after.then(|| RetryAfter { not_accepting: self.not_accepting.clone() }),
             hsts: hsts(&["max-age=1".to_owned(), "preload".to_owned()]).unwrap(),
@@ -130,17 +132,12 @@ impl Rig {
             },
             cors: AllowedOrigins::new(&["^https://good\\.example$".to_owned()]).unwrap(),
             authentication: Authenticator {
-                union,
                 reviewer: Arc::new(Nobody),
                 metrics: AuthenticationMetrics::new(&self.registry, metrics.filter("authentication")),
             },
-            impersonation: Impersonation {
-                authorizer: authorizer.clone(),
-                duration: metrics.filter("impersonation"),
-            },
+            impersonation: Impersonation { duration: metrics.filter("impersonation") },
             max_in_flight: MaxInFlight { in_flight: InFlight::new(self.reads, 1, metrics.clone()) },
             authorization: Permissions {
-                authorizer,
                 decider: self.decider.clone(),
                 metrics: AuthorizationMetrics::new(&self.registry, metrics.filter("authorization")),
             },
@@ -154,7 +151,7 @@ impl Rig {
 }
 
 /// What the bootstrap policy gives to everybody, in short.
-fn everybody_may_see_the_version() -> Arc<Rbac> {
+fn everybody_may_see_the_version() -> Policy {
     let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     let rule = Rule {
         verbs: list(&["get"]),
@@ -170,9 +167,9 @@ fn everybody_may_see_the_version() -> Arc<Rbac> {
         ("clusterroles/info", Fact::Rules(vec![rule])),
         ("clusterrolebindings/info", Fact::Binding(binding)),
     ];
-    let rbac = Rbac::default();
-    rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
-    Arc::new(rbac)
+    let mut policy = Policy::default();
+    facts.into_iter().for_each(|(key, fact)| policy.set(key.parse().unwrap(), Some(fact)));
+    policy
 }
 
 struct Answer {

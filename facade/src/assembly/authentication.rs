@@ -1,9 +1,8 @@
-//! From authentication settings to the union of authenticators, and again whenever a file changes.
+//! From authentication settings to the chain of authenticators, and again whenever a file changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use portico_auth::AuthenticatorChain;
 use portico_auth::authn::{Authority, RequestHeader, Reviews, TokenFile};
 use portico_kit::certs::{FileError, FileWatch};
@@ -13,6 +12,7 @@ use portico_machinery::FrontProxy;
 use super::error::StartError;
 use portico_auth::authz::Mode;
 
+use crate::configuration::Configuration;
 use crate::settings::FacadeSettings;
 
 /// Files that say who is believed. Clones share them.
@@ -28,7 +28,7 @@ pub(super) struct AuthFiles {
 
 impl AuthFiles {
     /// Reads all files; tokens that no file knows are reviewed.
-    pub(super) fn load(settings: &FacadeSettings, reviews: Arc<Reviews>) -> Result<Self, StartError> {
+    pub(super) fn load(settings: &FacadeSettings) -> Result<Self, StartError> {
         let auth = &settings.authentication;
         let internal = auth.internal_ca.as_deref().map(Authority::from_pem).transpose();
         let proxy_ca = auth.request_header.as_ref().map(|proxy| {
@@ -40,18 +40,18 @@ impl AuthFiles {
             client_ca: auth.client_ca_file.as_deref().map(authority).transpose()?,
             proxy_ca: proxy_ca.transpose()?,
             tokens: auth.token_auth_file.clone().map(tokens).transpose()?,
-            reviews,
+            reviews: Arc::default(),
             anonymous: auth.anonymous.unwrap_or(!settings.authorization.contains(&Mode::AlwaysAllow)),
         })
     }
 
     /// The authenticators of what the files say now.
-    pub(super) fn union(&self) -> AuthenticatorChain {
-        let mut union = AuthenticatorChain::default()
+    pub(super) fn authenticators(&self) -> AuthenticatorChain {
+        let mut chain = AuthenticatorChain::default()
             .with_anonymous(self.anonymous)
             .with_reviews(Arc::clone(&self.reviews));
         if let Some((ca, proxy)) = &self.proxy_ca {
-            union = union.with_request_header(RequestHeader {
+            chain = chain.with_request_header(RequestHeader {
                 authority: Authority::clone(&ca.current()),
                 allowed_names: proxy.allowed_names.clone(),
                 username_headers: proxy.username_headers.clone(),
@@ -61,42 +61,42 @@ impl AuthFiles {
             });
         }
         if let Some(internal) = &self.internal {
-            union = union.with_internal_authority(internal.clone());
+            chain = chain.with_internal_authority(internal.clone());
         }
         if let Some(ca) = &self.client_ca {
-            union = union.with_client_authority(Authority::clone(&ca.current()));
+            chain = chain.with_client_authority(Authority::clone(&ca.current()));
         }
         if let Some(tokens) = &self.tokens {
-            union = union.with_tokens(tokens.current());
+            chain = chain.with_tokens(tokens.current());
         }
-        union
+        chain
     }
 
-    /// Polls the files and swaps the union when one changes.
-    pub(super) fn follow(&self, tasks: &TaskSet, union: &Arc<ArcSwap<AuthenticatorChain>>) {
+    /// Polls the files and puts other authenticators in force when one changes.
+    pub(super) fn follow(&self, tasks: &TaskSet, configuration: &Arc<Configuration>) {
         if let Some(ca) = &self.client_ca {
-            self.follow_one(tasks, union, ca, "client-ca-file");
+            self.follow_one(tasks, configuration, ca, "client-ca-file");
         }
         if let Some((ca, _)) = &self.proxy_ca {
-            self.follow_one(tasks, union, ca, "requestheader-client-ca-file");
+            self.follow_one(tasks, configuration, ca, "requestheader-client-ca-file");
         }
         if let Some(tokens) = &self.tokens {
-            self.follow_one(tasks, union, tokens, "token-auth-file");
+            self.follow_one(tasks, configuration, tokens, "token-auth-file");
         }
     }
 
     fn follow_one<T: Send + Sync + 'static>(
         &self,
         tasks: &TaskSet,
-        union: &Arc<ArcSwap<AuthenticatorChain>>,
+        configuration: &Arc<Configuration>,
         file: &FileWatch<T>,
         name: &'static str,
     ) {
         file.watch(tasks, name);
-        let (this, union, mut changes) = (self.clone(), union.clone(), file.subscribe());
+        let (this, configuration, mut changes) = (self.clone(), configuration.clone(), file.subscribe());
         tasks.spawn_until_cancelled(name, async move {
             while changes.changed().await.is_ok() {
-                union.store(Arc::new(this.union()));
+                configuration.set_authenticators(this.authenticators());
             }
         });
     }

@@ -42,12 +42,12 @@ pub async fn discovery(catalog: &Catalog, renderer: &Renderer, request: &Parts) 
 async fn reply(catalog: &Catalog, request: &Parts) -> Option<Reply> {
     let asked = Request {
         method: &request.method,
-        path: &request.info().path,
+        path: request.info().api_path(),
         query: request.query(),
         headers: &request.headers,
         client: Some(request.connection().peer.ip()),
     };
-    catalog.respond(&asked).await
+    catalog.respond(&request.in_force().apis, &asked).await
 }
 
 async fn answered(renderer: &Renderer, request: &Parts, reply: Reply) -> Response {

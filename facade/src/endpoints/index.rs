@@ -9,21 +9,22 @@ use portico_kit::health::Endpoint;
 use portico_machinery::discovery::Source;
 
 use super::state::Shared;
+use crate::in_force::InForce;
 use crate::render::pretty;
 use crate::request::Response;
 use crate::respond;
-use crate::route_table::RouteTable;
 
 #[derive(serde::Serialize)]
 struct Paths {
     paths: BTreeSet<Arc<str>>,
 }
 
-/// The paths of the table that this request goes by.
+/// The paths of the routes that this request goes by.
 pub(super) async fn paths(
     State(endpoints): Shared,
-    Extension(table): Extension<Arc<RouteTable>>,
+    Extension(in_force): Extension<Arc<InForce>>,
 ) -> Response {
+    let table = &in_force.routes;
     let mut paths = table.listed();
     paths.extend(Endpoint::ALL.into_iter().flat_map(|e| endpoints.health.paths(e)).map(Arc::from));
     for served in table.served().filter(|s| s.source == Source::Builtin) {

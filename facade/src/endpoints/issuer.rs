@@ -5,19 +5,23 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
 
 use super::state::{Shared, refusal};
-use crate::request::Response;
+use crate::request::{RequestView, Response};
 use crate::respond;
 
 const JWKS: &str = "application/jwk-set+json";
 
 /// The issuer's metadata, if it publishes any.
 pub(super) async fn configuration(State(endpoints): Shared, request: Request) -> Response {
-    published(&request, "application/json", endpoints.issuer.configuration())
+    published(
+        &request,
+        "application/json",
+        request.in_force().issuer.configuration(&endpoints.server_address),
+    )
 }
 
 /// The issuer's keys, if it publishes any.
-pub(super) async fn keys(State(endpoints): Shared, request: Request) -> Response {
-    published(&request, JWKS, endpoints.issuer.key_set())
+pub(super) async fn keys(request: Request) -> Response {
+    published(&request, JWKS, request.in_force().issuer.key_set())
 }
 
 fn published(request: &Request, media_type: &'static str, json: Option<Vec<u8>>) -> Response {

@@ -13,7 +13,6 @@ use portico_machinery::Status;
 use portico_machinery::accept::route_takes;
 use portico_machinery::status::{Details, Reason};
 
-use crate::issuer::Issuer;
 use crate::render::Renderer;
 use crate::request::{RequestView, Response};
 use crate::respond;
@@ -37,8 +36,8 @@ pub struct Endpoints {
     pub catalog: Arc<Catalog>,
     /// For large documents.
     pub renderer: Renderer,
-    /// Who issues tokens.
-    pub issuer: Arc<Issuer>,
+    /// `host:port` of this facade, where its issuer's keys are published unless somebody else does.
+    pub server_address: String,
 }
 
 /// The handlers' state, as axum gives it to them.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use portico_auth::authn::{Reviewer, without_token};
@@ -26,8 +25,6 @@ use crate::respond;
 
 /// How callers are known.
 pub struct Authenticator {
-    /// Who knows callers; replaced as a whole on a reload.
-    pub union: Arc<ArcSwap<AuthenticatorChain>>,
     /// Who knows what tokens stand for.
     pub reviewer: Arc<dyn Reviewer>,
     /// How it ends, and how long it takes.
@@ -59,8 +56,7 @@ impl<S: Handler> Service<Request> for Authentication<S> {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let begin = Instant::now();
-        let union = self.authenticator.union.load();
-        let found = authenticate(&union, &request);
+        let found = authenticate(&request);
         if let Outcome::Ask(token) = found.outcome {
             let (authenticator, mut inner) = (self.authenticator.clone(), self.inner.clone());
             return Step::waiting(async move {
@@ -70,7 +66,7 @@ impl<S: Handler> Service<Request> for Authentication<S> {
                 }
             });
         }
-        match self.authenticator.admit(&union, found, request, begin) {
+        match self.authenticator.admit(found, request, begin) {
             Ok((request, after)) => Step::passed(OnResponse::new(self.inner.call(request), after)),
             Err(refusal) => Step::answered(Ok(*refusal)),
         }
@@ -93,26 +89,20 @@ type Admitted = Result<(Request, Option<GoAway>), Box<Response>>;
 impl Authenticator {
     /// Asks what a token stands for before it decides.
     async fn reviewed(&self, request: Request, token: &str, begin: Instant) -> Admitted {
-        let union = self.union.load_full();
-        if let Err(error) = union.reviewed(token, &*self.reviewer).await {
+        if let Err(error) = request.in_force().authenticators.reviewed(token, &*self.reviewer).await {
             self.metrics.done(Authenticated::Refused, begin.elapsed());
             tracing::debug!(peer = %request.connection().peer, %error, "authentication failed");
             let status = Status::too_many_requests(error.to_string(), 1);
             return Err(Box::new(respond::status(&request, &status)));
         }
-        let found = authenticate(&union, &request);
-        self.admit(&union, found, request, begin)
+        let found = authenticate(&request);
+        self.admit(found, request, begin)
     }
 
     /// Names the caller and takes the credentials off.
-    fn admit(
-        &self,
-        union: &AuthenticatorChain,
-        found: portico_auth::Authentication,
-        mut request: Request,
-        begin: Instant,
-    ) -> Admitted {
-        strip(union, request.headers_mut());
+    fn admit(&self, found: portico_auth::Authentication, mut request: Request, begin: Instant) -> Admitted {
+        let authenticators = Arc::clone(&request.in_force().authenticators);
+        strip(&authenticators, request.headers_mut());
         self.metrics.done(ended(&found.outcome), begin.elapsed());
         if let Some(warning) = found.warning {
             request.record().warn([warning.to_owned()]);
@@ -152,11 +142,11 @@ fn refuse(request: &Request, outcome: &Outcome) -> Response {
     respond::status(request, &Status::unauthorized())
 }
 
-fn authenticate(union: &AuthenticatorChain, request: &Request) -> portico_auth::Authentication {
+fn authenticate(request: &Request) -> portico_auth::Authentication {
     let headers = request.headers();
     let websocket = headers.get(UPGRADE).is_some_and(|u| u.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let protocols = websocket.then(|| Headers(headers).values(SEC_WEBSOCKET_PROTOCOL.as_str()).join(","));
-    union.authenticate(&Credentials {
+    request.in_force().authenticators.authenticate(&Credentials {
         authorization: headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()),
         websocket_protocols: protocols.as_deref().filter(|p| !p.is_empty()),
         peer: request.connection().chain.as_ref(),
@@ -165,9 +155,9 @@ fn authenticate(union: &AuthenticatorChain, request: &Request) -> portico_auth::
 }
 
 /// Takes credentials and identity headers off, whether or not they were believed.
-fn strip(union: &AuthenticatorChain, headers: &mut HeaderMap) {
+fn strip(authenticators: &AuthenticatorChain, headers: &mut HeaderMap) {
     let consumed: Vec<HeaderName> =
-        headers.keys().filter(|name| union.consumes_header(name.as_str())).cloned().collect();
+        headers.keys().filter(|name| authenticators.consumes_header(name.as_str())).cloned().collect();
     for name in consumed {
         headers.remove(&name);
     }

@@ -21,8 +21,6 @@ use crate::unavailable::unavailable;
 
 /// How it is decided what callers may do.
 pub struct Permissions {
-    /// Who decides.
-    pub authorizer: Arc<dyn Authorizer>,
     /// Who knows the objects.
     pub decider: Arc<dyn Decider>,
     /// How it ends, and how long it takes.
@@ -55,7 +53,7 @@ impl<S: Handler> Service<Request> for Authorization<S> {
     fn call(&mut self, request: Request) -> Self::Future {
         let begin = Instant::now();
         let attributes = Attributes::new(request.user(), request.info().clone());
-        let decision = self.permissions.authorizer.authorize(&attributes);
+        let decision = request.in_force().authorizer.authorize(&attributes);
         if decision.verdict == Verdict::Ask {
             let (permissions, mut inner) = (self.permissions.clone(), self.inner.clone());
             return Step::waiting(async move {

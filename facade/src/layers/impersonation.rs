@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::header::HeaderName;
-use portico_auth::Authorizer;
 use portico_auth::impersonate::{ImpersonationRequest, consumes_header, impersonate};
 use portico_kit::metrics::Histogram;
 use portico_machinery::Status;
@@ -17,8 +16,6 @@ use crate::respond;
 /// See the module.
 #[derive(Clone)]
 pub struct Impersonation {
-    /// Who decides who may be whom.
-    pub authorizer: Arc<dyn Authorizer>,
     /// `apiserver_request_filter_duration_seconds{filter="impersonation"}`
     pub duration: Histogram,
 }
@@ -33,7 +30,7 @@ impl ValidateRequest<Body> for Impersonation {
             return Ok(());
         }
         let begin = std::time::Instant::now();
-        let decided = self.decide(request);
+        let decided = decide(request);
         for name in asking {
             request.headers_mut().remove(&name);
         }
@@ -45,12 +42,11 @@ impl ValidateRequest<Body> for Impersonation {
     }
 }
 
-impl Impersonation {
-    fn decide(&self, request: &Request) -> Result<Option<Caller>, Box<Status>> {
-        let Some(wanted) = ImpersonationRequest::from_headers(&Headers(request.headers()))? else {
-            return Ok(None);
-        };
-        let impersonated = impersonate(&self.authorizer, &request.user(), request.info(), &wanted)?;
-        Ok(Some(Caller(Arc::new(impersonated.user))))
-    }
+fn decide(request: &Request) -> Result<Option<Caller>, Box<Status>> {
+    let Some(wanted) = ImpersonationRequest::from_headers(&Headers(request.headers()))? else {
+        return Ok(None);
+    };
+    let authorizer = &request.in_force().authorizer;
+    let impersonated = impersonate(authorizer, &request.user(), request.info(), &wanted)?;
+    Ok(Some(Caller(Arc::new(impersonated.user))))
 }

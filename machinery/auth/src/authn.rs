@@ -29,8 +29,8 @@ pub use error::AuthnError;
 pub use method::{Method, RESERVED_GROUP_PREFIX};
 pub use request_header::RequestHeader;
 pub use reviews::{
-    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, Reviewer, Reviewing, Reviews, TooManyReviews,
-    bootstrap_token,
+    MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, Reviewer, Reviewing, Reviews, TokenTrust,
+    TooManyReviews, bootstrap_token,
 };
 pub use service_account::{Refused, Signed, TokenKeys};
 pub use token_file::{TokenFile, TokenFileError};
@@ -132,6 +132,7 @@ pub struct AuthenticatorChain {
     client: Option<Authority>,
     tokens: Vec<Arc<dyn TokenAuthenticator>>,
     reviews: Option<Arc<Reviews>>,
+    trust: Arc<TokenTrust>,
     anonymous: bool,
 }
 
@@ -164,10 +165,17 @@ impl AuthenticatorChain {
         self
     }
 
-    /// Believes tokens that stand for objects, after all others.
+    /// Has tokens that stand for objects reviewed, after all others, once there is somebody to trust.
     #[must_use]
     pub fn with_reviews(mut self, reviews: Arc<Reviews>) -> Self {
         self.reviews = Some(reviews);
+        self
+    }
+
+    /// Says whose tokens are reviewed: nobody's otherwise.
+    #[must_use]
+    pub fn with_trust(mut self, trust: Arc<TokenTrust>) -> Self {
+        self.trust = trust;
         self
     }
 
@@ -252,7 +260,7 @@ impl AuthenticatorChain {
     /// [`TooManyReviews`]: it stays unknown for now.
     pub async fn reviewed(&self, token: &str, reviewer: &dyn Reviewer) -> Result<(), TooManyReviews> {
         match &self.reviews {
-            Some(reviews) => reviews.ask(token, reviewer).await,
+            Some(reviews) => reviews.ask(&self.trust, token, reviewer).await,
             None => Ok(()),
         }
     }
@@ -290,7 +298,7 @@ impl AuthenticatorChain {
             }
         }
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        match self.reviews.as_ref().map_or(Known::Nothing, |reviews| reviews.look(token, now)) {
+        match self.reviews.as_ref().map_or(Known::Nothing, |reviews| reviews.look(&self.trust, token, now)) {
             Known::User(user) => Ok(Found::User(user, method)),
             Known::Ask => Ok(Found::Ask(token.to_owned())),
             Known::Bad(error) => Err(error),

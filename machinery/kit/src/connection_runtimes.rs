@@ -1,6 +1,6 @@
 //! Threads that serve connections, each with a runtime of its own.
 //!
-//! What begins on a lane stays on it: a connection, its requests and the connections to backends that they open.
+//! What begins on a runtime stays on it: a connection, its requests and the connections to backends that they open.
 //! No task moves between threads, so no thread is woken for another one's work; that is what the shared scheduler
 //! spends most on when requests are short. Work that blocks belongs elsewhere. It must not know what is served.
 
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// A lane's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
+/// A runtime's stack. Decoders go down with the depth of foreign documents, which they bound; address space is cheap.
 const STACK_BYTES: usize = 8 << 20;
 
 thread_local! {
-    static LANE: Cell<Option<usize>> = const { Cell::new(None) };
+    static RUNTIME: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Which lane this thread is: its number, from 0. None on other threads. For what a lane keeps for itself.
+/// Which runtime this thread is: its number, from 0. None on other threads. For what a runtime keeps for itself.
 pub fn current() -> Option<usize> {
-    LANE.get()
+    RUNTIME.get()
 }
 
 /// Serving threads. They end when this is dropped, and with them what still runs there.
@@ -39,12 +39,12 @@ impl ConnectionRuntimes {
     pub fn start(name: &str, count: usize) -> io::Result<Self> {
         let stop = CancellationToken::new();
         let mut handles = Vec::new();
-        for lane in 0..count.max(1) {
+        for at in 0..count.max(1) {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             handles.push(runtime.handle().clone());
             let stop = stop.clone();
             std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(move || {
-                LANE.set(Some(lane));
+                RUNTIME.set(Some(at));
                 runtime.block_on(stop.cancelled());
             })?;
         }
@@ -56,7 +56,7 @@ impl ConnectionRuntimes {
         self.handles.len()
     }
 
-    /// The lanes in turn.
+    /// The runtimes in turn.
     pub fn next(&self) -> &Handle {
         &self.handles[self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len()]
     }
@@ -68,12 +68,12 @@ mod tests {
 
     #[tokio::test]
     async fn lanes_take_turns_and_what_runs_there_stays_there() {
-        let lanes = ConnectionRuntimes::start("lane", 2).unwrap();
-        assert_eq!((lanes.count(), current()), (2, None));
+        let runtimes = ConnectionRuntimes::start("runtime", 2).unwrap();
+        assert_eq!((runtimes.count(), current()), (2, None));
         let mut seen = Vec::new();
         for _ in 0..4 {
             let (tx, rx) = tokio::sync::oneshot::channel();
-            lanes.next().spawn(async move {
+            runtimes.next().spawn(async move {
                 let before = (std::thread::current().id(), current());
                 tokio::task::yield_now().await;
                 let _ = tx.send((before, (std::thread::current().id(), current())));

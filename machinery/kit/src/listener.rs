@@ -35,7 +35,7 @@ pub struct ListenerOptions {
     /// TCP keep-alive period.
     pub keepalive: Duration,
     /// Threads that serve the connections; absent, they run where the listener does.
-    pub lanes: Option<Arc<ConnectionRuntimes>>,
+    pub runtimes: Option<Arc<ConnectionRuntimes>>,
 }
 
 impl ListenerOptions {
@@ -46,7 +46,7 @@ impl ListenerOptions {
             handshake_timeout: Duration::from_secs(10),
             max_connections: 16_384,
             keepalive: Duration::from_secs(180),
-            lanes: None,
+            runtimes: None,
         }
     }
 }

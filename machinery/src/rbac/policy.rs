@@ -1,9 +1,13 @@
 //! The index that decides: by subject, so that a request costs what concerns its user, however many bindings there are.
+//!
+//! Its maps are persistent: a clone shares everything, and a change copies the way to what it changes. So readers keep the
+//! policy that they began with, and a new one costs no more than the change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use indexmap::IndexSet;
+use rpds::{HashTrieMapSync, RedBlackTreeMapSync};
 
 use super::{Binding, Fact, Key, RoleRef, Rule, Subject};
 use crate::request_info::RequestInfo;
@@ -36,18 +40,18 @@ struct Bound {
 }
 
 /// Bindings of one subject: by namespace (empty at cluster scope) and name.
-type Grants = HashMap<String, BTreeMap<String, Arc<Bound>>>;
+type Grants = HashTrieMapSync<String, RedBlackTreeMapSync<String, Arc<Bound>>>;
 /// By namespace and name.
-type Named<T> = HashMap<String, HashMap<String, T>>;
+type Named<T> = HashTrieMapSync<String, HashTrieMapSync<String, T>>;
 
-/// Roles and bindings, ready to decide.
-#[derive(Debug, Default)]
+/// Roles and bindings, ready to decide. A clone costs nothing and does not see later changes.
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     roles: Named<Arc<[Rule]>>,
     bindings: Named<Arc<Bound>>,
     /// By user name; service accounts under the name that their tokens carry.
-    users: HashMap<String, Grants>,
-    groups: HashMap<String, Grants>,
+    users: HashTrieMapSync<String, Grants>,
+    groups: HashTrieMapSync<String, Grants>,
 }
 
 impl Policy {
@@ -63,30 +67,36 @@ impl Policy {
         }
         match fact {
             Some(Fact::Rules(rules)) => {
-                self.roles.entry(namespace).or_default().insert(name, rules.into());
+                insert(&mut self.roles, namespace, name, rules.into());
             }
-            _ => drop(remove(&mut self.roles, &namespace, &name)),
+            _ => remove(&mut self.roles, &namespace, &name),
         }
     }
 
     fn bind(&mut self, bound: Arc<Bound>) {
         for subject in &bound.binding.subjects {
-            let grants = match subject {
-                Subject::User(name) => self.users.entry(name.clone()).or_default(),
-                Subject::Group(name) => self.groups.entry(name.clone()).or_default(),
+            let (subjects, name) = match subject {
+                Subject::User(name) => (&mut self.users, name.clone()),
+                Subject::Group(name) => (&mut self.groups, name.clone()),
                 Subject::ServiceAccount { namespace, .. } if namespace.is_empty() => continue,
                 Subject::ServiceAccount { namespace, name } => {
-                    self.users.entry(service_account(namespace, name)).or_default()
+                    (&mut self.users, service_account(namespace, name))
                 }
             };
-            let here = grants.entry(bound.namespace.clone()).or_default();
-            here.insert(bound.name.clone(), bound.clone());
+            let mut grants = subjects.get(&name).cloned().unwrap_or_default();
+            let mut here = grants.get(&bound.namespace).cloned().unwrap_or_default();
+            here.insert_mut(bound.name.clone(), bound.clone());
+            grants.insert_mut(bound.namespace.clone(), here);
+            subjects.insert_mut(name, grants);
         }
-        self.bindings.entry(bound.namespace.clone()).or_default().insert(bound.name.clone(), bound);
+        insert(&mut self.bindings, bound.namespace.clone(), bound.name.clone(), bound);
     }
 
     fn unbind(&mut self, namespace: &str, name: &str) {
-        let Some(bound) = remove(&mut self.bindings, namespace, name) else { return };
+        let Some(bound) = self.bindings.get(namespace).and_then(|here| here.get(name)).cloned() else {
+            return;
+        };
+        remove(&mut self.bindings, namespace, name);
         for subject in &bound.binding.subjects {
             match subject {
                 Subject::User(user) => forget(&mut self.users, user, &bound),
@@ -145,7 +155,7 @@ impl Policy {
         scopes.into_iter().flatten().flat_map(move |scope| {
             let groups = user.groups.iter().filter_map(|group| self.groups.get(group));
             let grants = self.users.get(&user.name).into_iter().chain(groups);
-            grants.filter_map(move |grants| grants.get(scope)).flat_map(BTreeMap::values)
+            grants.filter_map(move |grants| grants.get(scope)).flat_map(RedBlackTreeMapSync::values)
         })
     }
 
@@ -195,25 +205,36 @@ fn service_account(namespace: &str, name: &str) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 
-fn remove<T>(map: &mut Named<T>, namespace: &str, name: &str) -> Option<T> {
-    let inside = map.get_mut(namespace)?;
-    let removed = inside.remove(name);
-    if inside.is_empty() {
-        map.remove(namespace);
-    }
-    removed
+fn insert<T>(map: &mut Named<T>, namespace: String, name: String, value: T) {
+    let mut here = map.get(&namespace).cloned().unwrap_or_default();
+    here.insert_mut(name, value);
+    map.insert_mut(namespace, here);
 }
 
-fn forget(subjects: &mut HashMap<String, Grants>, subject: &str, bound: &Bound) {
-    let Some(grants) = subjects.get_mut(subject) else { return };
-    if let Some(here) = grants.get_mut(&bound.namespace) {
-        here.remove(&bound.name);
+fn remove<T>(map: &mut Named<T>, namespace: &str, name: &str) {
+    let Some(mut here) = map.get(namespace).cloned() else { return };
+    here.remove_mut(name);
+    if here.is_empty() {
+        map.remove_mut(namespace);
+    } else {
+        map.insert_mut(namespace.to_owned(), here);
+    }
+}
+
+fn forget(subjects: &mut HashTrieMapSync<String, Grants>, subject: &str, bound: &Bound) {
+    let Some(mut grants) = subjects.get(subject).cloned() else { return };
+    if let Some(mut here) = grants.get(&bound.namespace).cloned() {
+        here.remove_mut(&bound.name);
         if here.is_empty() {
-            grants.remove(&bound.namespace);
+            grants.remove_mut(&bound.namespace);
+        } else {
+            grants.insert_mut(bound.namespace.clone(), here);
         }
     }
     if grants.is_empty() {
-        subjects.remove(subject);
+        subjects.remove_mut(subject);
+    } else {
+        subjects.insert_mut(subject.to_owned(), grants);
     }
 }
 

@@ -75,7 +75,7 @@ impl Registry {
     }
 
     /// Gives the registry threads for calls that take long; the first ones count.
-    pub fn offload_to(&self, offload: Offload) {
+    pub fn offload_to(&self, offload: Arc<Offload>) {
         self.calls.offload_to(offload);
     }
 

@@ -38,7 +38,7 @@ use verb::{Route, Verb};
 pub(crate) struct CallHandler {
     handling: Handling,
     /// Given once there are threads for long work; without, everything is done where it is asked for.
-    offload: OnceLock<Offload>,
+    offload: OnceLock<Arc<Offload>>,
 }
 
 impl CallHandler {
@@ -49,7 +49,7 @@ impl CallHandler {
     }
 
     /// Gives threads for calls that take long; the first ones count.
-    pub(crate) fn offload_to(&self, offload: Offload) {
+    pub(crate) fn offload_to(&self, offload: Arc<Offload>) {
         // There are some already.
         let _ = self.offload.set(offload);
     }

@@ -1,10 +1,12 @@
 //! Who the control service believes: built from files, built anew when they change.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
-use portico_auth::authn::{AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile};
+use portico_auth::authn::{
+    AuthnError, Authority, Reviewer, Reviews, TokenAuthenticator, TokenFile, TokenTrust,
+};
 use portico_auth::authz::node::{Features, Graph, Relations};
 use portico_auth::authz::{Mode, Rbac, of_modes};
 use portico_auth::forwarded::LocalTrustVerifier;
@@ -32,6 +34,8 @@ pub(super) struct TrustedIdentities {
     internal: Authority,
     files: Vec<FileWatch<Part>>,
     reviews: Arc<Reviews>,
+    /// Whose tokens are reviewed; nobody's until there is somebody who knows the objects.
+    trust: Arc<OnceLock<Arc<TokenTrust>>>,
 }
 
 /// One file's part of the authenticators.
@@ -58,13 +62,19 @@ fn watched(
 }
 
 /// Authenticators of what the files hold now; gRPC knows no anonymous caller and no front proxy.
-fn union(internal: &Authority, files: &[FileWatch<Part>], reviews: &Arc<Reviews>) -> AuthenticatorChain {
-    let union = AuthenticatorChain::default()
+fn authenticators(
+    internal: &Authority,
+    files: &[FileWatch<Part>],
+    reviews: &Arc<Reviews>,
+    trust: &OnceLock<Arc<TokenTrust>>,
+) -> AuthenticatorChain {
+    let chain = AuthenticatorChain::default()
         .with_internal_authority(internal.clone())
-        .with_reviews(Arc::clone(reviews));
-    files.iter().fold(union, |union, file| match &*file.current() {
-        Part::Client(authority) => union.with_client_authority(authority.clone()),
-        Part::Tokens(tokens) => union.with_tokens(Arc::clone(tokens) as _),
+        .with_reviews(Arc::clone(reviews))
+        .with_trust(trust.get().cloned().unwrap_or_default());
+    files.iter().fold(chain, |chain, file| match &*file.current() {
+        Part::Client(authority) => chain.with_client_authority(authority.clone()),
+        Part::Tokens(tokens) => chain.with_tokens(Arc::clone(tokens) as _),
     })
 }
 
@@ -104,11 +114,13 @@ impl TrustedIdentities {
                 trust_bundles: gate("ClusterTrustBundle"),
             },
         };
-        let authorizer = of_modes(&settings.authorization, &rbac, &relations);
+        let authorizer = of_modes(&settings.authorization, &(Arc::clone(&rbac) as _), &relations);
         let nodes = settings.authorization.contains(&Mode::Node).then_some(graph);
         let reviews = Arc::new(Reviews::default());
-        let identities = Identities::new(union(&internal, &files, &reviews), Arc::clone(&authorizer), local);
-        Ok(Self { identities: Arc::new(identities), authorizer, rbac, nodes, internal, files, reviews })
+        let trust = Arc::default();
+        let chain = authenticators(&internal, &files, &reviews, &trust);
+        let identities = Arc::new(Identities::new(chain, Arc::clone(&authorizer), local));
+        Ok(Self { identities, authorizer, rbac, nodes, internal, files, reviews, trust })
     }
 
     /// Who has to hear of every change, so that nodes may what they should.
@@ -123,8 +135,17 @@ impl TrustedIdentities {
 
     /// Believes tokens that stand for objects, too, once there is somebody who knows the objects.
     pub(super) fn review_with(&self, identity: &Identity, reviewer: Arc<dyn Reviewer>) {
-        self.reviews.trust(identity.keys.as_ref().clone(), identity.bootstrap_tokens);
+        let trust = TokenTrust::new(identity.keys.as_ref().clone(), identity.bootstrap_tokens);
+        // The first one counts.
+        let _ = self.trust.set(Arc::new(trust));
         self.identities.review_with(reviewer);
+        self.renew();
+    }
+
+    /// Authenticates by what files and keys say now.
+    fn renew(&self) {
+        let chain = authenticators(&self.internal, &self.files, &self.reviews, &self.trust);
+        self.identities.replace(chain);
     }
 
     /// Takes changed files up, by period and when told.
@@ -134,7 +155,7 @@ impl TrustedIdentities {
             let (this, mut changes) = (self.clone(), file.subscribe());
             tasks.spawn_until_cancelled("authentication-reload", async move {
                 while changes.changed().await.is_ok() {
-                    this.identities.replace(union(&this.internal, &this.files, &this.reviews));
+                    this.renew();
                 }
             });
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use portico_kit::connection_runtimes::ConnectionRuntimes;
 use portico_kit::metrics;
+use portico_kit::offload::Offload;
 use portico_kit::telemetry::Telemetry;
 
 /// See the module.
@@ -13,5 +14,7 @@ pub struct Process {
     /// The log.
     pub telemetry: Telemetry,
     /// Threads that serve connections.
-    pub lanes: Arc<ConnectionRuntimes>,
+    pub runtimes: Arc<ConnectionRuntimes>,
+    /// Threads for work that takes long.
+    pub offload: Arc<Offload>,
 }

@@ -125,7 +125,7 @@ fn reflection<'a>() -> Reflection<'a> {
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
 }
 
-/// Serves each connection on the lane that accepted it, until drained.
+/// Serves each connection on the runtime that accepted it, until drained.
 pub(super) fn serve(
     settings: &ServerSettings,
     listener: TlsListener,

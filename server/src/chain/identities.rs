@@ -22,7 +22,7 @@ const IN_PROCESS: &str = "in-process";
 
 /// What the chain believes: authenticators (swapped on reload), the authorizer, and the one in-process trust.
 pub struct Identities {
-    union: ArcSwap<AuthenticatorChain>,
+    authenticators: ArcSwap<AuthenticatorChain>,
     reviewer: OnceLock<Arc<dyn Reviewer>>,
     authorizer: Arc<dyn Authorizer>,
     local: LocalTrustVerifier,
@@ -32,11 +32,16 @@ impl Identities {
     /// These authenticators, this authorizer, and this in-process facade.
     #[must_use]
     pub fn new(
-        union: AuthenticatorChain,
+        authenticators: AuthenticatorChain,
         authorizer: Arc<dyn Authorizer>,
         local: LocalTrustVerifier,
     ) -> Self {
-        Self { union: ArcSwap::from_pointee(union), reviewer: OnceLock::new(), authorizer, local }
+        Self {
+            authenticators: ArcSwap::from_pointee(authenticators),
+            reviewer: OnceLock::new(),
+            authorizer,
+            local,
+        }
     }
 
     /// Asks this one what tokens stand for; whoever comes second is not asked.
@@ -46,15 +51,15 @@ impl Identities {
 
     /// Finds out whose token this is, so that the next look knows.
     pub(super) async fn reviewed(&self, token: &str) -> Result<(), tonic::Status> {
-        let union = self.union.load_full();
+        let authenticators = self.authenticators.load_full();
         let Some(reviewer) = self.reviewer.get() else { return Ok(()) };
-        let reviewed = union.reviewed(token, &**reviewer).await;
+        let reviewed = authenticators.reviewed(token, &**reviewer).await;
         reviewed.map_err(|error| to_rpc(&Status::too_many_requests(error.to_string(), 1)))
     }
 
     /// Replaces the authenticators: token or CA files changed.
-    pub fn replace(&self, union: AuthenticatorChain) {
-        self.union.store(Arc::new(union));
+    pub fn replace(&self, authenticators: AuthenticatorChain) {
+        self.authenticators.store(Arc::new(authenticators));
     }
 
     /// The caller of a request. Forwarded identity is believed from a facade, and taken out for anybody else.
@@ -85,7 +90,7 @@ impl Identities {
             // Front proxies speak HTTP to the facade; no header authenticates here.
             headers: &NoHeaders,
         };
-        match self.union.load().authenticate(&credentials).outcome {
+        match self.authenticators.load().authenticate(&credentials).outcome {
             Outcome::Authenticated(user, method) => Ok((user, method)),
             Outcome::Anonymous(_) | Outcome::Unauthorized(_) => Err(unauthorized().into()),
             Outcome::Ask(token) => Err(Refused::Ask(token)),

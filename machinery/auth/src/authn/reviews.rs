@@ -11,9 +11,9 @@ pub use unknown::{MAX_UNKNOWN_REVIEWS, MAX_UNKNOWN_REVIEWS_PER_SECOND, TooManyRe
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use aws_lc_rs::hmac;
 use parking_lot::Mutex;
 use portico_machinery::UserInfo;
@@ -58,10 +58,32 @@ pub(super) enum Known {
     Ask,
 }
 
-/// See the module.
+/// Whose tokens are reviewed. Immutable: other keys are another one.
+#[derive(Clone, Debug, Default)]
+pub struct TokenTrust {
+    keys: TokenKeys,
+    bootstrap: bool,
+    /// Counts up through the process, so that answers given under other keys are known as such; 0 trusts nobody.
+    generation: u64,
+}
+
+impl TokenTrust {
+    /// Trusts these keys, and bootstrap tokens or not.
+    #[must_use]
+    pub fn new(keys: TokenKeys, bootstrap: bool) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self { keys, bootstrap, generation: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The keys, their issuers and the audiences of this API.
+    #[must_use]
+    pub fn keys(&self) -> &TokenKeys {
+        &self.keys
+    }
+}
+
+/// What was answered lately. See the module.
 pub struct Reviews {
-    keys: ArcSwap<TokenKeys>,
-    bootstrap: std::sync::atomic::AtomicBool,
     secret: hmac::Key,
     answers: Mutex<Answers>,
     unknown: UnknownReviews,
@@ -74,8 +96,8 @@ type Hashed = [u8; 32];
 struct Answers {
     good: Cache<Hashed, Good>,
     bad: Cache<Hashed, Bad>,
-    /// How often trust has changed: an answer that was asked for before counts no more.
-    trusted: u64,
+    /// Under which trust: what was answered under another one counts no more.
+    generation: u64,
 }
 
 struct Good {
@@ -91,8 +113,16 @@ struct Bad {
 }
 
 impl Answers {
-    fn new(trusted: u64) -> Self {
-        Self { good: Cache::new(MAX_GOOD), bad: Cache::new(MAX_BAD), trusted }
+    fn new(generation: u64) -> Self {
+        Self { good: Cache::new(MAX_GOOD), bad: Cache::new(MAX_BAD), generation }
+    }
+
+    /// These answers, emptied when they were given under an older trust; nothing when they were given under a newer one.
+    fn of(&mut self, trust: &TokenTrust) -> Option<&mut Self> {
+        if self.generation < trust.generation {
+            *self = Self::new(trust.generation);
+        }
+        (self.generation == trust.generation).then_some(self)
     }
 
     fn known(&self, key: &Hashed, at: Instant) -> Option<Known> {
@@ -136,8 +166,6 @@ impl Default for Reviews {
         let random = aws_lc_rs::rand::fill(&mut secret);
         debug_assert!(random.is_ok(), "the system gives random numbers");
         Self {
-            keys: ArcSwap::default(),
-            bootstrap: false.into(),
             secret: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             answers: Mutex::new(Answers::new(0)),
             unknown: UnknownReviews::default(),
@@ -146,27 +174,20 @@ impl Default for Reviews {
 }
 
 impl Reviews {
-    /// Believes these keys from now on, and bootstrap tokens or not; what was kept of others is forgotten.
-    pub fn trust(&self, keys: TokenKeys, bootstrap: bool) {
-        self.keys.store(Arc::new(keys));
-        self.bootstrap.store(bootstrap, std::sync::atomic::Ordering::Relaxed);
-        let mut answers = self.answers.lock();
-        *answers = Answers::new(answers.trusted + 1);
-    }
-
     /// What is known of a token. `now` is in seconds since the epoch, for the token's own time.
-    pub(super) fn look(&self, token: &str, now: i64) -> Known {
-        let bootstrap = self.bootstrap.load(std::sync::atomic::Ordering::Relaxed) && is_bootstrap(token);
+    pub(super) fn look(&self, trust: &TokenTrust, token: &str, now: i64) -> Known {
+        let bootstrap = trust.bootstrap && is_bootstrap(token);
         if !bootstrap && !token.contains('.') {
             return Known::Nothing;
         }
-        if let Some(known) = self.answers.lock().known(&self.key(token), Instant::now()) {
+        let known = self.answers.lock().of(trust).and_then(|a| a.known(&self.key(token), Instant::now()));
+        if let Some(known) = known {
             return known;
         }
         if bootstrap {
             return Known::Ask;
         }
-        match self.keys.load().read(token, &[], now) {
+        match trust.keys.read(token, &[], now) {
             Ok(None) => Known::Nothing,
             Ok(Some(_)) => Known::Ask,
             Err(refused) => Known::Bad(AuthnError::Token(refused.to_string().into())),
@@ -177,20 +198,20 @@ impl Reviews {
     ///
     /// # Errors
     /// [`TooManyReviews`]: the keeper was not asked.
-    pub async fn ask(&self, token: &str, reviewer: &dyn Reviewer) -> Result<(), TooManyReviews> {
+    pub async fn ask(
+        &self,
+        trust: &TokenTrust,
+        token: &str,
+        reviewer: &dyn Reviewer,
+    ) -> Result<(), TooManyReviews> {
         let (key, begin) = (self.key(token), Instant::now());
-        let (trusted, was_good) = {
-            let answers = self.answers.lock();
-            (answers.trusted, answers.was_good(&key, begin))
-        };
+        let was_good = self.answers.lock().of(trust).is_some_and(|answers| answers.was_good(&key, begin));
         let is_unknown = is_bootstrap(token) && !was_good;
         let _under_way = is_unknown.then(|| self.unknown.begin(begin)).transpose()?;
         let answer = reviewer.review(token).await;
         let at = Instant::now();
         let mut answers = self.answers.lock();
-        if answers.trusted != trusted {
-            return Ok(());
-        }
+        let Some(answers) = answers.of(trust) else { return Ok(()) };
         match answer {
             Some(Ok(user)) => answers.keep_good(key, user, at),
             Some(Err(why)) => answers.keep_bad(key, why, at),
@@ -222,7 +243,7 @@ fn is_bootstrap(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::jwt::{Claims, PublicKey, SigningKey};
@@ -250,103 +271,103 @@ mod tests {
         }
     }
 
-    fn trusting() -> (Reviews, SigningKey) {
+    fn trusting() -> (Reviews, TokenTrust, SigningKey) {
         let key = SigningKey::from_pem(SigningKey::generate_pem().unwrap().as_bytes()).unwrap();
-        let reviews = Reviews::default();
         let keys = TokenKeys {
             issuers: vec!["i".into()],
             audiences: vec!["a".into()],
             keys: vec![PublicKey::from_der(key.public().der()).unwrap()],
         };
-        reviews.trust(keys, true);
-        (reviews, key)
+        (Reviews::default(), TokenTrust::new(keys, true), key)
     }
 
     #[test]
     fn only_what_keys_cannot_tell_is_asked_and_the_answer_is_kept() {
-        let (reviews, key) = trusting();
+        let (reviews, trust, key) = trusting();
         let claims =
             |exp| Claims { iss: "i".into(), aud: vec!["a".into()], exp: Some(exp), ..Claims::default() };
         let (good, late) = (key.sign(&claims(100)).unwrap(), key.sign(&claims(1)).unwrap());
-        assert_eq!(reviews.look("plain", 50), Known::Nothing);
-        assert_eq!(reviews.look("a.b.c", 50), Known::Nothing);
-        assert!(matches!(reviews.look(&late, 1_000), Known::Bad(_)));
-        assert_eq!(reviews.look(&good, 50), Known::Ask);
+        assert_eq!(reviews.look(&trust, "plain", 50), Known::Nothing);
+        assert_eq!(reviews.look(&trust, "a.b.c", 50), Known::Nothing);
+        assert!(matches!(reviews.look(&trust, &late, 1_000), Known::Bad(_)));
+        assert_eq!(reviews.look(&trust, &good, 50), Known::Ask);
         let keeper = Keeper::default();
-        now(reviews.ask(&good, &keeper)).unwrap();
-        assert!(matches!(reviews.look(&good, 50), Known::User(user) if user.name == "u"));
-        assert_eq!(reviews.look("abcdef.0123456789abcdef", 50), Known::Ask);
-        assert_eq!(reviews.look("abcdef.0123456789abcdeF", 50), Known::Nothing);
+        now(reviews.ask(&trust, &good, &keeper)).unwrap();
+        assert!(matches!(reviews.look(&trust, &good, 50), Known::User(user) if user.name == "u"));
+        assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdef", 50), Known::Ask);
+        assert_eq!(reviews.look(&trust, "abcdef.0123456789abcdeF", 50), Known::Nothing);
         assert_eq!(keeper.asked.load(Ordering::Relaxed), 1);
-        reviews.trust(TokenKeys::default(), false);
-        assert_eq!(reviews.look(&good, 50), Known::Nothing, "other keys, nothing kept");
+        let others = TokenTrust::new(TokenKeys::default(), false);
+        assert_eq!(reviews.look(&others, &good, 50), Known::Nothing, "other keys, nothing kept");
+        assert_eq!(reviews.look(&trust, &good, 50), Known::Ask, "who still has the older keys keeps nothing");
     }
 
     #[test]
     fn a_keeper_that_is_away_lets_nobody_in_who_was_not_known() {
-        let (reviews, key) = trusting();
+        let (reviews, trust, key) = trusting();
         let token = key.sign(&Claims { iss: "i".into(), ..Claims::default() }).unwrap();
-        now(reviews.ask(&token, &Keeper { away: true, ..Keeper::default() })).unwrap();
-        assert_eq!(reviews.look(&token, 0), Known::Ask);
+        now(reviews.ask(&trust, &token, &Keeper { away: true, ..Keeper::default() })).unwrap();
+        assert_eq!(reviews.look(&trust, &token, 0), Known::Ask);
     }
 
     #[test]
     fn bad_tokens_push_out_no_good_one_and_both_tables_are_bounded() {
-        let (reviews, key) = trusting();
+        let (reviews, trust, key) = trusting();
         let token =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
-        now(reviews.ask(&token, &Keeper::default())).unwrap();
+        now(reviews.ask(&trust, &token, &Keeper::default())).unwrap();
         for n in 0..=MAX_BAD {
-            now(reviews.ask(&format!("bad.{n}"), &Keeper::default())).unwrap();
+            now(reviews.ask(&trust, &format!("bad.{n}"), &Keeper::default())).unwrap();
         }
-        assert!(matches!(reviews.look(&token, 0), Known::User(_)));
+        assert!(matches!(reviews.look(&trust, &token, 0), Known::User(_)));
         assert!(reviews.answers.lock().bad.len() <= MAX_BAD);
         for n in 0..MAX_GOOD {
-            now(reviews.ask(&format!("good.{n}"), &Keeper::default())).unwrap();
+            now(reviews.ask(&trust, &format!("good.{n}"), &Keeper::default())).unwrap();
         }
         assert!(reviews.answers.lock().good.len() <= MAX_GOOD);
         let last = format!("good.{}", MAX_GOOD - 1);
-        assert!(matches!(reviews.look(&last, 0), Known::User(_)), "the newest is kept");
+        assert!(matches!(reviews.look(&trust, &last, 0), Known::User(_)), "the newest is kept");
     }
 
-    /// Trusts other keys while it is asked.
-    struct Racing<'a>(&'a Reviews);
+    /// Somebody else looks under other keys while it is asked.
+    struct Racing<'a>(&'a Reviews, &'a TokenTrust);
 
     impl Reviewer for Racing<'_> {
-        fn review<'a>(&'a self, _token: &'a str) -> Reviewing<'a> {
-            self.0.trust(TokenKeys::default(), true);
+        fn review<'a>(&'a self, token: &'a str) -> Reviewing<'a> {
+            self.0.look(self.1, token, 0);
             Box::pin(std::future::ready(Some(Ok(UserInfo::new("u", [""; 0])))))
         }
     }
 
     #[test]
     fn an_answer_that_was_asked_for_before_trust_changed_counts_no_more() {
-        let (reviews, _) = trusting();
+        let (reviews, trust, _) = trusting();
         let token = "abcdef.0123456789abcdef";
-        now(reviews.ask(token, &Racing(&reviews))).unwrap();
-        assert_eq!(reviews.look(token, 0), Known::Ask);
-        now(reviews.ask(token, &Keeper::default())).unwrap();
-        assert!(matches!(reviews.look(token, 0), Known::User(_)));
+        let newer = TokenTrust::new(TokenKeys::default(), true);
+        now(reviews.ask(&trust, token, &Racing(&reviews, &newer))).unwrap();
+        assert_eq!(reviews.look(&newer, token, 0), Known::Ask);
+        now(reviews.ask(&newer, token, &Keeper::default())).unwrap();
+        assert!(matches!(reviews.look(&newer, token, 0), Known::User(_)));
     }
 
     #[test]
     fn a_flood_of_bootstrap_tokens_is_reviewed_within_the_limit_and_costs_others_nothing() {
-        let (reviews, key) = trusting();
+        let (reviews, trust, key) = trusting();
         let (keeper, ours) = (Keeper::default(), "abcdef.0123456789abcdef");
-        now(reviews.ask(ours, &keeper)).unwrap();
+        now(reviews.ask(&trust, ours, &keeper)).unwrap();
         let flood = 10 * MAX_UNKNOWN_REVIEWS_PER_SECOND;
         let token = |n| format!("badbad.{n:016}");
         let begin = Instant::now();
-        let refused = (0..flood).filter(|n| now(reviews.ask(&token(*n), &keeper)).is_err()).count();
+        let refused = (0..flood).filter(|n| now(reviews.ask(&trust, &token(*n), &keeper)).is_err()).count();
         let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap() + 2;
         assert!(keeper.asked.load(Ordering::Relaxed) <= seconds * MAX_UNKNOWN_REVIEWS_PER_SECOND);
         assert!(refused > 0);
         // One that was good is reviewed again, and so is what a key has signed.
-        now(reviews.ask(ours, &keeper)).unwrap();
+        now(reviews.ask(&trust, ours, &keeper)).unwrap();
         let signed =
             key.sign(&Claims { iss: "i".into(), aud: vec!["a".into()], ..Claims::default() }).unwrap();
-        now(reviews.ask(&signed, &keeper)).unwrap();
-        assert!(matches!(reviews.look(ours, 0), Known::User(_)));
-        assert!(matches!(reviews.look(&signed, 0), Known::User(_)));
+        now(reviews.ask(&trust, &signed, &keeper)).unwrap();
+        assert!(matches!(reviews.look(&trust, ours, 0), Known::User(_)));
+        assert!(matches!(reviews.look(&trust, &signed, 0), Known::User(_)));
     }
 }

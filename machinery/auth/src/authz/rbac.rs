@@ -1,4 +1,4 @@
-//! The RBAC authorizer: an index that whoever follows roles and bindings keeps up to date.
+//! The RBAC authorizer: a policy, alone or as whoever follows roles and bindings keeps it up to date.
 //!
 //! Empty it allows nothing: a policy that has not arrived is no permission.
 
@@ -8,7 +8,7 @@ use portico_machinery::{Attributes, UserInfo};
 
 use super::{Authorizer, Decision, Rules};
 
-/// See the module.
+/// A policy that changes.
 #[derive(Debug, Default)]
 pub struct Rbac {
     policy: RwLock<Policy>,
@@ -31,14 +31,24 @@ impl Rbac {
 
 impl Authorizer for Rbac {
     fn authorize(&self, attributes: &Attributes) -> Decision {
-        match self.policy.read().decide(&attributes.user, &attributes.request) {
+        self.policy.read().authorize(attributes)
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+        self.policy.read().rules_for(user, namespace)
+    }
+}
+
+impl Authorizer for Policy {
+    fn authorize(&self, attributes: &Attributes) -> Decision {
+        match self.decide(&attributes.user, &attributes.request) {
             Ruling::Allowed(reason) => Decision::allow(reason),
             Ruling::Silent(reason) => Decision::no_opinion(reason),
         }
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let resolved = self.policy.read().resolve(user, namespace);
+        let resolved = self.resolve(user, namespace);
         Rules { rules: resolved.rules, errors: resolved.errors, incomplete: false }
     }
 }

@@ -112,15 +112,15 @@ where
     H: Fn(Accepted) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    /// Starts a connection's task, on a lane if there are any.
+    /// Starts a connection's task, on a runtime if there are any.
     fn begin(self: Arc<Self>, tasks: &TaskSet, stream: TcpStream, addr: SocketAddr, place: Place) {
         let name = self.options.name;
-        let Some(lanes) = self.options.lanes.clone() else {
+        let Some(runtimes) = self.options.runtimes.clone() else {
             return tasks.spawn(name, async move { self.connection(stream, addr, place).await });
         };
         match stream.into_std() {
             // Its events must arrive where it is served.
-            Ok(stream) => tasks.spawn_on(lanes.next(), name, async move {
+            Ok(stream) => tasks.spawn_on(runtimes.next(), name, async move {
                 match TcpStream::from_std(stream) {
                     Ok(stream) => self.connection(stream, addr, place).await,
                     Err(error) => self.failed(addr, &client_handshake_reason(&error)),

@@ -164,7 +164,7 @@ async fn a_drain_closes_the_door_and_keeps_who_is_in() {
 async fn connections_are_served_on_lanes_in_turn() {
     let authority = Authority::create("ca").unwrap();
     let mut options = ListenerOptions::new("test");
-    options.lanes = Some(Arc::new(ConnectionRuntimes::start("test-lane", 2).unwrap()));
+    options.runtimes = Some(Arc::new(ConnectionRuntimes::start("test-runtime", 2).unwrap()));
     let listener = listener(server_tls(server_pair(&authority, &["a.ns.svc"])), options);
     let (addr, tasks, (signal, watch)) = (listener.local_addr().unwrap(), TaskSet::new(), drain::channel());
     let (tx, mut served) = tokio::sync::mpsc::unbounded_channel();

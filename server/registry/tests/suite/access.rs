@@ -34,7 +34,8 @@ async fn door() -> (Door, Context) {
         ("rolebindings/default/b", Fact::read(Resource::RoleBindings, &bound)),
     ];
     rbac.replace(facts.map(|(key, fact)| (key.parse().unwrap(), fact)));
-    let authorizer: Arc<dyn Authorizer> = of_modes(&[Mode::Rbac], &rbac, &Relations::Elsewhere);
+    let authorizer: Arc<dyn Authorizer> =
+        of_modes(&[Mode::Rbac], &(rbac.clone() as _), &Relations::Elsewhere);
     let alice = Context { user: UserInfo::new("alice", ["dev"]), user_agent: "suite".to_owned() };
     (Door::open_with(authorizer).await, alice)
 }

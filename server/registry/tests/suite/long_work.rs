@@ -1,6 +1,7 @@
 //! Work that takes long leaves the thread that serves its connection, so that others there are answered meanwhile.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ThreadTime;
@@ -40,7 +41,7 @@ fn wide_version() -> String {
 async fn taken(offloads: bool) -> [Duration; 3] {
     let door = defined(&wide_version()).await;
     if offloads {
-        door.registry.offload_to(Offload::with_threads("long", 1, door.tasks()).unwrap());
+        door.registry.offload_to(Arc::new(Offload::with_threads("long", 1, door.tasks()).unwrap()));
     }
     let tab = r#"{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{"name":"t"},"spec":{"first":"ok"}}"#;
     let small = r#"{"data":{"first":"w"}}"#;
@@ -71,7 +72,7 @@ async fn long_requests_take_little_of_the_thread_that_serves_them() {
 #[tokio::test]
 async fn an_offloaded_request_is_answered_as_any_other() {
     let door = Door::open().await;
-    door.registry.offload_to(Offload::with_threads("long", 1, door.tasks()).unwrap());
+    door.registry.offload_to(Arc::new(Offload::with_threads("long", 1, door.tasks()).unwrap()));
     assert_eq!(door.post(CONFIG_MAPS, &large("one")).await.code, 201);
     let again = door.post(CONFIG_MAPS, &large("one")).await;
     assert_eq!((again.code, again.at("reason")), (409, "AlreadyExists".to_owned()));

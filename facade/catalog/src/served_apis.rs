@@ -1,0 +1,76 @@
+//! What is served at one moment. Immutable: a change makes another one, which shares what it does not change.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use crate::discovery::AddressRule;
+use crate::snapshot::Snapshot;
+use crate::state::{Change, State};
+
+/// The APIs of one configuration, and what was made of them so far.
+#[derive(Default)]
+pub struct ServedApis {
+    state: State,
+    /// The address that `/api` names besides, to clients in a range.
+    address_rule: Option<AddressRule>,
+    /// Made for the first request.
+    snapshot: OnceLock<Snapshot>,
+}
+
+impl ServedApis {
+    /// These APIs after some changes. Cheap: documents are made when they are asked for.
+    #[must_use]
+    pub fn after(self: &Arc<Self>, changes: impl IntoIterator<Item = Change>) -> Arc<Self> {
+        let mut state = self.state.clone();
+        let mut changed = false;
+        for change in changes {
+            changed |= state.apply(change);
+        }
+        if changed { Arc::new(self.with_state(state)) } else { Arc::clone(self) }
+    }
+
+    /// Other APIs in the place of these, which know how group versions first came.
+    #[must_use]
+    pub fn replaced_by(self: &Arc<Self>, entries: impl IntoIterator<Item = Change>) -> Arc<Self> {
+        let mut state = State::default();
+        for entry in entries {
+            state.apply_over(&self.state, entry);
+        }
+        let same = state.routes == self.state.routes && state.served == self.state.served;
+        if same { Arc::clone(self) } else { Arc::new(self.with_state(state)) }
+    }
+
+    /// These APIs behind another address.
+    #[must_use]
+    pub fn with_address_rule(self: &Arc<Self>, rule: Option<AddressRule>) -> Arc<Self> {
+        if rule == self.address_rule {
+            return Arc::clone(self);
+        }
+        Arc::new(Self { state: self.state.clone(), address_rule: rule, snapshot: OnceLock::new() })
+    }
+
+    fn with_state(&self, state: State) -> Self {
+        Self { state, address_rule: self.address_rule.clone(), snapshot: OnceLock::new() }
+    }
+
+    /// The hashes of all documents that entries name: what a facade keeps for times without a control service.
+    #[must_use]
+    pub fn documents(&self) -> BTreeSet<String> {
+        self.state.served.values().flat_map(|served| served.documents()).map(str::to_owned).collect()
+    }
+
+    /// The hashes of what aggregated discovery is put together of: what clients ask for first.
+    #[must_use]
+    pub fn discovery_documents(&self) -> BTreeSet<String> {
+        let hashes = self.state.served.values().map(|served| served.discovery.clone());
+        hashes.filter(|hash| !hash.is_empty()).collect()
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        self.snapshot.get_or_init(|| Snapshot::new(&self.state))
+    }
+
+    pub(crate) fn address_rule(&self) -> Option<&AddressRule> {
+        self.address_rule.as_ref()
+    }
+}

@@ -1,0 +1,90 @@
+//! What comes together is in force together.
+
+use std::time::Duration;
+
+use portico_kit::health::Health;
+use portico_machinery::rbac::{Binding, RoleRef, Rule, Subject};
+use portico_machinery::route::Route;
+use portico_machinery::{Attributes, GroupVersion, UserInfo};
+
+use super::*;
+
+const PATH: &str = "/apis/a.example/v1";
+
+fn configuration() -> Configuration {
+    let synced = Signal::new("synced");
+    Configuration::new(RouteTable::default(), vec![Mode::Rbac], Health::new(Duration::ZERO), synced)
+}
+
+fn version(revision: i64) -> Version {
+    Version { store_id: "s".to_owned(), revision, ..Version::default() }
+}
+
+/// A route, and the role and binding that let everybody read it; or that all of them are gone.
+fn entries(revision: i64, there: bool) -> Vec<Entry> {
+    let words = |word: &str| vec![word.to_owned()];
+    let rule = Rule { verbs: words("get"), non_resource_urls: words(PATH), ..Rule::default() };
+    let binding = Binding {
+        role: RoleRef { cluster: true, name: "reader".to_owned() },
+        subjects: vec![Subject::Group("everybody".to_owned())],
+    };
+    let (name, group_version) = ("v1.a.example".to_owned(), GroupVersion::new("a.example", "v1"));
+    let route = Route { name: name.clone(), group_version, ..Route::default() };
+    let all = [
+        (PayloadKind::Route, name, Payload::Route(Arc::new(route))),
+        (
+            PayloadKind::Rbac,
+            "clusterroles/reader".to_owned(),
+            Payload::Rbac(Arc::new(Fact::Rules(vec![rule]))),
+        ),
+        (
+            PayloadKind::Rbac,
+            "clusterrolebindings/reader".to_owned(),
+            Payload::Rbac(Arc::new(Fact::Binding(binding))),
+        ),
+        (PayloadKind::Setting, setting::ISSUERS.to_owned(), Payload::Setting("https://i".to_owned())),
+    ];
+    all.map(|(kind, key, payload)| Entry { kind, key, revision, payload: there.then_some(payload) }).into()
+}
+
+/// Whether there is a route, whether one may read it, and whether its issuer is known.
+fn seen(in_force: &InForce) -> [bool; 3] {
+    let user = UserInfo::new("u", ["everybody"]);
+    let question = Attributes::path(user, "get", PATH);
+    [
+        in_force.routes.find(PATH).is_some(),
+        in_force.authorizer.authorize(&question).allowed(),
+        in_force.issuer.configuration("h:1").is_some(),
+    ]
+}
+
+#[test]
+fn a_request_goes_on_by_what_was_in_force_when_it_came() {
+    let configuration = configuration();
+    let before = configuration.current.load_full();
+    assert_eq!(configuration.change(version(1), entries(1, true)), []);
+    let after = configuration.current.load_full();
+    assert_eq!(configuration.replace(version(2), entries(2, false)), []);
+    assert_eq!([seen(&before), seen(&after)], [[false; 3], [true; 3]]);
+    assert_eq!(seen(&configuration.current.load()), [false; 3]);
+}
+
+#[test]
+fn nobody_ever_sees_a_part_of_a_change() {
+    let configuration = configuration();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut both = [0_u32; 2];
+            while both.iter().any(|count| *count < 200) {
+                let seen = seen(&configuration.current.load());
+                assert!(seen == [false; 3] || seen == [true; 3], "{seen:?}");
+                both[usize::from(seen[0])] += 1;
+            }
+        });
+        let mut revision = 0;
+        while !reader.is_finished() {
+            revision += 1;
+            configuration.change(version(revision), entries(revision, revision % 2 == 0));
+        }
+    });
+}
