@@ -7,7 +7,6 @@ mod api_service;
 mod backend_urls;
 mod facts;
 mod index;
-mod readings;
 mod service;
 mod slice;
 
@@ -17,7 +16,6 @@ pub use backend_urls::{
 };
 pub use facts::{Facts, Touched, Watched};
 pub use index::{ServiceIndex, ServiceKey};
-pub use readings::Readings;
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use slice::{AddressFamily, EndpointFacts, SERVICE_NAME_LABEL, SliceFacts, SlicePort};
 

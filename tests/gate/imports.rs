@@ -53,6 +53,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "portico-controllers",
         &[
+            "portico-routes",
             "portico-resources",
             "portico-identity",
             "portico-registry",

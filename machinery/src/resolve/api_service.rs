@@ -56,7 +56,7 @@ pub struct ApiServiceFacts {
     pub name: Arc<str>,
     /// `metadata.uid`
     pub uid: String,
-    /// `metadata.resourceVersion`
+    /// `metadata.resourceVersion`; 0 of one that is not stored.
     pub revision: i64,
     /// A hash of all that people say (spec, labels, annotations): a status write does not change it, a touch does.
     pub fingerprint: u64,
@@ -112,7 +112,7 @@ impl ApiServiceFacts {
         Self {
             name: object.name().into(),
             uid: object.uid().to_owned(),
-            revision: revision(object),
+            revision: object.resource_version().parse().unwrap_or(0),
             fingerprint: fingerprint(object),
             automanaged: object.label(AUTOMANAGED_LABEL).map(Into::into),
             group_version: GroupVersion::new(spec.field("group").str(), spec.field("version").str()),
@@ -128,11 +128,6 @@ impl ApiServiceFacts {
     pub fn is_available(&self) -> bool {
         self.available.as_ref().is_some_and(|a| a.ok)
     }
-}
-
-/// The revision of a stored object; 0 of one that is not stored.
-pub(super) fn revision(object: &Object) -> i64 {
-    object.resource_version().parse().unwrap_or(0)
 }
 
 fn backend(object: &Object, spec: &Cursor<'_>, bundles: &mut Pool<Bundle>) -> BackendFacts {

@@ -1,11 +1,12 @@
 //! What is known of APIServices, Services and EndpointSlices, kept up to date object by object.
 //!
-//! The route compiler and the availability controller keep one each: both must see the same thing in the same event.
+//! The route compiler and the availability controller read the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{ApiServiceFacts, Readings, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
+use super::api_service::Alike;
+use super::{ApiServiceFacts, ServiceFacts, ServiceIndex, ServiceKey, SliceFacts};
 use crate::gvk::GroupResource;
 use crate::object::Object;
 
@@ -43,16 +44,10 @@ impl Watched {
 pub struct Facts {
     api_services: BTreeMap<Arc<str>, Arc<ApiServiceFacts>>,
     services: ServiceIndex,
-    readings: Readings,
+    alike: Alike,
 }
 
 impl Facts {
-    /// Nothing is known yet; others who follow the same objects read them together with these.
-    #[must_use]
-    pub fn new(readings: Readings) -> Self {
-        Self { readings, ..Self::default() }
-    }
-
     /// An object is there or changed.
     pub fn put(&mut self, watched: Watched, object: &Object, touched: &mut Touched) {
         let key = ServiceKey::new(object.namespace(), object.name());
@@ -60,7 +55,7 @@ impl Facts {
             Watched::Services => self.set_service(key, Some(ServiceFacts::of(object)), touched),
             Watched::EndpointSlices => self.set_slice(key, SliceFacts::of(object), touched),
             Watched::ApiServices => {
-                let facts = self.readings.api_service(object);
+                let facts = Arc::new(ApiServiceFacts::of(object, &mut self.alike));
                 self.set_api_service(facts.name.clone(), Some(facts), touched);
             }
         }

@@ -25,7 +25,7 @@ use portico_machinery::Status;
 use portico_machinery::resolve::{Facts, Touched};
 use portico_registry::Registry;
 
-use crate::informers::Informers;
+use portico_routes::informers::Informers;
 use write::Writer;
 
 /// Upstream has 5. Here writes that are under way together share one commit, and the first start makes some sixty.
@@ -76,7 +76,7 @@ impl AutoRegister {
         };
         // Weak, or the informers' handler and the controller would keep each other.
         let weak = Arc::downgrade(&controller.inner);
-        informers.on_change(Arc::new(move |facts, touched| {
+        informers.on_change(Arc::new(move |facts, touched, _| {
             if let Some(inner) = weak.upgrade() {
                 inner.observe(facts, touched);
             }
@@ -152,7 +152,7 @@ impl Inner {
     }
 
     fn decide(&self, name: &Arc<str>) -> (Action, Option<Arc<Desired>>, String) {
-        let facts = self.informers.facts();
+        let facts = self.informers.index();
         let facts = facts.api_service(name);
         let state = self.state.lock();
         let desired = state.desired.get(name).cloned();

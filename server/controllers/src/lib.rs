@@ -11,7 +11,6 @@ pub mod flow_config;
 pub mod flow_status;
 pub mod garbage;
 pub mod identity;
-pub mod informers;
 pub mod legacy_token_cleaner;
 pub mod log;
 pub mod namespace;

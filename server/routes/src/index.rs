@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use portico_machinery::resolve::{Facts, Readings, Touched};
+use portico_machinery::resolve::{Facts, Touched};
 
 use crate::Installed;
 
@@ -16,12 +16,6 @@ pub struct Index {
 }
 
 impl Index {
-    /// Empty; others who follow the same objects share what is read off them.
-    #[must_use]
-    pub fn new(readings: Readings) -> Self {
-        Self { facts: Facts::new(readings), installed: BTreeMap::new() }
-    }
-
     /// The local chain begins or ceases to serve a group version, under the name that its APIService has.
     pub fn set_installed(&mut self, name: Arc<str>, installed: Option<Installed>, touched: &mut Touched) {
         match installed {

@@ -1,14 +1,14 @@
 //! What may be reached: from APIServices and endpoints to a versioned table of routes.
 //!
-//! Events of three resources go into the [`Index`]; the [`compiler`](compile) turns what they touch into routes; the
+//! [`informers`] put events of three resources into the [`Index`]; the [`compiler`](compile) turns what they touch into routes; the
 //! [`Publisher`] offers snapshots and deltas to whoever streams them to facades. No network, no clock, no write: this
 //! room never asks whether a backend answers, it reads that off the Available condition.
 
 mod compiler;
 mod entry;
 mod explain;
-mod feed;
 mod index;
+pub mod informers;
 mod publish;
 mod registered;
 mod routes;
@@ -22,7 +22,6 @@ mod tests;
 pub use compiler::{Compiled, Shadow, compile};
 pub use entry::{Entry, EntryKey};
 pub use explain::{Ack, Evidence, NoEvidence, ReachStage, Reached, Stage, group_version_of};
-pub use feed::FeedError;
 pub use index::Index;
 pub use publish::{Delta, Publisher, Snapshot, Subscription, Update};
 pub use routes::Routes;

@@ -30,13 +30,13 @@ impl Table {
         &mut self,
         index: &Index,
         settings: &Settings,
-        touched: Touched,
+        touched: &Touched,
         revision: i64,
     ) -> Changes {
         let (mut routes, mut came, mut left) = (Changes::new(), Changes::new(), Changes::new());
         for name in touched {
-            let mut after = compile(index, settings, &name, revision);
-            if let (Some(before), Some(after)) = (self.routes.get(&name), &after)
+            let mut after = compile(index, settings, name, revision);
+            if let (Some(before), Some(after)) = (self.routes.get(name), &after)
                 && before.same_as(after)
             {
                 continue;
@@ -52,14 +52,14 @@ impl Table {
                 after.as_ref().filter(|c| c.is_published()).map(|c| Entry::Route(c.route.clone()));
             let before = match after {
                 Some(after) => self.routes.insert(name.clone(), after),
-                None => self.routes.remove(&name),
+                None => self.routes.remove(name),
             };
             let was_published = before.as_ref().is_some_and(Compiled::is_published);
             if let Some(bundle) = before.filter(Compiled::is_published).and_then(|c| c.bundle) {
                 self.drop_bundle(&bundle, &mut left);
             }
             if was_published || published.is_some() {
-                routes.push((EntryKey::Route(name), published));
+                routes.push((EntryKey::Route(name.clone()), published));
             }
         }
         // A bundle that the last route dropped and a later one took up again in the same pass stays.

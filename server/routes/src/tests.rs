@@ -191,7 +191,7 @@ proptest! {
                 continue; // The next step is applied in the same batch.
             }
             let revision = i64::try_from(revision).unwrap() + 1;
-            let changes = table.recompile(&index, &settings, std::mem::take(&mut touched), revision);
+            let changes = table.recompile(&index, &settings, &std::mem::take(&mut touched), revision);
             publisher.publish(revision, changes);
             let want = naive(&index, &settings);
             prop_assert_eq!(table.iter().count(), want.len());

@@ -11,7 +11,6 @@ use portico_controllers::auto_register::{AutoRegister, Desired, Mode as Managed}
 use portico_controllers::availability::{Availability, ProbeSettings, RegistrySink};
 use portico_controllers::flow_config;
 use portico_controllers::identity::{self, Identity, IdentityLease};
-use portico_controllers::informers::Informers;
 use portico_controllers::log::Listener;
 use portico_controllers::priority_classes;
 use portico_controllers::rbac;
@@ -23,9 +22,10 @@ use portico_kit::health::{Check, Endpoint, Health};
 use portico_kit::hooks::{HookContext, Hooks};
 use portico_kit::lifecycle::Signal;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::{Mode, Readings};
+use portico_machinery::resolve::Mode;
 use portico_proto::convert::{Payload, PayloadKind};
 use portico_registry::Registry;
+use portico_routes::informers::Informers;
 use portico_routes::{Evidence, Installed, Routes};
 use portico_server_catalog::Documents;
 use portico_store::Store;
@@ -76,16 +76,14 @@ impl Components {
         own: SocketAddr,
     ) -> Result<Self, StartError> {
         let backends = Backends::new(settings, process, tasks, own)?;
-        // Both follow the same objects.
-        let readings = Readings::default();
+        let informers = Informers::default();
         let routes = Routes::new(
             portico_routes::Settings { mode: mode(settings), ..portico_routes::Settings::default() },
-            readings.clone(),
+            &informers,
             installed(kinds),
         );
         let webhooks = backends.webhooks(settings, process, tasks, Arc::new(routes.clone()))?;
         registry.ask_webhooks(webhooks, &process.metrics);
-        let informers = Informers::new(readings);
         let prober = backends.prober(ProbeSettings::default());
         let judge = Availability::new(&informers, prober.clone(), mode(settings), &process.metrics);
         let auto_register = AutoRegister::new(&informers, desired(kinds), &process.metrics);
@@ -123,10 +121,10 @@ impl Components {
             cx.tasks.spawn_critical("aggregator-informers", informers.run(r, cx.tasks.clone()));
             Ok(())
         })?;
-        let (r, routes) = (registry.clone(), self.routes.clone());
+        let routes = self.routes.clone();
         hooks.add_post_start("apiservice-registration-controller", move |cx: HookContext| async move {
             let initiated = routes.initiated();
-            cx.tasks.spawn_critical("apiservice-registration", routes.run(r, cx.tasks.clone()));
+            cx.tasks.spawn_until_cancelled("apiservice-registration", routes.run());
             reached(&cx, &initiated).await
         })?;
         let judge = self.judge.clone();

@@ -1,6 +1,6 @@
 //! The controller around the table, as far as it needs no registry.
 
-use portico_machinery::resolve::{Readings, ServiceKey, Watched};
+use portico_machinery::resolve::{ServiceKey, Watched};
 use portico_machinery::{GroupVersion, Object};
 
 use super::*;
@@ -15,14 +15,17 @@ fn desired(group: &str, mode: Mode) -> Desired {
 }
 
 fn controller(built_in: &[&str]) -> (Informers, AutoRegister) {
-    let informers = Informers::new(Readings::default());
+    let informers = Informers::default();
     let built_in: Vec<_> = built_in.iter().map(|g| desired(g, Mode::OnStart)).collect();
     let controller = AutoRegister::new(&informers, built_in, &MetricsRegistry::new());
     (informers, controller)
 }
 
 fn put(informers: &Informers, object: &Object) {
-    informers.change(|facts, touched| facts.put(Watched::ApiServices, object, touched));
+    informers.change(|facts, touched| {
+        facts.put(Watched::ApiServices, object, touched);
+        0
+    });
 }
 
 fn action(controller: &AutoRegister, name: &str) -> Action {
@@ -90,7 +93,8 @@ fn completion_waits_for_each_built_in_once_and_stays_green() {
     put(&informers, &object("apps"));
     assert_eq!(completion.check().unwrap_err(), r#"missing APIService: ["v1.apps"]"#);
     informers.change(|facts, touched| {
-        facts.remove(Watched::ApiServices, ServiceKey::new("", "v1.batch"), touched)
+        facts.remove(Watched::ApiServices, ServiceKey::new("", "v1.batch"), touched);
+        0
     });
     put(&informers, &available(object("apps")));
     assert!(completion.check().is_ok() && completion.completed().is_signaled());

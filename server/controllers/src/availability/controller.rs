@@ -20,7 +20,7 @@ use super::gates::Gates;
 use super::metrics::Metrics;
 use super::probe::{ProbeStage, Prober};
 use super::status::{Sink, StatusQueue, StatusWriter};
-use crate::informers::Informers;
+use portico_routes::informers::Informers;
 
 /// Upstream's limiter: 5 ms, doubling, up to 30 s.
 const RETRY: Policy = Policy::new(Duration::from_millis(5), Duration::from_secs(30), 2.0, 0.0);
@@ -83,7 +83,7 @@ impl<P: Prober> Availability<P> {
         };
         // Weak, or the informers' handler and the controller would keep each other.
         let weak = Arc::downgrade(&controller.inner);
-        informers.on_change(Arc::new(move |facts, touched| {
+        informers.on_change(Arc::new(move |facts, touched, _| {
             if let Some(inner) = weak.upgrade() {
                 inner.enqueue(facts, touched);
             }
@@ -96,7 +96,7 @@ impl<P: Prober> Availability<P> {
         let (local, remote) = (self.inner.local.clone(), self.inner.remote.clone());
         let informers = self.inner.informers.clone();
         let again = Arc::new(move |name: Arc<str>| {
-            let is_local = informers.facts().api_service(&name).is_some_and(|f| f.backend.is_none());
+            let is_local = informers.index().api_service(&name).is_some_and(|f| f.backend.is_none());
             if is_local { local.add_rate_limited(name) } else { remote.add_rate_limited(name) }
         });
         let (queue, metrics) = (self.inner.status.clone(), self.inner.metrics.clone());
@@ -108,7 +108,7 @@ impl<P: Prober> Availability<P> {
     /// [`HINT_AGE`](super::HINT_AGE) it counts no more. A bad one makes us probe at once.
     pub fn hint(&self, facade: &str, name: &str, ok: bool, detail: &str) {
         // Facades outlive APIServices by a moment; what is not there needs no memory.
-        let known = self.inner.informers.facts().api_service(name).map(|facts| facts.name.clone());
+        let known = self.inner.informers.index().api_service(name).map(|facts| facts.name.clone());
         let Some(name) = known else { return };
         let since = time::rfc3339(Timestamp::now());
         if self.inner.cache.lock().hint(facade, &name, ok, detail, Instant::now(), since) {
@@ -139,7 +139,7 @@ impl<P: Prober> Availability<P> {
     /// Probes every backend again: the client certificate changed.
     pub fn probe_all_again(&self) {
         self.inner.cache.lock().expire_all(Instant::now());
-        let facts = self.inner.informers.facts();
+        let facts = self.inner.informers.index();
         facts
             .api_services()
             .filter(|f| f.backend.is_some())

@@ -26,7 +26,7 @@ impl<P: Prober> Availability<P> {
 }
 
 fn reconcile<P: Prober>(controller: &Availability<P>, name: &Arc<str>) {
-    let facts = controller.inner.informers.facts();
+    let facts = controller.inner.informers.index();
     let Some(facts) = facts.api_service(name) else { return controller.forget(name) };
     if let Some(verdict) = judge_local(facts) {
         controller.say(facts, verdict);

@@ -38,7 +38,7 @@ impl<P: Prober> Availability<P> {
 /// Answers when to look again.
 fn reconcile<P: Prober>(controller: &Availability<P>, tasks: &TaskSet, name: &Arc<str>) -> Option<Duration> {
     let inner = &controller.inner;
-    let facts = inner.informers.facts();
+    let facts = inner.informers.index();
     let Some(service) = facts.api_service(name) else {
         controller.forget(name);
         return None;

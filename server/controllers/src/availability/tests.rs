@@ -10,12 +10,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use portico_kit::metrics::Registry as MetricsRegistry;
 use portico_kit::tasks::TaskSet;
-use portico_machinery::resolve::{Mode, Readings, Watched};
+use portico_machinery::resolve::{Mode, Watched};
 use portico_machinery::route::Target;
 use portico_machinery::{GroupResource, Object, Status};
 
 use super::*;
-use crate::informers::Informers;
+use portico_routes::informers::Informers;
 
 pub(crate) fn plan() -> ProbePlan {
     ProbePlan {
@@ -69,7 +69,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new() -> Self {
         Self {
-            informers: Informers::new(Readings::default()),
+            informers: Informers::default(),
             objects: Arc::default(),
             writes: Arc::default(),
             conflicts: Arc::default(),
@@ -84,13 +84,19 @@ impl World {
         if watched == Watched::ApiServices {
             self.objects.lock().insert(object.name().to_owned(), object.clone());
         }
-        self.informers.change(|facts, touched| facts.put(watched, &object, touched));
+        self.informers.change(|facts, touched| {
+            facts.put(watched, &object, touched);
+            0
+        });
     }
 
     pub(super) fn remove(&self, watched: Watched, namespace: &str, name: &str) {
         self.objects.lock().remove(name);
         let key = portico_machinery::resolve::ServiceKey::new(namespace, name);
-        self.informers.change(|facts, touched| facts.remove(watched, key, touched));
+        self.informers.change(|facts, touched| {
+            facts.remove(watched, key, touched);
+            0
+        });
     }
 
     /// So many of the next status writes meet a newer object.
@@ -104,7 +110,7 @@ impl World {
     }
 
     pub(super) fn available(&self, name: &str) -> (bool, String, String) {
-        let facts = self.informers.facts();
+        let facts = self.informers.index();
         let available = facts.api_service(name).and_then(|f| f.available.clone()).unwrap_or_default();
         (available.ok, available.reason, available.message)
     }

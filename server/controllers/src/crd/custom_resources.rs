@@ -17,7 +17,7 @@ use super::definition::Definition;
 use super::finalizer::Finalizer;
 use super::index::{Effects, Index, Name};
 use crate::auto_register::{AutoRegister, Desired, Mode};
-use crate::informers::InformerError;
+use portico_routes::informers::InformerError;
 
 /// Changes looked at under one lock, at most.
 const BATCH: usize = 512;

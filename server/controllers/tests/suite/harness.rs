@@ -16,7 +16,6 @@ use portico_controllers::garbage::GarbageCollector;
 use portico_controllers::garbage::decide::Owner;
 use portico_controllers::garbage::elsewhere::{Deed, Fates, ForeignObject, ForeignOwner, Held, OtherServers};
 use portico_controllers::identity::{Identity, IdentityLease};
-use portico_controllers::informers::Informers;
 use portico_controllers::log::Listening;
 use portico_controllers::namespace::conditions::Remaining;
 use portico_controllers::namespace::{Elsewhere, NamespaceDeletion};
@@ -30,10 +29,10 @@ use portico_kit::tasks::TaskSet;
 use portico_kit::tls::{ServerTls, ServerTlsOptions};
 use portico_kit::workqueue::QueueMetrics;
 use portico_machinery::gvk::GroupVersionKind;
-use portico_machinery::resolve::Readings;
 use portico_machinery::route::Route;
 use portico_machinery::{GroupResource, GroupVersion, Object};
 use portico_registry::{Context, CreateOptions, DeleteOptions, ObjectRef, Registry, Settings};
+use portico_routes::informers::Informers;
 use portico_routes::{Installed, Routes};
 use portico_store::{Metrics, SqliteStore};
 use tempfile::TempDir;
@@ -70,10 +69,10 @@ impl House {
             group_priority_minimum: b.2,
             version_priority: b.3,
         });
-        let routes = Routes::new(portico_routes::Settings::default(), Readings::default(), installed);
-        tasks.spawn_critical("routes", routes.clone().run(registry.clone(), tasks.clone()));
+        let informers = Informers::default();
+        let routes = Routes::new(portico_routes::Settings::default(), &informers, installed);
+        tasks.spawn_until_cancelled("routes", routes.clone().run());
 
-        let informers = Informers::new(Readings::default());
         let fetcher = Fetcher::new(Connector::new(ConnectorOptions::default()), tasks.clone());
         let prober = HttpProber::new(fetcher, ProbeSettings::default(), None);
         let availability = Availability::new(&informers, prober, Default::default(), &metrics);

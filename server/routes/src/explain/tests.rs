@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use portico_machinery::resolve::Readings;
-
 use super::*;
+use crate::informers::Informers;
 use crate::{Installed, Routes, Settings};
 
 #[test]
@@ -46,7 +45,7 @@ fn a_backend_that_one_observer_reaches_is_reached() {
 #[test]
 fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
     let installed = Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() };
-    let routes = Routes::new(Settings::default(), Readings::default(), [installed]);
+    let routes = Routes::new(Settings::default(), &Informers::default(), [installed]);
     let stages = routes.explain("/apis/nope/v1", &NoEvidence);
     assert_eq!((stages.len(), stages[0].reason.as_str(), stages[0].ok), (1, "NotFound", false));
     let stages = routes.explain("apps/v1", &NoEvidence);
@@ -58,7 +57,7 @@ fn what_is_not_there_and_what_the_server_serves_itself_is_said() {
 fn a_facade_that_lags_or_refuses_is_named() {
     let mut compiled = Routes::new(
         Settings::default(),
-        Readings::default(),
+        &Informers::default(),
         [Installed { group_version: GroupVersion::new("apps", "v1"), ..Installed::default() }],
     )
     .get("v1.apps")
@@ -102,7 +101,7 @@ fn what_a_definition_serves_is_registered_and_one_that_does_not_says_why() {
         message: "why".into(),
         since: "2026-01-01T00:00:00Z".into(),
     };
-    let routes = Routes::new(Settings::default(), Readings::default(), []);
+    let routes = Routes::new(Settings::default(), &Informers::default(), []);
     let told = |standings: Vec<Standing>| {
         let stages = routes.explain("g.io/v1", &Defined(standings));
         stages.into_iter().map(|s| (s.stage, s.ok, s.reason)).collect::<Vec<_>>()
